@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import wraps
 
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import LineFacts
-from sweepscope.pipeline.logs.facts import EVENT_FACTS, NOTHING, SETTING_FACTS, Facts, conform
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, NOTHING, PEAK_FACTS, SETTING_FACTS, Facts, conform
 from sweepscope.pipeline.text.literals import holding
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -83,6 +84,33 @@ def matched_settings(lines: pl.DataFrame, patterns: Iterable[tuple[str, str]]) -
     )
 
 
+def computed_settings(
+    lines: pl.DataFrame, values: Mapping[str, pl.Expr], *, setting_source: str = "log_line"
+) -> pl.DataFrame:
+    """SETTING_FACTS of the lines in which an expression has a value; numbers are rounded to whole ones.
+
+    Args:
+        lines: `source`, `line_no` and what the expressions read.
+        values: column of `runs`, or `arg:` name, to its value.
+        setting_source: word of vocab.SETTING_SOURCE.
+    """
+    parts = []
+    for name, value in values.items():
+        rows = lines.select("source", "line_no", name=pl.lit(name), value=value).drop_nulls("value")
+        if rows.schema["value"].is_float():
+            rows = rows.with_columns(pl.col("value").round().cast(pl.Int64, strict=False))
+        parts.append(conform(rows.with_columns(setting_source=pl.lit(setting_source)), SETTING_FACTS))
+    return pl.concat(parts).drop_nulls("value")
+
+
+def computed_peaks(lines: pl.DataFrame, values: Mapping[str, pl.Expr]) -> pl.DataFrame:
+    """PEAK_FACTS of the lines in which an expression has a value; `values` maps columns of `runs` to them."""
+    return pl.concat(
+        conform(lines.select("source", "line_no", name=pl.lit(name), value=value), PEAK_FACTS).drop_nulls("value")
+        for name, value in values.items()
+    )
+
+
 def is_true(name: str) -> pl.Expr:
     """Whether a printed value means yes; NULL where nothing was printed."""
     return pl.col(name).str.to_lowercase().is_in(["true", "1"])
@@ -127,7 +155,7 @@ def last_of_each_step(facts: Facts) -> Facts:
     marked = steps.join_asof(launches, on="line_no", by="source", strategy="backward", check_sortedness=False)
     following = pl.col("step").shift(-1).over("source", "rank", "launch")
     is_last = pl.col("step").is_null() | pl.col("step").ne_missing(following)
-    return Facts(marked.filter(is_last).drop("launch"), facts.settings, facts.peaks, facts.events)
+    return replace(facts, steps=marked.filter(is_last).drop("launch"))
 
 
 _CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?: ?[AP]M)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?"

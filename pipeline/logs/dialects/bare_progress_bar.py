@@ -16,6 +16,8 @@ behind the count of the batch before, at first behind 0. Then the first drawing 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -69,7 +71,7 @@ def finalize(facts: Facts) -> Facts:
     times = steps_of(rows).select("source", "launch", "step", "step_time_s")
     timed = rows.drop("step_time_s").join(times, on=["source", "launch", "step"], how="left", maintain_order="left")
     counted = timed.with_columns(step=pl.col("step") + offset, steps_planned=pl.lit(None, pl.Int64))
-    return Facts(conform(counted, STEP_FACTS), facts.settings, facts.peaks, facts.events)
+    return replace(facts, steps=conform(counted, STEP_FACTS))
 
 
 def _one_per_count(rows: pl.DataFrame) -> pl.DataFrame:

@@ -21,8 +21,15 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import is_true, milestones, named_settings, whole
-from sweepscope.pipeline.logs.facts import PEAK_FACTS, SETTING_FACTS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.extractors import (
+    computed_peaks,
+    computed_settings,
+    is_true,
+    milestones,
+    named_settings,
+    whole,
+)
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.quantities import NUMBER, human, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -125,7 +132,7 @@ def _messages(parts: pl.DataFrame) -> pl.DataFrame:
     return conform(settled, STEP_FACTS)
 
 
-_SAID = {
+_PRINTED = {
     "num_gpus": r"\bworld size: *(\d+)",
     "dp": r"\bdata parallel size: *(\d+)|\bdp_world_size: *(\d+)",
     "pp": r"\bpipeline parallel size: *(\d+)",
@@ -159,19 +166,16 @@ _OPTION_LITERALS = ("colossalai run", "torchrun", "torch.distributed.")
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """World and parallel sizes and the parameter count from the lines that print them, and the launch's options."""
     text = pl.col("text")
-    groups = [(name, pattern, n) for name, pattern in _SAID.items() for n in range(1, pattern.count("(\\d+)") + 1)]
-    said = [
-        lines.select("source", "line_no", name=pl.lit(name), value=text.str.extract(pattern, group))
-        for name, pattern, group in groups
-    ]
-    count = human(text.str.extract(_PARAMETERS)).round().cast(pl.Int64, strict=False).cast(pl.String)
-    said.append(lines.select("source", "line_no", name=pl.lit("params"), value=count))
-    found = pl.concat(said).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
+    computed = {
+        name: pl.coalesce(text.str.extract(pattern, group + 1) for group in range(pattern.count("(\\d+)")))
+        for name, pattern in _PRINTED.items()
+    }
+    computed["params"] = human(text.str.extract(_PARAMETERS))
     launch = lines.filter(text.str.contains(_LAUNCH))
     options = named_settings(launch, r"--(\w+)[= ]+(\w+)", _OPTIONS, setting_source="command_line")
     arguments = lines.filter(text.str.contains(_GIVEN))
     given = named_settings(arguments, r"\b(\w+)='?([\w.-]+)", _ARGUMENTS, setting_source="argument_dump")
-    return pl.concat([conform(found, SETTING_FACTS), options, given, environment.settings(lines)])
+    return pl.concat([computed_settings(lines, computed), options, given, environment.settings(lines)])
 
 
 _PEAKS = {  # benchmark.py, utils/memory.py report_memory_usage
@@ -182,13 +186,8 @@ _PEAKS = {  # benchmark.py, utils/memory.py report_memory_usage
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """Peak memory, in units of 1024**2 bytes though they print MB."""
-    return pl.concat(
-        conform(
-            lines.with_columns(name=pl.lit(name), value=(number(pl.col("text").str.extract(pattern)) * 2**20).round()),
-            PEAK_FACTS,
-        ).drop_nulls("value")
-        for name, pattern in _PEAKS.items()
-    )
+    values = {name: number(pl.col("text").str.extract(pattern)) * 2**20 for name, pattern in _PEAKS.items()}
+    return computed_peaks(lines, {name: value.round() for name, value in values.items()})
 
 
 # examples/language/*/benchmark.py: what they print behind the training loop; before it stands `Booster init max ..`.

@@ -16,6 +16,8 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.extractors import (
+    computed_peaks,
+    computed_settings,
     is_true,
     matched_settings,
     milestones,
@@ -23,7 +25,7 @@ from sweepscope.pipeline.logs.extractors import (
     once_per_text,
     whole,
 )
-from sweepscope.pipeline.logs.facts import PEAK_FACTS, SETTING_FACTS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import number
 
@@ -98,12 +100,8 @@ _PEAK = r"^\s*Train memory/peak_{}_mem(?:_max)?: (\d+\.\d{{4}})\s*$"
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """Peaks since the start; the figures without `peak` are what was left after the batch."""
     peaks = {"allocated": "mem_peak_allocated_bytes", "reserved": "mem_peak_reserved_bytes"}
-    told = extract_each(lines, {label: _PEAK.format(label) for label in peaks})
-    parts = [
-        told.select("source", "line_no", name=pl.lit(name), value=(number(pl.col(label)) * 1e9).round())
-        for label, name in peaks.items()
-    ]
-    return conform(pl.concat(parts).drop_nulls("value"), PEAK_FACTS)
+    printed = extract_each(lines, {label: _PEAK.format(label) for label in peaks})
+    return computed_peaks(printed, {name: (number(pl.col(label)) * 1e9).round() for label, name in peaks.items()})
 
 
 def finalize(facts: Facts) -> Facts:
@@ -143,14 +141,9 @@ def finalize(facts: Facts) -> Facts:
 def _devices(steps: pl.DataFrame) -> pl.DataFrame:
     """Accelerators that share the pace of the job: both are printed with four decimals."""
     shared = pl.col("tokens_per_s") / pl.col("tokens_per_s_per_gpu")
-    told = steps.filter((shared >= 0.99) & ((shared - shared.round()).abs() < _EXACT)).select(
-        "source",
-        "line_no",
-        name=pl.lit("num_gpus"),
-        setting_source=pl.lit("derived"),
-        value=shared.round().cast(pl.Int64).cast(pl.String),
-    )
-    return conform(told.unique(["source", "value"], keep="first", maintain_order=True), SETTING_FACTS)
+    whole_ratio = steps.filter((shared >= 0.99) & ((shared - shared.round()).abs() < _EXACT))
+    devices = computed_settings(whole_ratio, {"num_gpus": shared}, setting_source="derived")
+    return devices.unique(["source", "value"], keep="first", maintain_order=True)
 
 
 _EXACT = 0.001
@@ -184,15 +177,9 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The YAML that llm-foundry prints, and the microbatch size of the first metrics."""
     dumped = named_settings(lines, r"^\s*(\w+): ([\w.]+)\s*$", _CONFIG, setting_source="argument_dump")
     text = pl.col("text")
-    said = lines.select(
-        "source",
-        "line_no",
-        name=pl.lit("mbs"),
-        setting_source=pl.lit("log_line"),
-        value=text.str.extract(r"^\s*Train trainer/device_train_microbatch_size: (\d+)\s*$"),
-    ).drop_nulls("value")
-    started = matched_settings(lines, [("arg:precision", _USED)]).with_columns(pl.col("value").str.to_lowercase())
-    return pl.concat([dumped, conform(said, SETTING_FACTS), started, environment.settings(lines)])
+    size = text.str.extract(r"^\s*Train trainer/device_train_microbatch_size: (\d+)\s*$")
+    precision = matched_settings(lines, [("arg:precision", _USED)]).with_columns(pl.col("value").str.to_lowercase())
+    return pl.concat([dumped, computed_settings(lines, {"mbs": size}), precision, environment.settings(lines)])
 
 
 _PRECISIONS = {"amp_bf16": "bf16", "amp_fp16": "fp16", "amp_fp8": "fp8", "fp32": "fp32"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.extractors import matched_settings, named_settings
-from sweepscope.pipeline.logs.facts import SETTING_FACTS, conform
+from sweepscope.pipeline.logs.extractors import computed_settings, matched_settings, named_settings
+from sweepscope.pipeline.logs.facts import SETTING_FACTS
 from sweepscope.pipeline.reference.vocabulary import map_words
 from sweepscope.pipeline.text import host_list
 from sweepscope.pipeline.text.literals import holding
@@ -80,9 +80,8 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 
 def _alone(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
-    alone = lines.filter(text.str.contains(_ALONE) & ~text.str.contains("nnodes", literal=True))
-    found = alone.with_columns(name=pl.lit("num_nodes"), value=pl.lit("1"), setting_source=pl.lit("command_line"))
-    return conform(found, SETTING_FACTS)
+    is_alone = text.str.contains(_ALONE) & ~text.str.contains("nnodes", literal=True)
+    return computed_settings(lines, {"num_nodes": pl.when(is_alone).then(pl.lit("1"))}, setting_source="command_line")
 
 
 def _scheduled(lines: pl.DataFrame) -> pl.DataFrame:

@@ -15,8 +15,8 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import matched_settings, milestones, whole
-from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, conform
+from sweepscope.pipeline.logs.extractors import computed_settings, matched_settings, milestones, whole
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -68,17 +68,11 @@ _SAID = {
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Parallel sizes, accumulation, and whether ZeRO splits the optimizer."""
     text = pl.col("text")
-    accumulated = lines.filter(text.str.contains(_RATE, literal=True)).with_columns(
-        name=pl.lit("gas"), value=text.str.extract(r"[\s,]micro_num=(\d+)[\s,]"), setting_source=pl.lit("log_line")
-    )
+    micro_batches = pl.when(text.str.contains(_RATE, literal=True)).then(text.str.extract(r"[\s,]micro_num=(\d+)[\s,]"))
     # A list of one is a single rank's share: nothing is split, or ZeRO's group has one member.
-    split = lines.filter(text.str.contains(r"Number of elements on ranks: \[\d+, ")).with_columns(
-        name=pl.lit("zero_stage"), value=pl.lit("1"), setting_source=pl.lit("log_line")
-    )
-    found = pl.concat([accumulated.drop_nulls("value"), split], how="diagonal")
-    return pl.concat(
-        [conform(found, SETTING_FACTS), matched_settings(lines, _SAID.items()), environment.settings(lines)]
-    )
+    is_split = text.str.contains(r"Number of elements on ranks: \[\d+, ")
+    computed = computed_settings(lines, {"gas": micro_batches, "zero_stage": pl.when(is_split).then(pl.lit("1"))})
+    return pl.concat([computed, matched_settings(lines, _SAID.items()), environment.settings(lines)])
 
 
 # Every dimension is printed; a data-parallel rank is a whole model (core/context/process_group_initializer.py).

@@ -16,8 +16,16 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import last_of_each_step, matched_settings, milestones, named_settings, whole
-from sweepscope.pipeline.logs.facts import PEAK_FACTS, SETTING_FACTS, STEP_FACTS, conform
+from sweepscope.pipeline.logs.extractors import (
+    computed_peaks,
+    computed_settings,
+    last_of_each_step,
+    matched_settings,
+    milestones,
+    named_settings,
+    whole,
+)
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import run_files
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, divided, number
@@ -87,24 +95,19 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     dumped = named_settings(
         lines, r"(?:^|[ {(,])'?(\w+)'?(?:=|: )(\d+)(?:[,)}]|\s|$)", _NAMES, setting_source="argument_dump"
     )
-    counted = lines.select(
-        "source",
-        "line_no",
-        name=pl.lit("params"),
-        setting_source=pl.lit("log_line"),
-        value=pl.col("text").str.extract(r"^\s*Total parameters:? ([\d,]+)").str.replace_all(",", "", literal=True),
-    ).drop_nulls("value")
+    count = pl.col("text").str.extract(r"^\s*Total parameters:? ([\d,]+)").str.replace_all(",", "", literal=True)
     started = matched_settings(lines, [("num_gpus", r"\bStarting with (\d+) processes")])  # Lightning's Fabric
     word = pl.coalesce(pl.col("text").str.extract(_PRECISION, group) for group in (1, 2))
-    computed = lines.select(
-        "source",
-        "line_no",
-        name=pl.lit("precision"),
-        setting_source=pl.lit("argument_dump"),
-        value=word.replace_strict(_PRECISIONS, default=None, return_dtype=pl.String),
-    ).drop_nulls("value")
-    said = [conform(frame, SETTING_FACTS) for frame in (counted, computed)]
-    return pl.concat([dumped, *said, started, environment.settings(lines)])
+    precision = word.replace_strict(_PRECISIONS, default=None, return_dtype=pl.String)
+    return pl.concat(
+        [
+            dumped,
+            computed_settings(lines, {"params": count}),
+            computed_settings(lines, {"precision": precision}, setting_source="argument_dump"),
+            started,
+            environment.settings(lines),
+        ]
+    )
 
 
 _MEMORY = r"^\s*(?:\| - )?Memory [Uu]sed *: +([\d.]+) GB"
@@ -113,8 +116,7 @@ _MEMORY = r"^\s*(?:\| - )?Memory [Uu]sed *: +([\d.]+) GB"
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """The peak of what was allocated, which is printed at the end."""
     peak = number(pl.col("text").str.extract(_MEMORY)) * 1e9
-    found = lines.select("source", "line_no", name=pl.lit("mem_peak_allocated_bytes"), value=peak.round())
-    return conform(found.drop_nulls("value"), PEAK_FACTS)
+    return computed_peaks(lines, {"mem_peak_allocated_bytes": peak.round()})
 
 
 # The training scripts know DDP and FSDP only: every device has its own micro batch.

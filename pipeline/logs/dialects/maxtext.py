@@ -16,8 +16,8 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import matched_settings, milestones, named_settings, whole
-from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, conform
+from sweepscope.pipeline.logs.extractors import computed_settings, matched_settings, milestones, named_settings, whole
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
@@ -111,18 +111,16 @@ _BILLION = r"\bnumber parameters: ([\d.]+) billion"
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The configuration dump, and what the system information and the parameter count say."""
     text = pl.col("text")
-    billions = text.str.extract(_BILLION).cast(pl.Float64, strict=False)
+    params = text.str.extract(_BILLION).cast(pl.Float64, strict=False) * 1e9
     launched = lines.filter(
         (text.str.contains(_COMMAND) & text.str.contains("=", literal=True)) | text.str.contains(_OPTIONS_ONLY)
     )
-    sized = (billions * 1e9).round().cast(pl.Int64, strict=False).cast(pl.String)
-    said = lines.select("source", "line_no", name=pl.lit("params"), value=sized, setting_source=pl.lit("log_line"))
     return pl.concat(
         [
             named_settings(lines, _PARAMETER, _NAMES, setting_source="argument_dump"),
             named_settings(launched, _OPTION, _NAMES, setting_source="command_line"),
             matched_settings(lines, _PRINTED.items()),
-            conform(said.drop_nulls("value"), SETTING_FACTS),
+            computed_settings(lines, {"params": params}),
             environment.settings(lines),
         ]
     )

@@ -15,8 +15,8 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import milestones, named_settings, whole
-from sweepscope.pipeline.logs.facts import PEAK_FACTS, SETTING_FACTS, STEP_FACTS, conform
+from sweepscope.pipeline.logs.extractors import computed_peaks, computed_settings, milestones, named_settings, whole
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import HUMAN, divided, human, size
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped
@@ -113,32 +113,18 @@ _GATED = r"\b(?:(LlamaConfig|Qwen2Config)|Starcoder2Config)\("
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The Config dump, the start line and the parameter count, as SETTING_FACTS."""
     text = pl.col("text")
-    said = environment.settings(lines)
     body = lines.with_columns(text=text.str.replace(_PREFIX, ""))
     started = body.filter(text.str.contains("[Start training]", literal=True))
-    params = body.select("source", "line_no", name=pl.lit("params"), value=human(text.str.extract(_PARAMS)))
-    gated = body.filter(text.str.contains(_GATED)).select(
-        "source",
-        "line_no",
-        name=pl.lit("gated_mlp"),
-        setting_source=pl.lit("argument_dump"),
-        value=text.str.extract(_GATED).is_not_null().cast(pl.String),
-    )
+    gated = {"gated_mlp": text.str.extract(_GATED).is_not_null()}
     # The dump is one call expression over many lines; nothing else in a log is written as name=value, with a comma.
     dump = body.filter(text.str.contains(r"=[^=]*(?:,|\))\s*$"))
     return pl.concat(
         [
             named_settings(dump, _DUMPED, _NAMES, setting_source="argument_dump"),
             named_settings(started, r"\| (\w+): (\d+)(?: |$)", _STARTED, setting_source="log_line"),
-            conform(
-                params.drop_nulls("value").with_columns(
-                    value=pl.col("value").cast(pl.Int64, strict=False).cast(pl.String),
-                    setting_source=pl.lit("log_line"),
-                ),
-                SETTING_FACTS,
-            ),
-            conform(gated, SETTING_FACTS),
-            said,
+            computed_settings(body, {"params": human(text.str.extract(_PARAMS))}),
+            computed_settings(body.filter(text.str.contains(_GATED)), gated, setting_source="argument_dump"),
+            environment.settings(lines),
         ]
     )
 
@@ -188,20 +174,17 @@ def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """
     text = pl.col("text")
     peaks = {"allocated": "mem_peak_allocated_bytes", "reserved": "mem_peak_reserved_bytes"}
-    told = extract_each(
+    printed = extract_each(
         lines.filter(text.str.contains("Memory usage: ", literal=True)),
         {label: _PEAK.format(label) for label in peaks},
     )
-    found = [
-        told.select("source", "line_no", name=pl.lit(name), value=size(pl.col(label))) for label, name in peaks.items()
-    ]
+    exact = computed_peaks(printed, {name: size(pl.col(label)) for label, name in peaks.items()})
     stepped = extract_each(
         lines.filter(text.str.contains(_RESERVED, literal=True)), {"reserved": _field("cuda_max_memory_reserved")}
     ).with_columns(human(pl.col("reserved")))
     rounded = pl.col("reserved")
     least = rounded - 0.5 * pl.lit(10.0).pow(rounded.log10().floor() - 2)
-    found.append(stepped.select("source", "line_no", name=pl.lit("mem_peak_reserved_bytes"), value=least))
-    return pl.concat(conform(part, PEAK_FACTS).drop_nulls("value") for part in found)
+    return pl.concat([exact, computed_peaks(stepped, {"mem_peak_reserved_bytes": least})])
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:

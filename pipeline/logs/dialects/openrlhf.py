@@ -13,6 +13,8 @@ no bar. What DeepSpeed prints is read by `deepspeed_settings`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
@@ -90,7 +92,7 @@ def finalize(facts: Facts) -> Facts:
         steps_planned=pl.lit(None, pl.Int64),
     )
     both = pl.concat([told, conform(steps, STEP_FACTS)]).sort(order, maintain_order=True)
-    return Facts(both, facts.settings, facts.peaks, facts.events)
+    return replace(facts, steps=both)
 
 
 def _batches_a_step(settings: pl.DataFrame) -> pl.DataFrame:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import Dialect, Sidecar
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, Facts, conform, in_order
+from sweepscope.pipeline.logs.extractors import computed_settings
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import HUMAN, divided, human, number, size
 
@@ -66,13 +68,9 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Parameter count, from the line that prints it, and what the job's launch says."""
     text = pl.col("text")
-    sized = lines.filter(text.str.contains("Number of parameters:", literal=True)).select(
-        "source", "line_no", name=pl.lit("params"), value=human(text.str.extract(_field("Number of parameters")))
-    )
-    found = sized.with_columns(
-        value=pl.col("value").round().cast(pl.Int64, strict=False).cast(pl.String), setting_source=pl.lit("log_line")
-    )
-    return pl.concat([conform(found.drop_nulls("value"), SETTING_FACTS), environment.settings(lines)])
+    sized = lines.filter(text.str.contains("Number of parameters:", literal=True))
+    count = human(text.str.extract(_field("Number of parameters")))
+    return pl.concat([computed_settings(sized, {"params": count}), environment.settings(lines)])
 
 
 def finalize(facts: Facts) -> Facts:
@@ -97,10 +95,8 @@ def finalize(facts: Facts) -> Facts:
     )
     is_as_before = pl.col("source", "ranks") == pl.col("source", "ranks").shift(1)
     is_new = ~pl.all_horizontal(is_as_before, pl.col("step") > pl.col("step").shift(1)).fill_null(value=False)
-    told = counted.filter(is_new).with_columns(
-        name=pl.lit("num_gpus"), value=pl.col("ranks").cast(pl.Int64).cast(pl.String), setting_source=pl.lit("log_line")
-    )
-    return Facts(facts.steps, pl.concat([facts.settings, conform(told, SETTING_FACTS)]), facts.peaks, facts.events)
+    ranks = computed_settings(counted.filter(is_new), {"num_gpus": pl.col("ranks")})
+    return replace(facts, settings=pl.concat([facts.settings, ranks]))
 
 
 def _relative_error(value: pl.Expr) -> pl.Expr:

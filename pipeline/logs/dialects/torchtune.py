@@ -12,13 +12,22 @@ printed in full, so a number counts with what ends it. Bars tell whole seconds o
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
-from sweepscope.pipeline.logs.extractors import is_true, matched_settings, milestones, named_settings, whole
-from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.extractors import (
+    computed_settings,
+    is_true,
+    matched_settings,
+    milestones,
+    named_settings,
+    whole,
+)
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -96,18 +105,12 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The resolved configuration, and how many steps the first bar has (`arg:bar`)."""
     text = pl.col("text")
     drawn = lines.filter(text.str.contains(_BAR)).unique("source", keep="first", maintain_order=True)
-    totals = drawn.select(
-        "source",
-        "line_no",
-        name=pl.lit("arg:bar"),
-        value=text.str.extract(_DRAWN, 2),
-        setting_source=pl.lit("log_line"),
-    ).drop_nulls("value")
+    totals = computed_settings(drawn, {"arg:bar": text.str.extract(_DRAWN, 2)})
     dumped = named_settings(lines, r"^\s*(\w+): (\w+)\s*$", _CONFIG, setting_source="argument_dump")
     known = dumped.filter(pl.col("value") != "null")
     # A name of Python's has no dot: llama3_2_1b is Llama 3.2 1B.
     said = matched_settings(lines, _SAID.items()).with_columns(pl.col("value").str.replace(r"(\d)_(\d)_", "${1}.${2}_"))
-    return pl.concat([known, said, conform(totals, SETTING_FACTS), environment.settings(lines)])
+    return pl.concat([known, said, totals, environment.settings(lines)])
 
 
 # `intermediate_checkpoint` is false for the last epoch only.
@@ -129,7 +132,7 @@ def finalize(facts: Facts) -> Facts:
         return facts
     times = steps_of(drawn).select("source", "launch", "step", "step_time_s")
     timed = rows.drop("step_time_s").join(times, on=["source", "launch", "step"], how="left", maintain_order="left")
-    return Facts(conform(timed, STEP_FACTS), facts.settings, facts.peaks, facts.events)
+    return replace(facts, steps=conform(timed, STEP_FACTS))
 
 
 _IS_DISTRIBUTED = pl.col("arg:recipe").str.contains("Distributed", literal=True)

@@ -15,6 +15,8 @@ are left out.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
@@ -80,4 +82,4 @@ def finalize(facts: Facts) -> Facts:
     ).with_columns(pl.coalesce(name, f"{name}_near").alias(name) for name in _PACES)
     alone = joined.join(engine.drop_nulls("step"), on="source", how="anti", maintain_order="left")
     both = pl.concat([engine, conform(alone, STEP_FACTS)]).sort("source", "line_no", maintain_order=True)
-    return Facts(both, facts.settings, facts.peaks, facts.events)
+    return replace(facts, steps=both)

@@ -21,8 +21,8 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import chat
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
-from sweepscope.pipeline.logs.extractors import is_true, matched_settings, named_settings, whole
-from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, STEP_FACTS, conform
+from sweepscope.pipeline.logs.extractors import computed_peaks, is_true, matched_settings, named_settings, whole
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import run_files
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
@@ -72,9 +72,8 @@ def _gib(text: pl.Expr) -> pl.Expr:
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """Peak memory, from both forms of the timer line."""
-    told = extract_each(lines, {"peak": r"\bMaxMemAllocated=([\d.]+)GB"})
-    found = told.select("source", "line_no", name=pl.lit("mem_peak_allocated_bytes"), value=_gib(pl.col("peak")))
-    return conform(found.drop_nulls("value"), PEAK_FACTS)
+    peak = pl.col("text").str.extract(r"\bMaxMemAllocated=([\d.]+)GB")
+    return computed_peaks(lines, {"mem_peak_allocated_bytes": _gib(peak)})
 
 
 _OPTIONS = {

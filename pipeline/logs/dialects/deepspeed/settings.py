@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.extractors import matched_settings, milestones, named_settings, whole
-from sweepscope.pipeline.logs.facts import SETTING_FACTS, conform
+from sweepscope.pipeline.logs.extractors import computed_settings, matched_settings, milestones, named_settings, whole
 
 NAMES = {
     "train_batch_size": "gbs",
@@ -88,15 +87,13 @@ def launched(lines: pl.DataFrame) -> pl.DataFrame:
     """GPUs and nodes of a `deepspeed ...` command (launcher/runner.py): one node unless it names more, or a file."""
     text = pl.col("text")
     near = lines.filter(text.str.contains(r"\bdeepspeed\s.*--(?:num_gpus|include)[= ]"))
-    listed = near.with_columns(value=text.str.extract(_INCLUDED)).drop_nulls("value")
-    listed = listed.with_columns(
-        name=pl.lit("gpus_per_node"), value=(pl.col("value").str.count_matches(",") + 1).cast(pl.String)
-    )
-    alone = near.filter(~text.str.contains(r"--num_nodes|--hostfile|-H ") & ~text.str.ends_with("\\"))
-    alone = alone.with_columns(name=pl.lit("num_nodes"), value=pl.lit("1"))
-    found = pl.concat([listed.select(alone.columns), alone]).with_columns(setting_source=pl.lit("command_line"))
-    said = matched_settings(near, _LAUNCHED.items()).with_columns(setting_source=pl.lit("command_line"))
-    return pl.concat([conform(found, SETTING_FACTS), said])
+    is_alone = ~text.str.contains(r"--num_nodes|--hostfile|-H ") & ~text.str.ends_with("\\")
+    computed = {
+        "gpus_per_node": text.str.extract(_INCLUDED).str.count_matches(",") + 1,
+        "num_nodes": pl.when(is_alone).then(pl.lit("1")),
+    }
+    given = matched_settings(near, _LAUNCHED.items()).with_columns(setting_source=pl.lit("command_line"))
+    return pl.concat([computed_settings(near, computed, setting_source="command_line"), given])
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
@@ -113,8 +110,7 @@ def extracted(
     value = pl.col("text").str.extract(pattern)
     if thousands:
         value = value.str.replace_all(",", "", literal=True)
-    found = lines.select("source", "line_no", value=value).drop_nulls("value")
-    return conform(found.with_columns(name=pl.lit(name), setting_source=pl.lit(setting_source)), SETTING_FACTS)
+    return computed_settings(lines, {name: value}, setting_source=setting_source)
 
 
 _LAUNCH = r"\[runner\.py:\d+:main\] cmd = "

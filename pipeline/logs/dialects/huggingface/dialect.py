@@ -19,8 +19,8 @@ from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.huggingface import bars, dicts, histories, notebook_tables, settings
 from sweepscope.pipeline.logs.dialects.huggingface import steps as huggingface_steps
-from sweepscope.pipeline.logs.extractors import milestones
-from sweepscope.pipeline.logs.facts import PEAK_FACTS, STEP_FACTS, conform
+from sweepscope.pipeline.logs.extractors import computed_peaks, milestones
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import run_files
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import number
@@ -80,8 +80,7 @@ def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     allocated, cache = (number(text.str.extract(_MEMORY, group)) for group in (1, 2))
     reserved = pl.coalesce(allocated + cache, number(text.str.extract(_PEAK)))
-    found = lines.select("source", "line_no", name=pl.lit("mem_peak_reserved_bytes"), value=(reserved * 2**30).round())
-    return conform(found.drop_nulls("value"), PEAK_FACTS)
+    return computed_peaks(lines, {"mem_peak_reserved_bytes": (reserved * 2**30).round()})
 
 
 _SIGNATURE = (

@@ -10,6 +10,8 @@ A row says nothing without its header, so all of them are facts with neither ste
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, STEP_FACTS, Facts, conform
@@ -67,7 +69,7 @@ def resolved(facts: Facts) -> Facts:
         loss=number(pl.col("value")),
     )
     steps = pl.concat([facts.steps.filter(~is_mine), conform(counted.drop_nulls(["step", "loss"]), STEP_FACTS)])
-    return Facts(steps.sort(order, maintain_order=True), facts.settings, facts.peaks, facts.events)
+    return replace(facts, steps=steps.sort(order, maintain_order=True))
 
 
 _FOUND = ("source", "line_no", "rank", "ts", "unit", "count", "value")

@@ -15,8 +15,13 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.huggingface import notebook_tables
-from sweepscope.pipeline.logs.extractors import matched_settings, named_settings, once_per_text, whole
-from sweepscope.pipeline.logs.facts import SETTING_FACTS, conform
+from sweepscope.pipeline.logs.extractors import (
+    computed_settings,
+    matched_settings,
+    named_settings,
+    once_per_text,
+    whole,
+)
 
 _BANNER = {  # trainer.py _inner_training_loop
     "Instantaneous batch size per device": "mbs",
@@ -204,8 +209,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _shown(lines: pl.DataFrame) -> pl.DataFrame:
-    planned = notebook_tables.steps_planned(lines)
-    return conform(planned.with_columns(name=pl.lit("steps_planned"), setting_source=pl.lit("log_line")), SETTING_FACTS)
+    return computed_settings(notebook_tables.steps_planned(lines), {"steps_planned": pl.col("value")})
 
 
 def with_ranks(settings: pl.DataFrame) -> pl.DataFrame:
@@ -217,22 +221,19 @@ def with_ranks(settings: pl.DataFrame) -> pl.DataFrame:
     said = settings.filter(is_rank).with_columns(rank=pl.col("value").cast(pl.Int64, strict=False))
     ranks = said.group_by("source", "rank").agg(pl.col("line_no").min())
     counted = ranks.group_by("source").agg(pl.col("line_no").max(), most=pl.col("rank").max(), n=pl.len())
-    told = counted.filter((pl.col("most") > 0) & (pl.col("n") == pl.col("most") + 1)).with_columns(
-        name=pl.lit("num_gpus"), value=pl.col("n").cast(pl.String), setting_source=pl.lit("derived")
-    )
-    return pl.concat([settings.filter(~is_rank), conform(told, SETTING_FACTS)])
+    is_gapless = (pl.col("most") > 0) & (pl.col("n") == pl.col("most") + 1)
+    number = computed_settings(counted.filter(is_gapless), {"num_gpus": pl.col("n")}, setting_source="derived")
+    return pl.concat([settings.filter(~is_rank), number])
 
 
 def _switches(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     near = lines.filter(text.str.contains_any([f"--{name}" for name in _SWITCHES]))
-    found = [
-        near.filter(text.str.contains(_SWITCH.format(name))).with_columns(
-            name=pl.lit(f"arg:{name}"), value=text.str.extract(_SWITCH.format(name)).fill_null("true")
-        )
-        for name in _SWITCHES
-    ]
-    return conform(pl.concat(found).with_columns(setting_source=pl.lit("command_line")), SETTING_FACTS)
+    values = {}
+    for name in _SWITCHES:
+        switch = _SWITCH.format(name)
+        values[f"arg:{name}"] = pl.when(text.str.contains(switch)).then(text.str.extract(switch).fill_null("true"))
+    return computed_settings(near, values, setting_source="command_line")
 
 
 def _precision() -> pl.Expr:

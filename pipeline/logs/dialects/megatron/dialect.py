@@ -11,6 +11,8 @@ names; bigscience writes `lm-loss`. The loss is absent while the loss scaler ski
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -100,7 +102,7 @@ def finalize(facts: Facts) -> Facts:
         for strategy in ("backward", "forward")
     )
     merged = rows.with_columns(tflops_per_gpu_logged=pl.coalesce("tflops_per_gpu_logged", *same))
-    return Facts(merged.select(facts.steps.columns), facts.settings, facts.peaks, facts.events)
+    return replace(facts, steps=merged.select(facts.steps.columns))
 
 
 _PEAKS = (

@@ -13,12 +13,14 @@ newer submissions log their parallel sizes as events, and some names tell them (
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.mlperf import console, names
-from sweepscope.pipeline.logs.extractors import named_settings, once_per_text, whole
+from sweepscope.pipeline.logs.extractors import computed_settings, named_settings, once_per_text, whole
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
@@ -122,18 +124,17 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The values that the rules ask for, the system description, and what NeMo prints."""
     text = pl.col("text")
     value = text.str.extract(r'"value": ?"?([^",}]+)"?')
-    logged = lines.filter(_is_event() & _key().is_in(list(_NAMES))).with_columns(
+    logged = lines.filter(_is_event() & _key().is_in(list(_NAMES)) & (value != "null")).with_columns(
         name=_key().replace_strict(_NAMES, default=None, return_dtype=pl.String),
-        value=pl.when(value != "null").then(value),
+        value=value,
         setting_source=pl.lit("log_line"),
     )
     processes = pl.coalesce(text.str.extract(_PROCESSES, 1), text.str.extract(_PROCESSES, 2))
-    started = lines.with_columns(name=pl.lit("num_gpus"), value=processes, setting_source=pl.lit("log_line"))
     described = lines.filter(text.str.contains(":::SYSJSON", literal=True))
     return pl.concat(
         [
-            conform(logged.drop_nulls("value"), SETTING_FACTS),
-            conform(started.drop_nulls("value"), SETTING_FACTS),
+            conform(logged, SETTING_FACTS),
+            computed_settings(lines, {"num_gpus": processes}),
             named_settings(described, _PAIR, _SYSTEM, setting_source="config_file").filter(pl.col("value") != ""),
             named_settings(lines, _NEMO_OPTION, _NEMO, setting_source="argument_dump"),
             names.settings(lines),
@@ -199,7 +200,7 @@ def finalize(facts: Facts) -> Facts:
             pl.when(pl.col("unit").is_null()).then(pl.format("the counter {} without a batch size", "counter")),
         ),
     )
-    return Facts(settled.select(steps.columns), facts.settings, facts.peaks, facts.events)
+    return replace(facts, steps=settled.select(steps.columns))
 
 
 def _said(settings: pl.DataFrame, name: str) -> pl.DataFrame:

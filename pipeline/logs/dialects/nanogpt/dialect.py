@@ -24,8 +24,15 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.nanogpt import wordplay
-from sweepscope.pipeline.logs.extractors import milestones, named_settings, whole, without_logger
-from sweepscope.pipeline.logs.facts import PEAK_FACTS, SETTING_FACTS, STEP_FACTS, conform
+from sweepscope.pipeline.logs.extractors import (
+    computed_peaks,
+    computed_settings,
+    milestones,
+    named_settings,
+    whole,
+    without_logger,
+)
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import divided, human, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -146,18 +153,12 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         "gbs_tokens": number(text.str.extract(_TOKENS_PER_STEP)),
         "num_gpus": number(text.str.extract(_PEERS)) + 1,
     }
-    said = pl.concat(
-        lines.select("source", "line_no", name=pl.lit(name), value=value.round().cast(pl.Int64, strict=False))
-        for name, value in sized.items()
-    ).drop_nulls("value")
     return pl.concat(
         [
             named_settings(lines, _OVERRIDE, _NAMES, setting_source="command_line"),
             # The command line comes behind the file, and wins.
             named_settings(lines, _CONFIG_LINE, _NAMES, setting_source="command_line"),
-            conform(
-                said.with_columns(pl.col("value").cast(pl.String), setting_source=pl.lit("log_line")), SETTING_FACTS
-            ),
+            computed_settings(lines, sized),
             wordplay.settings(lines),
             environment.settings(lines),
         ]
@@ -184,12 +185,8 @@ _PEAKS = {
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """Peak memory, which modded-nanogpt prints at the end."""
     lines = without_logger(lines, _BEGINNINGS)
-    return pl.concat(
-        conform(
-            lines.with_columns(name=pl.lit(name), value=number(pl.col("text").str.extract(pattern)) * 2**20),
-            PEAK_FACTS,
-        ).drop_nulls("value")
-        for name, pattern in _PEAKS.items()
+    return computed_peaks(
+        lines, {name: number(pl.col("text").str.extract(pattern)) * 2**20 for name, pattern in _PEAKS.items()}
     )
 
 

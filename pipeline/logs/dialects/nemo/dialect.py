@@ -13,14 +13,23 @@ tells them apart.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect, History
 from sweepscope.pipeline.logs.dialects import environment, lightning
 from sweepscope.pipeline.logs.dialects.lightning import field
 from sweepscope.pipeline.logs.dialects.nemo import automodel
-from sweepscope.pipeline.logs.extractors import last_of_each_step, milestones, named_settings, once_per_text, whole
-from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.extractors import (
+    computed_settings,
+    last_of_each_step,
+    milestones,
+    named_settings,
+    once_per_text,
+    whole,
+)
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.sidecars import hparams, run_files
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import number
@@ -85,7 +94,7 @@ def finalize(facts: Facts) -> Facts:
     found = last_of_each_step(facts)
     is_kept = pl.col("steps_planned") >= pl.max_horizontal(pl.col("step").max().over("source"), 1)
     steps = found.steps.with_columns(steps_planned=pl.when(is_kept).then("steps_planned"))
-    return Facts(steps, found.settings, found.peaks, found.events)
+    return replace(found, steps=steps)
 
 
 _CONFIG = {
@@ -139,37 +148,18 @@ _GROUPS = {
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Process groups as built, and the configuration as dumped (YAML, or GPTDatasetConfig's fields)."""
     text = pl.col("text")
-    found = [
-        *(
-            lines.select("source", "line_no", name=pl.lit(name), value=_first_group(pattern))
-            for name, pattern in _LINE.items()
-        ),
-        *(
-            lines.select(
-                "source",
-                "line_no",
-                name=pl.lit(name),
-                value=(text.str.extract(pattern).str.count_matches(",") + 1).cast(pl.String),
-            )
-            for name, pattern in _GROUPS.items()
-        ),
-    ]
+    computed = {name: _first_group(pattern) for name, pattern in _LINE.items()}
+    computed |= {name: text.str.extract(pattern).str.count_matches(",") + 1 for name, pattern in _GROUPS.items()}
     # Every step line of NeMo 2 prints it; a batch that grows is that of the last step.
-    batch = lines.select(
-        "source", "line_no", name=pl.lit("gbs"), value=text.str.extract(r"\| global_batch_size: (\d+)\b")
-    )
-    found.append(batch)
-    counted = lines.filter(text.str.contains(_PRINTED))
-    for name, group in (("arg:epoch", 1), ("arg:total", 3)):
-        found.append(counted.select("source", "line_no", name=pl.lit(name), value=text.str.extract(_PRINTED, group)))
-    said = pl.concat(found).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
-    rest = lines.filter(~text.str.contains("| global_batch_size: ", literal=True))
+    computed["gbs"] = text.str.extract(r"\| global_batch_size: (\d+)\b")
+    computed |= {name: text.str.extract(_PRINTED, group) for name, group in (("arg:epoch", 1), ("arg:total", 3))}
+    others = lines.filter(~text.str.contains("| global_batch_size: ", literal=True))
     dumped = named_settings(
-        rest, r"(?:^|[ (,])(\w+)(?:: |=)(\d+)(?:,|\)|\s|$)", _CONFIG, setting_source="argument_dump"
+        others, r"(?:^|[ (,])(\w+)(?:: |=)(\d+)(?:,|\)|\s|$)", _CONFIG, setting_source="argument_dump"
     )
     options = named_settings(lines, r"--([a-z-]+)[ =](\d+)(?:\s|$)", _OPTIONS, setting_source="command_line")
-    computed = named_settings(lines, _PRECISION, {"precision": "arg:precision"}, setting_source="argument_dump")
-    return pl.concat([conform(said, SETTING_FACTS), dumped, options, computed, environment.settings(lines)])
+    precision = named_settings(lines, _PRECISION, {"precision": "arg:precision"}, setting_source="argument_dump")
+    return pl.concat([computed_settings(lines, computed), dumped, options, precision, environment.settings(lines)])
 
 
 # Iterations count from 0; in old versions from 1.

@@ -10,6 +10,8 @@ Configuration: see `torchtitan_settings`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -86,7 +88,7 @@ def finalize(facts: Facts) -> Facts:
     told = pl.col("text").str.extract(_OTHERS["number"]).cast(pl.Int64, strict=False)
     steps = facts.steps.with_columns(step=pl.when(is_whole).then(told).otherwise("step"))
     steps = steps.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
-    return Facts(steps, facts.settings, facts.peaks, facts.events)
+    return replace(facts, steps=steps)
 
 
 _LAUNCH = r"torchtitan version: |Starting job: |Building (?:\d-D )?device mesh with "

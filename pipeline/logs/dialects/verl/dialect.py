@@ -14,8 +14,8 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.verl import settings as verl_settings
-from sweepscope.pipeline.logs.extractors import milestones
-from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.extractors import computed_settings, milestones
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -95,14 +95,8 @@ _END = r"\bFinal validation metrics: "
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The configuration as given and dumped, and the number of steps."""
-    planned = lines.select(
-        "source",
-        "line_no",
-        name=pl.lit("steps_planned"),
-        value=pl.coalesce(pl.col("text").str.extract(_PLANNED, group) for group in (1, 2)),
-        setting_source=pl.lit("log_line"),
-    ).drop_nulls("value")
-    return pl.concat([verl_settings.settings(lines), conform(planned, SETTING_FACTS), environment.settings(lines)])
+    planned = {"steps_planned": pl.coalesce(pl.col("text").str.extract(_PLANNED, group) for group in (1, 2))}
+    return pl.concat([verl_settings.settings(lines), computed_settings(lines, planned), environment.settings(lines)])
 
 
 def finalize(facts: Facts) -> Facts:
