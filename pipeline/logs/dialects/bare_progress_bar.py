@@ -1,4 +1,4 @@
-"""A script of one's own that says nothing but a progress bar with its loss: `tqdm(loader)` and `set_postfix(loss=..)`.
+"""A custom script that prints nothing but a progress bar with its loss: `tqdm(loader)` and `set_postfix(loss=..)`.
 
 tqdm's format (std.py format_meter): `Epoch 1:  30%|###  | 300/1000 [01:00<02:20,  5.00it/s, loss=2.31]`. Such bars are
 drawn by others, too (Lightning, Colossal-AI's examples), so this dialect reads only files that no other one knows.
@@ -6,8 +6,8 @@ A bar without a loss may count anything: downloads, tokens, shards. It is no sig
 
 A bar counts the batches of its epoch; steps go on over the bars of a file, as long as each was full before the next one
 began. Of bars with different lengths the one that is drawn most is the training's; bars named after an evaluation are
-none. Where several processes draw the same bar into one file, nobody knows which is which: no step is told. The time of
-a step is that between redraws of one bar (`huggingface_bars`).
+none. Where several processes draw the same bar into one file, they cannot be told apart: there are no steps. The time
+of a step is that between redraws of one bar (`huggingface.bars`).
 
 `for batch in tqdm(loader)` counts a batch when the next one is asked for: the loss that is set within the loop is drawn
 behind the count of the batch before, at first behind 0. Then the first drawing of a count holds its loss; where
@@ -29,7 +29,7 @@ from sweepscope.pipeline.text.timestamps import timestamp
 
 _BAR = (
     r"^(?P<name>[^|\r]*?) *\d{1,3}%\|[^|]*\| *(?P<done>\d+)/(?P<total>\d+) \[(?P<clock>[\d:]+)<[^\]]*"
-    rf"(?:it/s|s/it), (?:train_)?loss=(?P<said>{NUMBER})(?:, [^\]]*)?\]"
+    rf"(?:it/s|s/it), (?:train_)?loss=(?P<shown_loss>{NUMBER})(?:, [^\]]*)?\]"
 )
 _EVALUATION = r"(?i)val|eval|test"
 _FULL = 0.9
@@ -43,7 +43,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     whole = found.with_columns(
         step=pl.col("done").cast(pl.Int64, strict=False),
         steps_planned=pl.col("total").cast(pl.Int64, strict=False),
-        loss=number(pl.col("said")),
+        loss=number(pl.col("shown_loss")),
         step_time_s=elapsed_s(pl.col("clock")),  # so far: `finalize` takes the differences
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
     )

@@ -9,7 +9,7 @@ bars of applications/Colossal-LLaMA/train.py and examples/language/llama2/pretra
 Loss=1.8]`, from 0), of ColossalChat's coati/trainer/sft.py and examples/language/gpt (`Epoch 1/3`, `Epoch [1/3]`, from
 1).
 
-A message stands on several lines, so a line decides nothing here: `steps` hands on every line that may be part of one,
+A message has several lines, so a single line decides nothing: `steps` passes on every line that may be part of one,
 and `finalize` joins them when the whole file is known. A message needs its own first line and those that follow within
 MAX_MESSAGE_LINES; indented lines continue it. A bar counts a batch before it is given the values of the next: the
 first drawing of a count shows its own.
@@ -89,11 +89,11 @@ def finalize(facts: Facts) -> Facts:
     """The first drawing of each bar, and messages of several lines to steps; the mean rate to the last of them."""
     order = ["source", "line_no"]
     is_mean = pl.col("step").is_null() & pl.col("tflops_per_gpu_logged").is_not_null()
-    told = facts.steps.filter(~is_mean)
+    printed = facts.steps.filter(~is_mean)
     means = facts.steps.filter(is_mean).group_by("source").agg(mean=pl.col("tflops_per_gpu_logged").last())
-    bars = told.drop_nulls("step").sort(order, maintain_order=True)
+    bars = printed.drop_nulls("step").sort(order, maintain_order=True)
     is_first = pl.col("step").ne_missing(pl.col("step").shift(1).over("source"))
-    steps = pl.concat([bars.filter(is_first), _messages(told.filter(pl.col("step").is_null()))])
+    steps = pl.concat([bars.filter(is_first), _messages(printed.filter(pl.col("step").is_null()))])
     steps = steps.sort(order, maintain_order=True).join(means, on="source", how="left", maintain_order="left")
     is_last = pl.int_range(pl.len()).over("source") == pl.len().over("source") - 1
     rate = pl.coalesce("tflops_per_gpu_logged", pl.when(is_last).then("mean"))
@@ -103,7 +103,7 @@ def finalize(facts: Facts) -> Facts:
 
 
 def _messages(parts: pl.DataFrame) -> pl.DataFrame:
-    """Messages of several lines to steps. One with a step time but no counter is numbered by its place."""
+    """Steps of messages of several lines. A message with a step time but no counter is numbered by its position."""
     is_head = pl.col("text").str.contains(_HEAD)
     messages = (
         parts.sort("source", "line_no", maintain_order=True)
@@ -117,19 +117,19 @@ def _messages(parts: pl.DataFrame) -> pl.DataFrame:
         )
     )
     text = pl.col("text")
-    told = messages.filter(text.str.contains(r"\b[Ss]tep time:"))
+    printed = messages.filter(text.str.contains(r"\b[Ss]tep time:"))
     seconds = number(text.str.extract(_STEP_TIME))
-    place = pl.int_range(1, pl.len() + 1).over("source")
-    settled = told.with_columns(
+    ordinal = pl.int_range(1, pl.len() + 1).over("source")
+    counted = printed.with_columns(
         step=pl.when(seconds.is_not_null()).then(
-            pl.coalesce(text.str.extract(_COUNTER).cast(pl.Int64, strict=False), place)
+            pl.coalesce(text.str.extract(_COUNTER).cast(pl.Int64, strict=False), ordinal)
         ),
         steps_planned=text.str.extract(_COUNTER, 2).cast(pl.Int64, strict=False),
         loss=number(text.str.extract(rf"\b[Ll]oss: *({NUMBER})")),
         step_time_s=pl.when(seconds != 0).then(seconds),
         tflops_per_gpu_logged=number(text.str.extract(rf"\bTFLOPS: *({NUMBER})(?:,|\s|$)")),
     ).with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
-    return conform(settled, STEP_FACTS)
+    return conform(counted, STEP_FACTS)
 
 
 _PRINTED = {
@@ -190,7 +190,7 @@ def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     return computed_peaks(lines, {name: value.round() for name, value in values.items()})
 
 
-# examples/language/*/benchmark.py: what they print behind the training loop; before it stands `Booster init max ..`.
+# examples/language/*/benchmark.py: what they print after the training loop; before it they print `Booster init max ..`.
 # The trainer of 2022, if its limit comes before the end of the epochs.
 _END = r"^\s*Max (?:CUDA|device) memory usage: |\bMax number of steps \d+ has been reached, training is stopped"
 

@@ -6,7 +6,7 @@ memory_monitor.py (memory in units of 10**9 bytes; before 0.13 in bytes, and `al
 allocated); llm-foundry scripts/train (the configuration as YAML).
 
 A header counts in the unit of max_duration. Where that is not the batch, `time/batch` (batches done before this one)
-tells the step. Header and metrics are parts of a step until `finalize` joins them.
+gives the step. Header and metrics are parts of a step until `finalize` joins them.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         step=pl.when(pl.col("name").is_in(_BATCHES_BEFORE)).then(before + 1).otherwise(pl.col("step")),
     )
     values = [column for column in STEP_FACTS.names() if column not in ("source", "line_no", "rank", "ts", "text")]
-    telling = pl.any_horizontal(pl.col(column).is_not_null() for column in values if column in started.columns)
-    return conform(started.filter(telling), STEP_FACTS)
+    has_value = pl.any_horizontal(pl.col(column).is_not_null() for column in values if column in started.columns)
+    return conform(started.filter(has_value), STEP_FACTS)
 
 
 _PEAK = r"^\s*Train memory/peak_{}_mem(?:_max)?: (\d+\.\d{{4}})\s*$"

@@ -1,4 +1,4 @@
-"""What launchers and machines print about themselves, whatever the framework; dialects add it to their settings."""
+"""Settings that launchers and machines print, whatever the framework; dialects add them to their own."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _LAUNCH = {
 }
 # torchrun's options, and the variables that launch scripts export or print (Primus: `NNODES: 1`, `NNODES=1`).
 _LAUNCH_OPTION = r"--(nproc[-_]per[-_]node|nnodes)[= ](\d+)(?:\s|$)"
-# torchrun without --nnodes: one node (torch/distributed/run.py). A command that goes on in the next line says nothing.
+# torchrun without --nnodes: one node (torch/distributed/run.py). A command that goes on in the next line may name more.
 _ALONE = r"\b(?:torchrun|torch\.distributed\.(?:run|launch))\b.*--nproc[-_]per[-_]node[= ]\d+(?:\s.*[^\\\s])?\s*$"
 _LAUNCH_VARIABLE = r"\b(NNODES|GPUS_PER_NODE)(?:=|:\s*)(\d+)\s*$"
 
@@ -85,7 +85,7 @@ def _alone(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _scheduled(lines: pl.DataFrame) -> pl.DataFrame:
-    """The scheduler's variables; a value that is not of its kind (a name in place of a number) says nothing."""
+    """The scheduler's variables; a value of another kind (a name in place of a number) is left out."""
     found = named_settings(lines, _SCHEDULED_VALUE, _SCHEDULED, setting_source="log_line")
     hosts = map_words(found["value"], _host_names, pl.String)
     value = (

@@ -1,7 +1,7 @@
 """EleutherAI GPT-NeoX, which trains with DeepSpeed's engine.
 
 Formats: megatron/logging.py training_log (` samples/sec: ... | iteration ...`), megatron/neox_arguments/arguments.py
-print (`name ...... value......updated`, `updated` or `default` telling where the value comes from),
+print (`name ...... value......updated`, `updated` or `default` names the value's source),
 megatron/utils.py report_memory, megatron/training.py get_model (`> total params:`, over all model-parallel ranks).
 
 DeepSpeed's pipeline engine prints each step too (`steps: 1 loss: ... iter time (s): ...`) and leaves out what happens
@@ -102,7 +102,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Where a run begins, and where DeepSpeed's launcher says that it ended."""
+    """EVENT_FACTS where a run begins, and where DeepSpeed's launcher reports its end."""
     return pl.concat([dialect.events(lines), deepspeed_settings.events(lines)])
 
 
@@ -111,7 +111,7 @@ _GATED = ("swiglu", "geglu", "reglu", "liglu", "bilinear", "glu")
 
 
 def _gated() -> pl.Expr:
-    """`mlp_type: llama` was gated whatever the activation; later the activation's name tells."""
+    """Whether the feed-forward block is gated: `mlp_type: llama` was, later ones by the name of the activation."""
     return (pl.col("arg:mlp_type") == "llama") | pl.col("arg:activation").str.to_lowercase().is_in(_GATED)
 
 

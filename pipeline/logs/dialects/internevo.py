@@ -57,7 +57,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 _SIZES = "Distributed environment is initialized, "
 _SPLIT = "Number of elements on ranks: ["
-_SAID = {
+_PRINTED = {
     "dp": r"\bdata parallel size: (\d+)",
     "pp": r"\bpipeline parallel size: (\d+)",
     "tp": r"\btensor parallel size: (\d+)",
@@ -72,7 +72,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     # A list of one is a single rank's share: nothing is split, or ZeRO's group has one member.
     is_split = text.str.contains(r"Number of elements on ranks: \[\d+, ")
     computed = computed_settings(lines, {"gas": micro_batches, "zero_stage": pl.when(is_split).then(pl.lit("1"))})
-    return pl.concat([computed, matched_settings(lines, _SAID.items()), environment.settings(lines)])
+    return pl.concat([computed, matched_settings(lines, _PRINTED.items()), environment.settings(lines)])
 
 
 # Every dimension is printed; a data-parallel rank is a whole model (core/context/process_group_initializer.py).

@@ -1,4 +1,4 @@
-"""Lightning's Trainer under a script of one's own, and what NeMo inherits of it.
+"""Lightning's Trainer under a custom script, and what NeMo inherits of it.
 
 Formats: lightning/pytorch/callbacks/progress/tqdm_progress.py (`Epoch 1:  50%|##| 5/10 [00:05<00:05,  1.00it/s,
 v_num=0, train/loss=2.5]`), loggers/csv_logs.py (`metrics.csv`: a row a call of log(), empty where that call had no such
@@ -36,7 +36,7 @@ SIGNATURES = (
     "`Trainer.fit` stopped: ",
     "Total estimated model params size (MB)",
 )
-"""Printed whatever the script: a dialect on top of Lightning counts them too, so that its own signs decide."""
+"""Printed under any script: dialects on top of Lightning count them too, so that their own literals decide."""
 
 _LOSS = r"(?:reduced_)?(?:train[_/])?loss(?:_step)?"
 _METRIC = rf"\[[^\]]*[ ,](?:{_LOSS}|train_step_timing in s)="
@@ -60,7 +60,7 @@ LOSSES = {
         ("plain_loss", "loss(?:_step)?"),
     )
 }
-"""The names under which scripts log the loss, the most telling first."""
+"""Names under which scripts log the loss, the most specific first."""
 
 _NUMBERS = {**LOSSES, "learning_rate": field("lr"), "grad_norm": field("grad_norm")}
 
@@ -153,7 +153,7 @@ _CSV_COLUMNS = {
 
 
 def read_metrics(text: str) -> pl.DataFrame:
-    """`metrics.csv` of a script of one's own as steps. Raises ValueError for other tables, NeMo's among them."""
+    """Steps of `metrics.csv` of a custom script. Raises ValueError for other tables, NeMo's among them."""
     table = _table(text)
     if set(_NEMO) & set(table.columns):
         raise ValueError("the table is NeMo's")
@@ -193,8 +193,8 @@ def _steps_of(table: pl.DataFrame) -> pl.DataFrame:
         .group_by("step", maintain_order=True)
         .agg(pl.col("line_no").min(), *(pl.col(name).drop_nulls().first() for name in values))
     )
-    told = merged.filter(pl.any_horizontal(pl.col(name).is_not_null() for name in ("loss", "step_time_s")))
-    return conform(told.sort("line_no"), STEP_FACTS)
+    measured = merged.filter(pl.any_horizontal(pl.col(name).is_not_null() for name in ("loss", "step_time_s")))
+    return conform(measured.sort("line_no"), STEP_FACTS)
 
 
 _STEP_LITERALS = ("loss=", "loss_step=", "it/s v_num: ", "it/s loss: ", "it/s train")

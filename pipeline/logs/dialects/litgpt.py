@@ -86,7 +86,7 @@ _NAMES = {
     "max_iters": "arg:max_iters",
 }
 _PRECISIONS = {"bf16": "bf16", "16": "fp16", "32": "fp32", "bfloat16": "bf16", "16-bit": "fp16"}
-# The option `bf16-true`, `16-mixed`; what Fabric says of mixed ones.
+# The option `bf16-true`, `16-mixed`; what Fabric prints of mixed ones.
 _PRECISION = r"'?\bprecision'?(?:=|: )'(bf16|16|32)-(?:true|mixed)'|\bUsing (bfloat16|16-bit) Automatic Mixed Precision"
 
 

@@ -4,7 +4,7 @@ Formats: src/maxtext/common/metric_logger.py (step line), configs/pyconfig.py (`
 utils/max_utils.py (system information, parameter count), maxtext_utils.py (device mesh). Steps count from 0. Step 0
 holds compilation and step 1 is often impossibly fast, because JAX dispatches without waiting; both are kept as logged.
 Old lines say `TFLOP/s:` and lack the tokens. With multi-token prediction the line ends with `main_model_loss` and
-`mtp_loss`, the parts of its `loss`; forks print the parts alone. Steps at which a profile begins or ends may be told
+`mtp_loss`, the parts of its `loss`; forks print the parts alone. Steps at which a profile begins or ends may be printed
 without their time (hide_profiler_step_metric). The dump prints names in the order default, model, command line.
 """
 
@@ -109,7 +109,7 @@ _BILLION = r"\bnumber parameters: ([\d.]+) billion"
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """The configuration dump, and what the system information and the parameter count say."""
+    """SETTING_FACTS of the configuration dump, the system information and the parameter count."""
     text = pl.col("text")
     params = text.str.extract(_BILLION).cast(pl.Float64, strict=False) * 1e9
     launched = lines.filter(
@@ -130,8 +130,8 @@ def _product(axis: str) -> pl.Expr:
     """Parallelism within a slice times that between slices; -1 (what is left over) stays unknown."""
     degrees = [whole(f"arg:{net}_{axis}") for net in ("ici", "dcn")]
     known = reduce(lambda left, right: left & right, [degree.fill_null(1) > 0 for degree in degrees])
-    said = pl.any_horizontal(degree.is_not_null() for degree in degrees)
-    return pl.when(said & known).then(degrees[0].fill_null(1) * degrees[1].fill_null(1))
+    is_stated = pl.any_horizontal(degree.is_not_null() for degree in degrees)
+    return pl.when(is_stated & known).then(degrees[0].fill_null(1) * degrees[1].fill_null(1))
 
 
 def _per_device() -> pl.Expr:
@@ -179,7 +179,7 @@ _LATENT = tuple(
 
 COMBINED: tuple[CombinedSetting, ...] = (
     *_LATENT,
-    # Steps count from 0; -1 stands for the length of the learning-rate schedule.
+    # Steps count from 0; -1 means the length of the learning-rate schedule.
     CombinedSetting("steps_planned", pl.when(whole("arg:steps") > 1).then(whole("arg:steps") - 1), ("arg:steps",)),
     CombinedSetting("tp", _product("tensor"), ("arg:ici_tensor",)),
     CombinedSetting("pp", _product("pipeline"), ("arg:ici_pipeline",)),
@@ -200,12 +200,12 @@ COMBINED: tuple[CombinedSetting, ...] = (
 )
 
 
-# XPK's wrapper of the command (core/docker_container.py, "XPK End: <date>" before it). MaxText itself says nothing.
+# XPK's wrapper of the command (core/docker_container.py, "XPK End: <date>" before it). MaxText itself prints no end.
 _END = r"^\s?EXIT_CODE=0\s*$"
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """The dump begins a run: its first line names the Jax version. The launcher tells that it ended well."""
+    """EVENT_FACTS: a dump, whose first line names the Jax version, begins a run; the launcher prints its exit code."""
     return milestones(lines, launch="System Information: Jax Version:", training_end=_END)
 
 

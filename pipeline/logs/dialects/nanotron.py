@@ -49,7 +49,7 @@ _COUNTERS = {
 
 
 def _printer() -> pl.Expr:
-    """A number for the printing rank from its coordinates, which tells ranks apart and is no global rank."""
+    """A number that distinguishes printing ranks by their coordinates; it is no global rank."""
     parts = [pl.col(f"at_{axis}") for axis in ("DP", "TP", "PP")]
     known = pl.any_horizontal(part.is_not_null() for part in parts)
     return pl.when(known).then(sum((part.fill_null(0) * 1000**i for i, part in enumerate(parts)), start=pl.lit(0)))
@@ -188,7 +188,7 @@ def peaks(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """The Config dump begins a run; in benchmark mode (helpers.py log_throughput) the trainer says that it is done."""
+    """The Config dump begins a run; in benchmark mode (helpers.py log_throughput) the trainer prints its end."""
     return milestones(lines, launch=r"Config\(general=GeneralArgs\(", training_end="Throughput logging complete")
 
 

@@ -143,11 +143,11 @@ def _runs(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named(table: pl.DataFrame, column: str) -> pl.Expr:
-    """What the run's name says: old versions have no column for dp, tp and pp."""
+    """Values in the run's name: old versions have no column for dp, tp and pp."""
     if "name" not in table.columns:
         return pl.lit(None, pl.Int64)
-    said = {name: read_folder_name(name).get(column) for name in table["name"].unique().to_list()}
-    return pl.col("name").replace_strict(said, default=None, return_dtype=pl.String).cast(pl.Int64, strict=False)
+    values = {name: read_folder_name(name).get(column) for name in table["name"].unique().to_list()}
+    return pl.col("name").replace_strict(values, default=None, return_dtype=pl.String).cast(pl.Int64, strict=False)
 
 
 def _bytes(gibibytes: pl.Expr) -> pl.Expr:

@@ -6,9 +6,9 @@ Formats: openrlhf/trainer/sft_trainer.py, dpo_trainer.py and the others (`Train 
 `(ActorModelRayActor pid=..)` in front.
 
 A bar of an epoch counts micro-batches; of the optimizer's steps the last one's loss is kept, where DeepSpeed or the
-options tell how many belong to one. Otherwise a step is a micro-batch, and has no time. Values of a batch are drawn
+options give their number. Otherwise a step is a micro-batch, and has no time. Values of a batch are drawn
 behind the count of the batch before: the first drawing of a count shows its own. Files with lines of global steps need
-no bar. What DeepSpeed prints is read by `deepspeed_settings`.
+no bar. What DeepSpeed prints is read by `deepspeed.settings`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sweepscope.pipeline.text.timestamps import timestamp
 
 _BAR = (
     r"^\s*(?:Train step of epoch (?P<epoch>\d+)|Episode \[(?P<episode>\d+)/\d+\]): +\d+%\|[^|]*\| *(?P<done>\d+)/"
-    rf"(?P<total>\d+) \[(?P<clock>[\d:]+)<[^\]]*?(?:, (?:gpt_loss|policy_loss|loss)=(?P<said>{NUMBER}))[,\]]"
+    rf"(?P<total>\d+) \[(?P<clock>[\d:]+)<[^\]]*?(?:, (?:gpt_loss|policy_loss|loss)=(?P<shown_loss>{NUMBER}))[,\]]"
 )
 _GLOBAL_STEP = r"\bGlobal step (\d+)(?: \[\w+\])?: \{"
 _FIELDS = {
@@ -46,7 +46,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Lines of global steps, and redraws of bars with a loss, which `finalize` makes steps of."""
     text = pl.col("text")
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
-    told = extract_each(lines.filter(text.str.contains(_GLOBAL_STEP)), _FIELDS).with_columns(
+    printed = extract_each(lines.filter(text.str.contains(_GLOBAL_STEP)), _FIELDS).with_columns(
         *(number(pl.col(name)) for name in ("loss", "step_time_s", "learning_rate", "grad_norm")),
         ts=ts,
         step=pl.when(pl.col("complete").is_not_null()).then(pl.col("number").cast(pl.Int64, strict=False)),
@@ -60,20 +60,20 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         step=pl.coalesce(epoch, episode - 1) * total + done,
         # Of micro-batches until `finalize`; those of episodes are steps of the optimizer.
         steps_planned=pl.when(epoch.is_not_null()).then(-total).otherwise(total),
-        loss=number(pl.col("said")),
+        loss=number(pl.col("shown_loss")),
         grad_norm=number(text.str.extract(rf", grad_norm=({NUMBER})[,\]]")),
         learning_rate=number(text.str.extract(rf", (?:actor_)?lr=(?:tensor\()?({NUMBER})[,)\]]")),
         step_time_s=elapsed_s(pl.col("clock")),  # so far: `finalize` takes the differences
     ).filter(done > 0)
-    return pl.concat([conform(told, STEP_FACTS), conform(bars, STEP_FACTS)])
+    return pl.concat([conform(printed, STEP_FACTS), conform(bars, STEP_FACTS)])
 
 
 def finalize(facts: Facts) -> Facts:
-    """Bars to steps of the optimizer, where no lines tell them."""
+    """Optimizer steps of bars, in files without lines of global steps."""
     order = ["source", "line_no"]
     is_bar = pl.col("steps_planned").is_not_null()
-    told = facts.steps.filter(~is_bar)
-    bars = facts.steps.filter(is_bar).join(told.drop_nulls("step"), on="source", how="anti")
+    printed = facts.steps.filter(~is_bar)
+    bars = facts.steps.filter(is_bar).join(printed.drop_nulls("step"), on="source", how="anti")
     bars = bars.sort(order, maintain_order=True)
     is_first = pl.col("step").ne_missing(pl.col("step").shift(1).over("source"))
     counted = bars.filter(is_first).join(
@@ -91,7 +91,7 @@ def finalize(facts: Facts) -> Facts:
         step_time_s=pl.col("each") * pl.col("gas"),
         steps_planned=pl.lit(None, pl.Int64),
     )
-    both = pl.concat([told, conform(steps, STEP_FACTS)]).sort(order, maintain_order=True)
+    both = pl.concat([printed, conform(steps, STEP_FACTS)]).sort(order, maintain_order=True)
     return replace(facts, steps=both)
 
 
@@ -158,7 +158,7 @@ _FULL = r"^\s*(?:Train epoch: +100%\|[^|]*\| *(\d+)/(\d+) |Episode \[(\d+)/(\d+)
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """The last epoch's or episode's bar when it is full, and DeepSpeed's own words."""
+    """EVENT_FACTS: the last epoch's or episode's bar when it is full, and DeepSpeed's launcher."""
     done = [pl.col("text").str.extract(_FULL, group) for group in range(1, 5)]
     is_last = pl.coalesce(done[0], done[2]) == pl.coalesce(done[1], done[3])
     full = milestones(lines.filter(is_last.fill_null(value=False)), training_end=_FULL)
@@ -197,8 +197,8 @@ _BAR_LITERALS = ("Train step of epoch ", "Episode [")
 DIALECT = Dialect(
     name="openrlhf",
     module=__name__,
-    # DeepSpeed's signs count here too, so that one of its own decides. Epochs, episodes and global steps have many
-    # programs: the star, a bar's first drawing and what stands behind one are its own.
+    # DeepSpeed's literals count here too, so that OpenRLHF's own decide. Many programs print epochs, episodes and
+    # global steps: the star, a bar's first drawing and the values behind it are OpenRLHF's.
     signature_literals=(
         "openrlhf.cli.",
         "openrlhf/",

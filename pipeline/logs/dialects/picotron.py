@@ -66,7 +66,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Parameter count, from the line that prints it, and what the job's launch says."""
+    """SETTING_FACTS: the parameter count, and what the launch prints."""
     text = pl.col("text")
     sized = lines.filter(text.str.contains("Number of parameters:", literal=True))
     count = human(text.str.extract(_field("Number of parameters")))
@@ -76,9 +76,9 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 def finalize(facts: Facts) -> Facts:
     """Accelerator counts: how often one printed throughput holds the other, where rounding leaves one whole number.
 
-    Noted where a step says something new, and where steps begin anew: a restart may have other ranks.
+    Noted where the count changes, and where steps begin anew: a restart may have other ranks.
     """
-    # By their names: a query over some columns would put together the pieces of all of them.
+    # Columns by name: a query over some of them would rechunk all.
     both = facts.steps["source", "line_no", "step", "tokens_per_s", "tokens_per_s_per_gpu"].drop_nulls()
     throughput, per_rank = pl.col("tokens_per_s"), pl.col("tokens_per_s_per_gpu")
     ratio = throughput / per_rank

@@ -7,7 +7,7 @@ configuration as YAML), training/checkpointing/_checkpointer.py save_checkpoint.
 
 A step is an update of the optimizer. It counts from 1, in the first versions from 0. Memory is in units of 1024**3, and
 the peak since the line before; the first versions print what is allocated, in bytes (`gpu_resources`). The loss is
-printed in full, so a number counts with what ends it. Bars tell whole seconds only: see `huggingface_bars`.
+printed in full, so a number counts with what ends it. Bars show whole seconds only: see `huggingface.bars`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
 _LOGGED = r"^\s*Step \d+ \| loss:"
-_BAR = rf"^\s*(?P<epoch>\d+)\|(?P<shown>\d+)\|Loss: (?P<said>{NUMBER}): +\d+%\|"
+_BAR = rf"^\s*(?P<epoch>\d+)\|(?P<shown>\d+)\|Loss: (?P<printed>{NUMBER}): +\d+%\|"
 _DRAWN = r"\| *(?P<done>\d+)/(?P<total>\d+)(?: \[(?P<clock>[\d:]+)<)?"
 
 
@@ -62,7 +62,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         number(pl.col(name)) for name in _NUMBERS
     )
     allocated = pl.coalesce(pl.col("allocated") * 2**30, "in_bytes").round().cast(pl.Int64, strict=False)
-    said = fields.with_columns(
+    printed = fields.with_columns(
         ts=ts,
         step=pl.when(pl.col("loss").is_not_null()).then(pl.col("shown").cast(pl.Int64, strict=False)),
         mem_allocated_bytes=allocated,
@@ -73,10 +73,10 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     drawn = drawn.unnest("bar").with_columns(
         ts=ts,
         step=pl.col("shown").cast(pl.Int64, strict=False),
-        loss=number(pl.col("said")),
+        loss=number(pl.col("printed")),
         step_time_s=elapsed_s(pl.col("clock")),  # so far: `finalize` takes the differences
     )
-    both = pl.concat([conform(said, STEP_FACTS), conform(drawn, STEP_FACTS)])
+    both = pl.concat([conform(printed, STEP_FACTS), conform(drawn, STEP_FACTS)])
     return both.sort("source", "line_no", maintain_order=True)
 
 
@@ -94,7 +94,7 @@ _CONFIG = {
     "enable_activation_checkpointing": "arg:checkpointing",
     "fsdp_reshard_after_forward": "arg:reshard",
 }
-_SAID = {
+_PRINTED = {
     "arg:recipe": r"\bRunning (\w+) with resolved config:",
     # The model's builder, not that of its tokenizer or prompts.
     "model": r"^\s*_component_: torchtune\.models\.\w+\.(?:q?lora_)?(\w+_[\d.]+[bm](?:_\w+)?)\s*$",
@@ -109,8 +109,10 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     dumped = named_settings(lines, r"^\s*(\w+): (\w+)\s*$", _CONFIG, setting_source="argument_dump")
     known = dumped.filter(pl.col("value") != "null")
     # A name of Python's has no dot: llama3_2_1b is Llama 3.2 1B.
-    said = matched_settings(lines, _SAID.items()).with_columns(pl.col("value").str.replace(r"(\d)_(\d)_", "${1}.${2}_"))
-    return pl.concat([known, said, totals, environment.settings(lines)])
+    printed = matched_settings(lines, _PRINTED.items()).with_columns(
+        pl.col("value").str.replace(r"(\d)_(\d)_", "${1}.${2}_")
+    )
+    return pl.concat([known, printed, totals, environment.settings(lines)])
 
 
 # `intermediate_checkpoint` is false for the last epoch only.
@@ -119,7 +121,7 @@ _END = r"\bSaving final epoch checkpoint\."
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Where a recipe begins, and where it saves the model that it has trained."""
-    return milestones(lines, launch=_SAID["arg:recipe"], training_end=_END)
+    return milestones(lines, launch=_PRINTED["arg:recipe"], training_end=_END)
 
 
 def finalize(facts: Facts) -> Facts:

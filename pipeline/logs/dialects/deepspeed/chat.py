@@ -1,12 +1,12 @@
-"""The lines of DeepSpeed-Chat's scripts, where the engine's own are missing.
+"""Step lines of DeepSpeed-Chat's scripts, for files without the engine's own.
 
 Format: DeepSpeedExamples applications/DeepSpeed-Chat/training/step3_rlhf_finetuning/main.py (`epoch: 0|step: 3|ppo_ep:
 1|act_loss: 0.2|cri_loss: 0.1|unsuper_loss: 0.0`; from August 2023 `Epoch: 0 | Step: 3 | PPO Epoch: 1 | Actor Loss: ..`)
-and utils/perf.py print_throughput_step3 (`End-to-End => Latency: 2.5s, TFLOPs: 3.29, ..`, per GPU, right behind it).
+and utils/perf.py print_throughput_step3 (`End-to-End => Latency: 2.5s, TFLOPs: 3.29, ..`, per GPU, right after it).
 
 Steps 1 and 2 of its training print `Epoch: 0, Step: 3, Rank: 0, loss = 2.5` on every rank, if asked to (--print_loss),
 and `Model Parameters: 6.738 B, Latency: 4.53s, TFLOPs: .., Batch Size: 16, Sequence Length: 512` behind it: the batch
-is a device's, while the TFLOPs are its own divided by the number of all, which no GPU reached.
+is a device's, while the TFLOPs are one device's divided by the number of devices, which no GPU reached.
 
 Their `step` counts micro-batches, of RLHF generation batches, from 0. The engine prints its first progress line after
 ten optimizer steps: a run that ended before, or an excerpt, has nothing but these. Where the engine printed any, they
@@ -45,7 +45,7 @@ SAID = (
     ("mbs", r"\bTime/seq [\d.]+s, Batch Size: (\d+), Sequence Length: \d+"),
     ("seq_len", r"\bTime/seq [\d.]+s, Batch Size: \d+, Sequence Length: (\d+)"),
 )
-"""What the line of the pace says of the run: `Total Seq. Length` of RLHF is said elsewhere."""
+"""Settings in the line of the pace; RLHF prints `Total Seq. Length` elsewhere."""
 _PACES = {"step_time_s": _PACE, "tflops_per_gpu_logged": r"^\s*End-to-End => .*?\bTFLOPs: ([\d.]+),"}
 
 
@@ -53,7 +53,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Lines of generation batches, a cut one unparsed, and lines of their pace, which have no step: see `finalize`."""
     text = pl.col("text")
     ts = timestamp(pl.col("prefix"))
-    said = extract_each(lines.filter(text.str.contains(_LOOKS_LIKE)), _FIELDS).with_columns(
+    batches = extract_each(lines.filter(text.str.contains(_LOOKS_LIKE)), _FIELDS).with_columns(
         loss=number(pl.coalesce("loss", "plain_loss")),
         rank=pl.coalesce(pl.col("printer").cast(pl.Int64, strict=False), "rank"),
         ts=ts,
@@ -62,7 +62,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     paces = extract_each(lines.filter(text.str.contains(_PACE)), _PACES).with_columns(
         *(number(pl.col(name)) for name in _PACES), ts=ts
     )
-    return pl.concat([conform(said.with_columns(step=step), STEP_FACTS), conform(paces, STEP_FACTS)])
+    return pl.concat([conform(batches.with_columns(step=step), STEP_FACTS), conform(paces, STEP_FACTS)])
 
 
 def finalize(facts: Facts) -> Facts:

@@ -1,4 +1,4 @@
-"""DeepSpeed under a training script of one's own, such as DeepSpeed-Chat.
+"""DeepSpeed under a custom training script, such as DeepSpeed-Chat.
 
 Formats: deepspeed/runtime/engine.py _report_progress (`[Rank 0] step=10, skipped=6, lr=[...], mom=[...]`),
 utils/timer.py ThroughputTimer.stop (`epoch=0/micro_step=10/global_step=10, RunningAvgSamplesPerSec=...`; before 0.8
@@ -8,8 +8,8 @@ DeepSpeedExamples applications/DeepSpeed-Chat (`saving the final model ...`, `Be
 
 `step=` is the optimizer step, and so is `global_step=`: the lines about one step are merged. The old timer form counts
 micro-batches: it gives the peak of memory and no step. "GB" are GiB. Several engines of one process (RLHF's actor and
-critic) report the same steps: the first counts. Samples per second say nothing without their length; the loss of
-DeepSpeed-Chat stands in lines that count generation batches, not optimizer steps. Neither becomes part of a step; see
+critic) report the same steps: the first counts. Samples per second mean nothing without their length; the loss of
+DeepSpeed-Chat is in lines that count generation batches, not optimizer steps. Neither becomes part of a step; see
 `chat` for a file that has only the latter.
 """
 
@@ -52,16 +52,16 @@ _OTHERS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Lines about one optimizer step; a cut one stays unparsed. Step 0 only says that the engine is there."""
-    told = extract_each(lines, {**_STEPS, **_NUMBERS, **_OTHERS, **STAMPS})
-    found = told.filter(pl.col("mine").is_not_null()).with_columns(
+    """STEP_FACTS of lines about one optimizer step; a cut one stays unparsed. Step 0 only marks the engine's start."""
+    fields = extract_each(lines, {**_STEPS, **_NUMBERS, **_OTHERS, **STAMPS})
+    steps_ = fields.filter(pl.col("mine").is_not_null()).with_columns(
         *(number(pl.col(name)) for name in _NUMBERS),
         ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
         step=pl.coalesce(*_STEPS).cast(pl.Int64, strict=False),
         mem_allocated_bytes=_gib(pl.col("allocated")),
     )
-    batches = chat.steps(told.filter(pl.col("chat").is_not_null()).select(lines.columns))
-    return pl.concat([conform(found.filter(pl.col("step").ne_missing(0)), STEP_FACTS), batches])
+    batches = chat.steps(fields.filter(pl.col("chat").is_not_null()).select(lines.columns))
+    return pl.concat([conform(steps_.filter(pl.col("step").ne_missing(0)), STEP_FACTS), batches])
 
 
 def _gib(text: pl.Expr) -> pl.Expr:
@@ -133,7 +133,7 @@ _END = r"^\s*saving (?:the final )?model ?\.\.\.\s*$"
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Where the launcher begins, and where it or the script says that training is over."""
+    """EVENT_FACTS where the launcher begins, and where it or the script reports the end."""
     text = pl.col("text")
     saved = lines.filter(text.str.contains(_END)).with_columns(
         kind=pl.lit("training_end"), ts=timestamp(pl.col("prefix")), text=text.str.strip_chars()
@@ -160,7 +160,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
     CombinedSetting("precision", _precision(), ("arg:ds_bf16",)),
     CombinedSetting("steps_planned", _planned(), ("arg:epoch_batches",), setting_source="derived"),
     CombinedSetting("seq_len", whole("arg:max_prompt_seq_len") + whole("arg:max_answer_seq_len")),
-    # Without pipeline stages the engine's world is the job's: either tells the other.
+    # Without pipeline stages the engine's world is the job's: one gives the other.
     CombinedSetting(
         "dp",
         pl.when(pl.col("arg:pipe_stage").is_null() & pl.col("dp").is_null()).then(whole("num_gpus")),

@@ -26,7 +26,7 @@ NAMES = {
 }
 
 SIGNATURES = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=", "] [launch.py:")
-"""Printed by the engine whatever the trainer: a dialect on top of it counts them too, so that its own signs decide."""
+"""Printed by the engine under any trainer: dialects on top of it count them too, so that their own literals decide."""
 
 PIPE_SIGNATURES = ("] CONFIG: micro_batches=",)
 """Printed by the pipeline engine, which transformers' Trainer does not use."""
@@ -114,10 +114,10 @@ def extracted(
 
 
 _LAUNCH = r"\[runner\.py:\d+:main\] cmd = "
-# launch.py says so of each process that returned 0; at the first failure it kills the others instead.
+# launch.py prints it for each process that returned 0; at the first failure it kills the others instead.
 _END = r"\[launch\.py:\d+:main\] Process \d+ exits successfully"
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Where DeepSpeed's launcher begins, and where it says that a process ended well."""
+    """EVENT_FACTS where DeepSpeed's launcher begins, and where it reports a process that ended well."""
     return milestones(lines, launch=_LAUNCH, training_end=_END)

@@ -1,12 +1,12 @@
 """Steps of a training of which only the progress bar was kept: nothing was logged, or another stream took the dicts.
 
-tqdm's bar (std.py format_meter) counts optimizer steps, because the Trainer moves it once a step, and tells the whole
+tqdm's bar (std.py format_meter) counts optimizer steps, because the Trainer moves it once a step, and shows the whole
 seconds since it was drawn first. The rate behind them is smoothed over the last few redraws and is no step's time; the
 seconds between two redraws, over the steps between them, is. It is a second off at most, so redraws are taken at least
 APART_S from each other: 3 % in a single value, and nothing in the median of many.
 
-Until its first step the bar stands still, and a resumed one jumps to where the run was: the time before the first
-redraw with a step tells nothing.
+Until its first step the bar does not move, and a resumed one jumps to where the run was: the time before the first
+redraw with a step means nothing.
 
 The first process of every node draws a bar of its own, and all may end in one log: of one launch, the redraws count
 that show more steps than any before.
@@ -63,14 +63,14 @@ def _thinned(bar: pl.DataFrame) -> pl.DataFrame:
 
 def _apart(steps: Iterable[int], seconds: Iterable[float | None]) -> Iterator[tuple[int, float | None]]:
     """Place of each redraw that is kept, and the time of its steps."""
-    known = [(place, step, at) for place, (step, at) in enumerate(zip(steps, seconds, strict=True)) if at is not None]
+    known = [(index, step, at) for index, (step, at) in enumerate(zip(steps, seconds, strict=True)) if at is not None]
     if not known:
         return
     kept, step, at = known[0]
     yield kept, None
-    for place, done, now in known[1:]:
+    for index, done, now in known[1:]:
         if now - at >= APART_S and done > step:
-            yield place, (now - at) / (done - step)
-            step, at, kept = done, now, place
+            yield index, (now - at) / (done - step)
+            step, at, kept = done, now, index
     if known[-1][0] != kept:
         yield known[-1][0], None

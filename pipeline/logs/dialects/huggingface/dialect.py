@@ -5,9 +5,9 @@ the step), trainer.py _inner_training_loop (`***** Running training *****` and t
 `num_input_tokens_seen`, in new versions `train_runtime` in every dict), trainer_utils.py speed_metrics (the final dict,
 which every rank may print). Version 5 quotes the numbers. axolotl: utils/callbacks (memory), utils/bench.py.
 
-The dict is read by `dicts`, the table of a notebook by `tables`. The step comes from the
-progress bar: see `steps`. Only whole files can say it, so a step fact is a bar (a counter and its total, no
-loss) or a dict (a loss, no step) until `finalize`. Configuration: see `settings`.
+`dicts` reads the dict, `notebook_tables` the table of a notebook. The step comes from the progress bar (`steps`): it
+follows from the whole file only, so a step fact is a bar (a counter and its total, no loss) or a dict (a loss, no
+step) until `finalize`. Configuration: see `settings`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _BAR_FIELDS = {name: _BAR.format_map(_PARTS | {name: f"({part})"}) for name, par
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Progress bars, log dicts and fragments of them, in the order printed; an open dict stays unparsed."""
     text = pl.col("text")
-    placed = lines.with_row_index("place")
+    indexed = lines.with_row_index("place")
     bar_rows = (
-        extract_each(placed, _BAR_FIELDS)
+        extract_each(indexed, _BAR_FIELDS)
         .drop_nulls("step")
         .with_columns(
             pl.col("step", "steps_planned").cast(pl.Int64, strict=False),
@@ -45,12 +45,12 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             part=pl.lit(0),
         )
     )
-    dict_rows = dicts.read(placed.filter(text.str.contains(dicts.LOOKS_LIKE)))
+    dict_rows = dicts.read(indexed.filter(text.str.contains(dicts.LOOKS_LIKE)))
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
-    cut = pl.concat([dicts.fragments(placed), notebook_tables.rows(placed)])
-    said = pl.concat([dict_rows, cut], how="diagonal").with_columns(part=pl.lit(1), ts=ts)
+    cut = pl.concat([dicts.fragments(indexed), notebook_tables.rows(indexed)])
+    dict_facts = pl.concat([dict_rows, cut], how="diagonal").with_columns(part=pl.lit(1), ts=ts)
     # LLaMA-Factory's callback logs each dict once more, rounded.
-    both = pl.concat([bar_rows, said], how="diagonal").sort("place", "part")
+    both = pl.concat([bar_rows, dict_facts], how="diagonal").sort("place", "part")
     return conform(both, STEP_FACTS)
 
 
@@ -64,8 +64,8 @@ _END = (
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Where a training begins, and the final dict or table with which it ends."""
-    said = milestones(lines, launch=r"\*{5} Running training \*{5}", training_end=_END)
-    return pl.concat([said, notebook_tables.events(lines)])
+    marks = milestones(lines, launch=r"\*{5} Running training \*{5}", training_end=_END)
+    return pl.concat([marks, notebook_tables.events(lines)])
 
 
 _MEMORY = r"(?:GPU|cuda) memory usage while training: ([\d.]+)GB(?: \(\+([\d.]+)GB cache)?"
@@ -73,7 +73,7 @@ _PEAK = r"^[\s\"]*Peak reserved memory = ([\d.]+) GB\."
 
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
-    """What axolotl says is reserved after the first steps, and unsloth's notebooks at their end; GB means GiB.
+    """PEAK_FACTS: reserved memory that axolotl prints after the first steps, unsloth at the end; GB is GiB.
 
     axolotl prints what is allocated, and the allocator's cache on top. The former is no peak: activations are gone.
     """

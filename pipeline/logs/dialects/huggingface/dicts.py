@@ -57,11 +57,11 @@ _MEMORY_FIELDS = ("mem_allocated_bytes", "mem_reserved_bytes")
 def read(lines: pl.DataFrame) -> pl.DataFrame:
     """`lines` with what their dicts say; `loss` is NULL where a dict does not reach its brace."""
     is_complete = pl.col("complete").is_not_null()
-    said = extract_each(lines, {**_NUMBERS, **_COUNTERS, "complete": _COMPLETE})
-    return said.with_columns(number(pl.col(name)) for name in _NUMBERS).with_columns(
+    fields = extract_each(lines, {**_NUMBERS, **_COUNTERS, "complete": _COMPLETE})
+    return fields.with_columns(number(pl.col(name)) for name in _NUMBERS).with_columns(
         pl.col("consumed_tokens").cast(pl.Int64, strict=False),
         *(_gibibytes(pl.col(name)) for name in _MEMORY_FIELDS),
-        # A step's own time is below zero until `finalize`, which tells it from a running total by that.
+        # A step's own time is negative until `finalize`, which so distinguishes it from a running total.
         step_time_s=pl.coalesce("step_time_s", -pl.col("own_time_s")),
         loss=pl.when(is_complete).then("loss"),
         step=pl.when(is_complete).then(pl.coalesce("own_step", "shared_step").cast(pl.Int64, strict=False)),
@@ -74,7 +74,7 @@ def _gibibytes(value: pl.Expr) -> pl.Expr:
 
 
 def fragments(lines: pl.DataFrame) -> pl.DataFrame:
-    """Lines that may be a part of a dict whose loss stands on another one."""
+    """Lines that may be a part of a dict whose loss is on another line."""
     text = pl.col("text")
     return lines.filter(~text.str.contains(LOOKS_LIKE) & text.str.contains(f"{_OPEN}|{_GOES_ON}"))
 
@@ -88,11 +88,11 @@ def rejoined(facts: Facts) -> Facts:
         return facts
     is_cut = ~pl.col("text").str.contains(LOOKS_LIKE)
     whole = read(_joined(parts))
-    told = whole.filter(pl.col("loss").is_not_null())
-    used = parts.join(told.select("group"), on="group", how="semi")["place"]
+    joined = whole.filter(pl.col("loss").is_not_null())
+    used = parts.join(joined.select("group"), on="group", how="semi")["place"]
     stray = parts.filter(is_cut)["place"]
     kept = rows.filter(~pl.col("place").is_in(pl.concat([used, stray]).unique().implode()))
-    steps = pl.concat([kept, told.select(kept.columns)]).sort("place")
+    steps = pl.concat([kept, joined.select(kept.columns)]).sort("place")
     ends = milestones(whole.with_columns(prefix=pl.lit(None, pl.String)), training_end=FINAL)
     ends = conform(ends.with_columns(pl.col("text").str.slice(0, 200)), EVENT_FACTS)
     events = pl.concat([facts.events, ends]).sort("source", "line_no", maintain_order=True)

@@ -45,23 +45,23 @@ def read_trainer_state(text: str) -> pl.DataFrame:
     places = [text.count("\n", 0, found.start()) + 1 for found in _STEP.finditer(text)] if "\n" in text else []
     if len(places) != len(entries):
         places = list(range(1, len(entries) + 1))
-    trained = [(place, entry) for place, entry in zip(places, entries, strict=True) if "loss" in entry]
+    trained = [(line_no, entry) for line_no, entry in zip(places, entries, strict=True) if "loss" in entry]
     return _facts(trained, _STATE)
 
 
 def read_trainer_log(text: str) -> pl.DataFrame:
     """Lines of the training; one that was cut is unparsed. Raises ValueError where no line is an object with its step.
 
-    The last line tells the last step, and no loss.
+    The last line has the last step, and no loss.
     """
     entries: list[tuple[int, Mapping[str, Any]]] = []
-    for place, line in enumerate(text.split("\n"), 1):
+    for line_no, line in enumerate(text.split("\n"), 1):
         try:
             entry = json.loads(line) if line.strip() else None
         except ValueError:
             entry = {"text": line}
         if isinstance(entry, dict) and not isinstance(entry.get("eval_loss"), int | float):
-            entries.append((place, entry))
+            entries.append((line_no, entry))
     if not any("current_steps" in entry for _, entry in entries):
         raise ValueError("no current_steps of LLaMA-Factory in it")
     return _facts(entries, _LOG)
@@ -69,9 +69,9 @@ def read_trainer_log(text: str) -> pl.DataFrame:
 
 def _facts(entries: Iterable[tuple[int, Mapping[str, Any]]], names: Mapping[str, str]) -> pl.DataFrame:
     rows = [
-        {"line_no": place, "text": entry.get("text")}
+        {"line_no": line_no, "text": entry.get("text")}
         | {column: entry[name] for name, column in names.items() if isinstance(entry.get(name), int | float)}
-        for place, entry in entries
+        for line_no, entry in entries
     ]
     schema = {column: STEP_FACTS[column] for column in dict.fromkeys(("line_no", "text", *names.values()))}
     return conform(pl.DataFrame(rows, schema=schema, strict=False), STEP_FACTS)

@@ -2,10 +2,10 @@
 
 Formats: transformers/utils/notebook.py NotebookTrainingTracker: a bar `[60/60 03:42, Epoch 0/1]` above a table of HTML,
 whose first columns are `Step` and `Training Loss`. Copied as text its cells stand between tabs; saved, each cell has
-a line. Where the evaluation follows the epochs, the table counts epochs, and the bar tells how many steps one has:
-`[564/564 10:10, Epoch 3/3]`. Before an epoch's first loss it says `No log`.
+a line. Where the evaluation follows the epochs, the table counts epochs, and the bar has the steps of one:
+`[564/564 10:10, Epoch 3/3]`. Before an epoch's first loss it shows `No log`.
 
-A row says nothing without its header, so all of them are facts with neither step nor loss until `resolved`.
+A row means nothing without its header, so rows are facts with neither step nor loss until `resolved`.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def resolved(facts: Facts) -> Facts:
     text = pl.col("text")
     epochs = pl.coalesce(text.str.extract(_BAR, group) for group in (3, 4)).cast(pl.Int64, strict=False)
     bars = mine.select(*order, an_epoch=text.str.extract(_BAR, 2).cast(pl.Int64, strict=False) // epochs)
-    told = pl.concat([_of_lines(mine), _of_cells(mine)]).sort(order, maintain_order=True)
-    told = told.join_asof(
+    rows = pl.concat([_of_lines(mine), _of_cells(mine)]).sort(order, maintain_order=True)
+    rows = rows.join_asof(
         bars.drop_nulls("an_epoch"), on="line_no", by="source", strategy="backward", check_sortedness=False
     )
-    counted = told.with_columns(
+    counted = rows.with_columns(
         step=pl.col("count").cast(pl.Int64, strict=False)
         * pl.when(pl.col("unit") == "Epoch").then("an_epoch").otherwise(1),
         loss=number(pl.col("value")),

@@ -215,11 +215,11 @@ def _shown(lines: pl.DataFrame) -> pl.DataFrame:
 def with_ranks(settings: pl.DataFrame) -> pl.DataFrame:
     """`settings` with the number of processes in place of the ranks that axolotl's lines name, where none is missing.
 
-    Newer versions let the first process speak alone, which tells nothing.
+    In newer versions only the first process prints, so that its rank gives no number.
     """
     is_rank = pl.col("name") == RANK
-    said = settings.filter(is_rank).with_columns(rank=pl.col("value").cast(pl.Int64, strict=False))
-    ranks = said.group_by("source", "rank").agg(pl.col("line_no").min())
+    stated = settings.filter(is_rank).with_columns(rank=pl.col("value").cast(pl.Int64, strict=False))
+    ranks = stated.group_by("source", "rank").agg(pl.col("line_no").min())
     counted = ranks.group_by("source").agg(pl.col("line_no").max(), most=pl.col("rank").max(), n=pl.len())
     is_gapless = (pl.col("most") > 0) & (pl.col("n") == pl.col("most") + 1)
     number = computed_settings(counted.filter(is_gapless), {"num_gpus": pl.col("n")}, setting_source="derived")
@@ -237,10 +237,10 @@ def _switches(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _precision() -> pl.Expr:
-    said = [pl.col(f"arg:{name}").str.to_lowercase() == "true" for name in ("bf16", "fp16")]
+    stated = [pl.col(f"arg:{name}").str.to_lowercase() == "true" for name in ("bf16", "fp16")]
     words = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "no": None}
     mixed = pl.col("arg:mixed").replace(words)
-    return pl.when(said[0]).then(pl.lit("bf16")).when(said[1]).then(pl.lit("fp16")).otherwise(mixed)
+    return pl.when(stated[0]).then(pl.lit("bf16")).when(stated[1]).then(pl.lit("fp16")).otherwise(mixed)
 
 
 _SHARDED = (

@@ -37,20 +37,20 @@ def finalize(facts: Facts) -> Facts:
     moved = bars.group_by(*_RUN, (pl.col("nth") + 1).alias("nth")).agg(
         before=pl.when(pl.col("step").last() > pl.col("step").first()).then(pl.col("step").last())
     )
-    said = rows.filter("has_value").join(behind, on=[*_RUN, "nth"], how="left", maintain_order="left")
-    said = said.join(moved, on=[*_RUN, "nth"], how="left", maintain_order="left")
-    said = _numbered(said.with_columns(own=pl.col("step"), anchor=pl.coalesce("step", "behind", "before")))
+    dicts = rows.filter("has_value").join(behind, on=[*_RUN, "nth"], how="left", maintain_order="left")
+    dicts = dicts.join(moved, on=[*_RUN, "nth"], how="left", maintain_order="left")
+    dicts = _numbered(dicts.with_columns(own=pl.col("step"), anchor=pl.coalesce("step", "behind", "before")))
     unread = rows.filter(~pl.col("is_bar") & ~pl.col("has_value"))
     is_told = pl.col("has_value").any().over("source", "launch")
     is_bare = pl.col("is_bar") & (pl.col("steps_planned") == pl.col("total")) & ~is_told
     drawn = steps_of(rows.filter(is_bare.fill_null(value=False)))
-    steps = pl.concat(conform(part, STEP_FACTS) for part in (_rates(said), drawn, unread))
+    steps = pl.concat(conform(part, STEP_FACTS) for part in (_rates(dicts), drawn, unread))
     settings = with_ranks(facts.settings)
     return Facts(steps.sort("source", "line_no", maintain_order=True), settings, facts.peaks, facts.events)
 
 
 def _in_trainings(facts: Facts) -> pl.DataFrame:
-    """Step facts with `launch` (the line that told of it), `part` (a training within the file), `is_bar` and `every`.
+    """Step facts with `launch` (its line), `part` (a training within the file), `is_bar` and `every`.
 
     Bars of evaluations are gone.
     """
@@ -59,8 +59,8 @@ def _in_trainings(facts: Facts) -> pl.DataFrame:
     launches = facts.events.filter(pl.col("kind") == "launch").select(*order, launch="line_no").unique().sort(order)
 
     def latest(name: str, value: str) -> pl.DataFrame:
-        said = facts.settings.filter(pl.col("name") == name)
-        return said.select(*order, pl.col("value").cast(pl.Float64, strict=False).alias(value)).sort(order)
+        stated = facts.settings.filter(pl.col("name") == name)
+        return stated.select(*order, pl.col("value").cast(pl.Float64, strict=False).alias(value)).sort(order)
 
     known = (launches, latest("steps_planned", "total"), latest("arg:logging_steps", "every"))
     for frame in known:
@@ -82,12 +82,12 @@ def _in_trainings(facts: Facts) -> pl.DataFrame:
     return rows.with_columns(part=pl.struct("launch", back.alias("back")).rank("dense").cast(pl.Int64))
 
 
-def _numbered(said: pl.DataFrame) -> pl.DataFrame:
+def _numbered(dicts: pl.DataFrame) -> pl.DataFrame:
     """Steps from the anchors, and from the distance between dicts where there is no anchor."""
     anchored = pl.col("anchor").is_not_null()
     previous, next_one = pl.col("anchor").forward_fill().over(_RUN), pl.col("anchor").backward_fill().over(_RUN)
     place = pl.when(anchored).then("nth")
-    said = said.with_columns(
+    dicts = dicts.with_columns(
         previous=previous,
         previous_nth=place.forward_fill().over(_RUN),
         next_one=next_one,
@@ -98,20 +98,20 @@ def _numbered(said: pl.DataFrame) -> pl.DataFrame:
     )
     seen = pl.when(anchored).then(gap).median().over(_RUN).round()
     every = pl.coalesce("every", seen).clip(lower_bound=1).fill_null(1)
-    said = said.with_columns(every=every.cast(pl.Int64, strict=False))
+    dicts = dicts.with_columns(every=every.cast(pl.Int64, strict=False))
     since = pl.col("previous") + pl.col("every") * (pl.col("nth") - pl.col("previous_nth"))
     until = pl.col("next_one") - pl.col("every") * (pl.col("next_nth") - pl.col("nth"))
-    said = said.with_columns(
+    dicts = dicts.with_columns(
         step=pl.coalesce(since, pl.when(until > 0).then(until), pl.col("nth") * pl.col("every")),
     )
     # Streams joined out of order: one number per dict is worth more than a bar's.
     is_mixed = (pl.col("step").diff() <= 0).any().over(_RUN)
-    said = said.with_columns(step=pl.when(is_mixed).then(pl.col("nth") * pl.col("every")).otherwise("step"))
+    dicts = dicts.with_columns(step=pl.when(is_mixed).then(pl.col("nth") * pl.col("every")).otherwise("step"))
     # A bar that is not drawn again behind its dict leaves that of the next step there.
     beyond = (pl.col("step").max() - pl.col("total").cast(pl.Int64, strict=False).max()).clip(0).over(_RUN)
     is_shifted = ~is_mixed & (pl.col("step").min().over(_RUN) > beyond)
     shifted = pl.when(is_shifted).then(pl.col("step") - beyond.fill_null(0)).otherwise("step")
-    return said.with_columns(step=pl.coalesce("own", shifted))
+    return dicts.with_columns(step=pl.coalesce("own", shifted))
 
 
 def _without_echoes(rows: pl.DataFrame) -> pl.DataFrame:
@@ -122,14 +122,14 @@ def _without_echoes(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(~is_echo | ~is_printed)
 
 
-def _rates(said: pl.DataFrame) -> pl.DataFrame:
+def _rates(dicts: pl.DataFrame) -> pl.DataFrame:
     printed = pl.col("step_time_s")
     own = pl.when(printed < 0).then(-printed)  # see dicts.read
     seconds = pl.when(printed >= 0).then(printed).diff().over(_RUN)
     tokens = pl.col("consumed_tokens").diff().over(_RUN)
     done = pl.col("step").diff().over(_RUN)
     is_timed = (seconds > 0) & (done > 0)
-    return said.with_columns(
+    return dicts.with_columns(
         step_time_s=pl.coalesce(own, pl.when(is_timed).then((seconds / done).round(6))),
         tokens_per_s=pl.when(is_timed & (tokens > 0)).then((tokens / seconds).round(3)),
         steps_planned=pl.coalesce(pl.col("total").cast(pl.Int64, strict=False), "steps_planned"),

@@ -114,14 +114,14 @@ _DUMPED = r"^\s*(\w+)(?: \.+ |  )(\S.*?)\s*$"
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Megatron's arguments, this fork's and DeepSpeed's."""
     own = named_settings(lines, _DUMPED, _OWN, setting_source="argument_dump")
-    said = matched_settings(lines, [("gbs", r"\| global_batch_size=\s*(\d+) \|")])
-    return pl.concat([megatron_settings.settings(lines), own, said, deepspeed_settings.settings(lines)]).select(
+    batch = matched_settings(lines, [("gbs", r"\| global_batch_size=\s*(\d+) \|")])
+    return pl.concat([megatron_settings.settings(lines), own, batch, deepspeed_settings.settings(lines)]).select(
         SETTING_FACTS.names()
     )
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Where a run begins, and where the trainer or DeepSpeed's launcher says that it ended."""
+    """EVENT_FACTS where a run begins, and where the trainer or DeepSpeed's launcher reports its end."""
     return pl.concat([dialect.events(lines), deepspeed_settings.events(lines)])
 
 

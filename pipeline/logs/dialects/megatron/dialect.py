@@ -73,24 +73,29 @@ _ROUNDING_S = 0.00501  # two decimals
 def _steps_and_utilisation(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines, and Megatron-Bridge's line about the same step, which has no number: `finalize` joins it."""
     text = pl.col("text")
-    told = extract_each(
+    utilisation = extract_each(
         lines.filter(text.str.contains("MODEL_TFLOP/s/GPU", literal=True)),
         {"step_time_s": _UTILISATION, "tflops_per_gpu_logged": _UTILISATION.replace(f"({NUMBER})", NUMBER, 1)},
     ).with_columns(number(pl.col(name)) for name in ("step_time_s", "tflops_per_gpu_logged"))
-    return pl.concat([steps(lines), conform(told.drop_nulls("step_time_s"), STEP_FACTS)])
+    return pl.concat([steps(lines), conform(utilisation.drop_nulls("step_time_s"), STEP_FACTS)])
 
 
 def finalize(facts: Facts) -> Facts:
     """TFLOP/s of Megatron-Bridge's utilisation lines to the next step that took as long, else the one before."""
-    is_told = pl.col("step").is_null() & pl.col("loss").is_null() & pl.col("tflops_per_gpu_logged").is_not_null()
-    is_told = is_told & pl.col("text").str.contains(_UTILISATION)
-    told = facts.steps.filter(is_told).sort("source", "line_no")
-    if told.is_empty():
+    is_utilisation = (
+        pl.all_horizontal(pl.col("step", "loss").is_null())
+        & pl.col("tflops_per_gpu_logged").is_not_null()
+        & pl.col("text").str.contains(_UTILISATION)
+    )
+    utilisation = facts.steps.filter(is_utilisation).sort("source", "line_no")
+    if utilisation.is_empty():
         return facts
-    rows = facts.steps.filter(~is_told.fill_null(value=False)).sort("source", "line_no", maintain_order=True)
+    rows = facts.steps.filter(~is_utilisation.fill_null(value=False)).sort("source", "line_no", maintain_order=True)
     for strategy in ("backward", "forward"):
         rows = rows.join_asof(
-            told.select("source", "line_no", **{f"{strategy}_s": "step_time_s", strategy: "tflops_per_gpu_logged"}),
+            utilisation.select(
+                "source", "line_no", **{f"{strategy}_s": "step_time_s", strategy: "tflops_per_gpu_logged"}
+            ),
             on="line_no",
             by="source",
             strategy=strategy,
@@ -138,7 +143,7 @@ _LAUNCH = r"^\s*-{10,} arguments -{10,}|^_target_: megatron\.bridge\.training\.c
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Where a run begins, and where the trainer says that it ended."""
+    """EVENT_FACTS where a run begins, and where the trainer reports its end."""
     return milestones(lines, launch=_LAUNCH, training_end=_END)
 
 

@@ -1,6 +1,6 @@
-"""What follows from Megatron's arguments where no single one tells: precision, sharding, recomputation, model shape.
+"""Columns of `runs` that follow from several of Megatron's arguments: precision, sharding, recomputation, model shape.
 
-The arguments changed over the years: megatron/training/arguments.py says what each combination means. Inputs named
+The arguments changed over the years: megatron/training/arguments.py defines what each combination means. Inputs named
 `arg:` come from `megatron_settings`.
 """
 
@@ -25,7 +25,7 @@ def _whole(name: str) -> pl.Expr:
 
 
 # What a dump of arguments does not name did not exist in that version, if the dump was printed to its end: its last
-# line tells, or something that comes after it (Megatron-Bridge and Primus print no last line).
+# line shows it, or something that comes after it (Megatron-Bridge and Primus print no last line).
 _IS_WHOLE = pl.any_horizontal(
     _arg(name).is_not_null() for name in ("end_of_dump", "stepped", "shard_params", "total_params_billions")
 )
@@ -122,7 +122,7 @@ def _head_dim() -> pl.Expr:
 
 
 def _q_lora_rank() -> pl.Expr:
-    """0 where the dump says None: queries are projected in one step (`transformer/multi_latent_attention.py`)."""
+    """0 where the dump has None: queries are projected in one step (`transformer/multi_latent_attention.py`)."""
     stated = _arg("q_lora_rank")
     return pl.when(_IS_MLA).then(pl.when(stated == "None").then(0).otherwise(_whole("q_lora_rank")))
 

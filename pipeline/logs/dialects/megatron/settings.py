@@ -7,7 +7,7 @@ Five shapes of one list of arguments, later ones winning:
 - `  name: value`: Megatron-Bridge's ConfigContainer as YAML, per rank, before and after overrides.
 - `--name value`: the launch command, where the shell echoes it. Bare switches are left to the dump.
 
-Plus the lines in which Megatron tells its world size, micro-batches and vocabulary. Old names: model_parallel_size
+Plus the lines that print world size, micro-batches and vocabulary. Old names: model_parallel_size
 (2019), checkpoint_activations (to 2021). `arg:` names feed `megatron_rules`.
 """
 
@@ -150,13 +150,13 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 def _others(lines: pl.DataFrame) -> pl.DataFrame:
     """The arguments as dumped and given, and the world."""
     world = lines.filter(pl.col("text").str.contains("using world size:", literal=True))
-    said = [matched_settings(world, _WORLD.items()), matched_settings(lines, _LINE.items())]
+    sentences = [matched_settings(world, _WORLD.items()), matched_settings(lines, _LINE.items())]
     dumped = [named_settings(lines, pattern, NAMES, setting_source="argument_dump") for pattern in _DUMPED]
     dumped.append(named_settings(lines, _OLD_BATCH, {"batch_size": "mbs"}, setting_source="argument_dump"))
     options = named_settings(lines, _OPTION, _ON_COMMAND_LINE, setting_source="command_line")
     # A dump in backquotes or an unset shell variable is no value.
     options = options.filter(pl.col("value").str.contains(r"^[A-Za-z\d]"))
-    return pl.concat([*said, *dumped, options, environment.settings(lines)])
+    return pl.concat([*sentences, *dumped, options, environment.settings(lines)])
 
 
 def _batch_size(lines: pl.DataFrame) -> pl.DataFrame:
@@ -164,7 +164,7 @@ def _batch_size(lines: pl.DataFrame) -> pl.DataFrame:
 
     Of the lines in a row that repeat it the last is kept. A gap ends the row: a restart may lie in it.
     """
-    said = matched_settings(lines, [("gbs", r"\| global batch size:\s+(\d+) \|")])
-    following, place = pl.col("value").shift(-1).over("source"), pl.col("line_no")
-    is_last = pl.col("value").ne_missing(following) | (place.shift(-1).over("source") - place > _MAX_GAP_LINES)
-    return said.filter(is_last)
+    sentences = matched_settings(lines, [("gbs", r"\| global batch size:\s+(\d+) \|")])
+    following, line_no = pl.col("value").shift(-1).over("source"), pl.col("line_no")
+    is_last = pl.col("value").ne_missing(following) | (line_no.shift(-1).over("source") - line_no > _MAX_GAP_LINES)
+    return sentences.filter(is_last)

@@ -1,4 +1,4 @@
-"""Megatron's own output around MLPerf's events: its step lines, where no event tells a step, and its arguments.
+"""Megatron's own output around MLPerf's events: its step lines, where no event has a step, and its arguments.
 
 Primus and Megatron-Bridge log the events of a block and an evaluation only, or leave the training to the console. What
 Megatron prints is read by `megatron` and its modules.
@@ -29,7 +29,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def without_spare(steps: pl.DataFrame) -> pl.DataFrame:
-    """`steps` without those of the console where events tell any."""
+    """`steps` without those of the console in files whose events have any."""
     is_console = pl.col("steps_planned").is_not_null()
-    told = (~is_console & pl.col("step").is_not_null()).any().over("source")
-    return steps.filter(~(is_console & told))
+    has_events = (~is_console & pl.col("step").is_not_null()).any().over("source")
+    return steps.filter(~(is_console & has_events))

@@ -5,10 +5,10 @@ submission's custom_callbacks.py (what it tracks), mlcommons/training_policies (
 `:::MLLOG`, and console output of the framework between the events.
 
 Training values come as `tracked_stats` events with a step time, a loss or both, or as `train_loss` events. Their
-counter is in samples, in tokens, or in steps, and nothing says which: see `finalize`. `tracked_stats` with a throughput
+counter is in samples, in tokens, or in steps, which nothing states: see `finalize`. `tracked_stats` with a throughput
 sum up the block before an evaluation, which is no step, and its unit (samples or tokens per second) differs too.
-`eval_accuracy` is a quality, not a training loss. GPUs and layout are rarely said: `:::SYSJSON` or NeMo's output may,
-newer submissions log their parallel sizes as events, and some names tell them (`names`).
+`eval_accuracy` is a quality, not a training loss. GPUs and layout are rarely printed: `:::SYSJSON` or NeMo's output may
+have them, newer submissions log their parallel sizes as events, and some names hold them (`names`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     key = pl.col("key")
     is_tracked = (key == "tracked_stats") & pl.col("tracked").is_not_null() & pl.col("block").is_null()
     fields = extract_each(lines.filter(_is_event()), {**_FIELDS, **STAMPS}).filter(is_tracked | (key == "train_loss"))
-    told = conform(
+    of_events = conform(
         fields.with_columns(
             ts=stamped(),
             step=number(pl.col("counter")).round().cast(pl.Int64, strict=False),
@@ -73,7 +73,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         ),
         STEP_FACTS,
     )
-    return pl.concat([told, console.steps(lines.filter(~_is_event()))])
+    return pl.concat([of_events, console.steps(lines.filter(~_is_event()))])
 
 
 _NAMES = {
@@ -176,7 +176,7 @@ def finalize(facts: Facts) -> Facts:
     steps = console.without_spare(facts.steps)
     if steps.is_empty():
         return facts
-    sizes = [_said(facts.settings, name) for name in ("gbs", "seq_len")]
+    sizes = [_latest(facts.settings, name) for name in ("gbs", "seq_len")]
     known = steps
     for size in sizes:
         known = known.join(size, on="source", how="left", maintain_order="left")
@@ -203,7 +203,7 @@ def finalize(facts: Facts) -> Facts:
     return replace(facts, steps=settled.select(steps.columns))
 
 
-def _said(settings: pl.DataFrame, name: str) -> pl.DataFrame:
+def _latest(settings: pl.DataFrame, name: str) -> pl.DataFrame:
     """The latest value of a setting, per source."""
     found = settings.filter(pl.col("name") == name).sort("line_no", maintain_order=True)
     latest = found.group_by("source").agg(pl.col("value").last().cast(pl.Float64, strict=False).alias(name))

@@ -1,4 +1,4 @@
-"""What MLPerf's submitters write into names: of a configuration, of a launch and of a platform.
+"""Settings in the names that MLPerf's submitters give: of a configuration, of a launch and of a platform.
 
 Formats: NVIDIA's run.sub prints `:::DLPAL <image> <job> <nodes> <hosts> <cluster> <configuration>`, without the last
 two before 2023; AMD's primus_mllog logs the configuration as an event. A configuration is named after the system, its
@@ -47,16 +47,16 @@ COMBINED = (
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Cluster, layout and precision as those names tell them, as SETTING_FACTS."""
+    """SETTING_FACTS: cluster, layout and precision in those names."""
     text = pl.col("text")
     is_launch, is_event = (text.str.contains(mark, literal=True) for mark in (":::DLPAL", ":::MLLOG"))
     events = lines.filter(is_event)
     is_named = is_launch | (is_event & text.str.contains('"config_filename"', literal=True))
     configured = lines.filter(is_named).with_columns(text.str.extract(_NAME)).drop_nulls("text")
-    said = [
+    parts = [
         matched_settings(configured, _PARTS.items()),
         matched_settings(configured, [("precision", _PRECISION)]),
         matched_settings(events, [("precision", _LOWEST), *_PLATFORM_PARTS.items()]),
         matched_settings(lines, [("num_nodes", r":::DLPAL \S+ \d+ (\d+) "), ("job_id", r":::DLPAL \S+ (\d+) \d+ ")]),
     ]
-    return pl.concat(said)
+    return pl.concat(parts)

@@ -1,7 +1,7 @@
-"""nanoGPT, build-nanogpt, nanochat, modded-nanogpt, llm.c and llama2.c; and wordplay, see there.
+"""nanoGPT, build-nanogpt, nanochat, modded-nanogpt, llm.c and llama2.c; and `wordplay`.
 
 Formats: nanoGPT train.py (`iter 10: loss 4.0863, time 561.94ms, mfu 17.5%`; an iteration is an optimizer step) and
-configurator.py (`Overriding: name = value`, and the config file's own lines behind `Overriding config with`);
+configurator.py (`Overriding: name = value`, and the config file's lines after `Overriding config with`);
 modded-nanogpt train_gpt*.py (`step:7/1705 train_loss:.. train_time:..ms step_avg:..ms`, later without the loss; its
 track 3 adds `step_time:..ms mfu:3.06%`); llm.c llmc/logger.h (`s:0 trl:10.96 lr:.. norm:..` in main.log), train_gpt2.cu
 and train_gpt2.py (`step 1/18865 | loss 11.0 (+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16 MFU | .. tok/s`);
@@ -11,7 +11,7 @@ scripts/base_train.py (`step 00011/21400 (0.05%) | loss: 9.01 | grad norm: .. | 
 0.21%`).
 
 modded-nanogpt writes its own source first, which holds the same words with format fields instead of digits.
-Any of them may stand behind a logger of one's own. Validation lines (`val_loss`, `tel:`, nanoGPT's `step 250: train
+Any of them may follow the prefix of a custom logger. Validation lines (`val_loss`, `tel:`, nanoGPT's `step 250: train
 loss .., val loss ..`) are not steps. `train_time` accumulates from the end of the warm-up; `step_avg` is its mean per
 step, "nan" during the warm-up. nanoGPT judges MFU against an A100's 312 TFLOP/s whatever the GPU, and prints -100%
 before it is known.

@@ -8,7 +8,7 @@ megatron_init (ranks and process groups), nemo/utils/exp_manager.py (`cmd-args.l
 Steps count from 0: `iteration 19/19` is the last of 20, and so is `global_step: 19`. A bar counts steps done and rounds
 some numbers to three digits (tqdm's format_num: `global_step=2e+3` from 1995 on). The total behind the slash is that of
 max_steps, or of the epoch in a run that is measured in epochs: until the second epoch begins, only the configuration
-tells them apart.
+distinguishes them.
 """
 
 from __future__ import annotations

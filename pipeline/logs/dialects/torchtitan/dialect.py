@@ -85,19 +85,19 @@ def finalize(facts: Facts) -> Facts:
     is_open = pl.col("step").is_null()
     is_short = (is_open & pl.col("text").str.contains(_SHORT)).fill_null(value=False)
     is_whole = is_short & ((is_short.sum() > 1) & is_open.all()).over("source")
-    told = pl.col("text").str.extract(_OTHERS["number"]).cast(pl.Int64, strict=False)
-    steps = facts.steps.with_columns(step=pl.when(is_whole).then(told).otherwise("step"))
+    printed = pl.col("text").str.extract(_OTHERS["number"]).cast(pl.Int64, strict=False)
+    steps = facts.steps.with_columns(step=pl.when(is_whole).then(printed).otherwise("step"))
     steps = steps.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
     return replace(facts, steps=steps)
 
 
 _LAUNCH = r"torchtitan version: |Starting job: |Building (?:\d-D )?device mesh with "
-# train.py, of a job that did not raise. With a full stop (2025) it stood in a `finally` and tells nothing.
+# train.py, of a job that did not raise. With a full stop (2025) it was in a `finally` and means nothing.
 _END = r"(?:^|- )(?:Training completed|Process group destroyed)\s*$"
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Where a run begins, and where the trainer says that it ended."""
+    """EVENT_FACTS where a run begins, and where the trainer reports its end."""
     return milestones(lines, launch=_LAUNCH, training_end=_END)
 
 

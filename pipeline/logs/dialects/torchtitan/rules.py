@@ -30,7 +30,7 @@ def _product(*names: str) -> pl.Expr:
 
 
 def _zero_stage() -> pl.Expr:
-    # The single `dp` of 2024 was FSDP unless the log says DDP.
+    # The single `dp` of 2024 was FSDP unless the log names DDP.
     is_single_fsdp = (_dimension("dp") > 1) & (pl.col("arg:wrapper") != "DDP").fill_null(value=True)
     is_sharded = (_product(*_SHARDED, "cp") > 1) | is_single_fsdp
     reshard = pl.col("arg:reshard").str.to_lowercase()
@@ -59,7 +59,7 @@ def _precision() -> tuple[CombinedSetting, ...]:
 
 
 def _expert_parallel() -> pl.Expr:
-    """The old mesh tells it only where cp and tp are 1: elsewhere dp_shard_in_ep is ep divided by them."""
+    """Degree of expert parallelism. Of the old mesh only where cp and tp are 1: dp_shard_in_ep is ep over them."""
     is_plain = (_dimension("cp") == 1) & (_dimension("tp") == 1)
     return pl.coalesce(whole("arg:mesh_ep"), pl.when(is_plain).then(whole("arg:mesh_dp_shard_in_ep")))
 

@@ -8,7 +8,7 @@ batch size ..`. Primus: `arguments section.name..... value`. `arg:` names feed `
 
 The whole configuration, on request: config/job_config.py maybe_log (debug.print_config: JSON, a name a line, from late
 2025 on), train.py (job.print_args: a dict on one line, to 2025). A validation has a sequence length, a batch and steps
-of its own, from which a line of JSON does not tell the training's: only names that no other section has are read there.
+of its own, from which a line of JSON cannot be distinguished: only names that no other section has are read there.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     rows = pl.concat(found)
     value = pl.col("value")
     is_number = pl.col("name").is_in(["params", "active_params"])
-    is_unset = value.is_in(["-1", "0.0.0", "0.0.0+unknown"])  # the option's default, a version nobody set
+    is_unset = value.is_in(["-1", "0.0.0", "0.0.0+unknown"])  # the option's default, an unset version
     is_teraflops = pl.col("name") == "peak_tflops_logged"
     return rows.filter(~is_unset).with_columns(
         value=pl.when(is_number)
@@ -197,12 +197,12 @@ def _dumped(lines: pl.DataFrame) -> pl.DataFrame:
         if name.startswith("parallelism.") or name == "training.mixed_precision_param"
     }
     as_dict = lines.filter(pl.col("text").str.contains(_DICT, literal=True))
-    said = [matched_settings(lines, [("recompute", _RECOMPUTE)]), matched_settings(as_dict, _SECTIONS.items())]
+    sections = [matched_settings(lines, [("recompute", _RECOMPUTE)]), matched_settings(as_dict, _SECTIONS.items())]
     return pl.concat(
         [
             named_settings(lines, r'^\s*"(\w+)": "?([\w-]+)"?,?\s*$', names, setting_source="argument_dump"),
             named_settings(as_dict, r"'(\w+)': '?([\w-]+)'?[,}]", names, setting_source="argument_dump"),
-            pl.concat(said).with_columns(setting_source=pl.lit("argument_dump")),
+            pl.concat(sections).with_columns(setting_source=pl.lit("argument_dump")),
         ]
     )
 
@@ -217,21 +217,21 @@ def _mesh(lines: pl.DataFrame) -> pl.DataFrame:
     new = new.with_columns(
         is_whole=is_whole, text=pl.when(is_whole).then(text).otherwise(text.str.replace(r",[^,]*$", ","))
     )
-    names, sizes = text.str.extract(_OLD_MESH, 1), text.str.extract(_OLD_MESH, 2)
+    names, degrees = text.str.extract(_OLD_MESH, 1), text.str.extract(_OLD_MESH, 2)
     old = lines.select(
         "source",
         "line_no",
         dimension=names.str.replace_all("'", "", literal=True).str.split(", "),
-        value=sizes.str.split(", "),
+        value=degrees.str.split(", "),
     ).filter(pl.col("dimension").list.len() == pl.col("value").list.len())
     listed = old.explode("dimension", "value").filter(pl.col("dimension").is_in(_MESH))
     built = pl.concat([new.filter("is_whole").select("source", "line_no"), old.select("source", "line_no")])
-    said = pl.concat(
+    sizes = pl.concat(
         [
             listed.select("source", "line_no", "value", name=pl.format("arg:mesh_{}", "dimension")),
             built.select("source", "line_no", value=pl.lit("built"), name=pl.lit("arg:mesh")),
         ]
     ).with_columns(setting_source=pl.lit("log_line"))
     return pl.concat(
-        [named_settings(new, r"\b(\w+)=(\d+)", _MESH_NAMES, setting_source="log_line"), conform(said, SETTING_FACTS)]
+        [named_settings(new, r"\b(\w+)=(\d+)", _MESH_NAMES, setting_source="log_line"), conform(sizes, SETTING_FACTS)]
     )

@@ -23,7 +23,7 @@ from sweepscope.pipeline.text.timestamps import timestamp
 _STEP = r"(?:^|[^\w/])step:(\d+) - "
 _TRAINING = r" - (?:train/loss|actor/\w+|critic/\w+/mean|training/global_step|timing_s/step|perf/time_per_step):"
 _VALIDATION = r"(?:^|[^\w/])step:\d+ - val[-/\w]*"
-# The rest of a step line that was wrapped where it was copied from: no number, but what stands at the end of one.
+# The rest of a step line that was wrapped where it was copied from: no number, but the end of one.
 _BROKEN_OFF = r"^[^ ]*(?: - [\w/@()+-]+:[^ ]+)* - (?:timing_s|timing_per_token_ms|perf)/[\w/]+:"
 
 
@@ -59,8 +59,8 @@ def _known(value: pl.Expr) -> pl.Expr:
 
 
 def _bytes(kind: str) -> pl.Expr:
-    said = _field(*(f"{part}perf/max_memory_{kind}_gb" for part in ("", "actor/")))  # since 2025 per worker
-    return _known((said * 2**30).round().cast(pl.Int64, strict=False))
+    gib = _field(*(f"{part}perf/max_memory_{kind}_gb" for part in ("", "actor/")))  # since 2025 per worker
+    return _known((gib * 2**30).round().cast(pl.Int64, strict=False))
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
@@ -105,7 +105,7 @@ def finalize(facts: Facts) -> Facts:
 
 
 _WITHIN_LINES = 3
-"""Lines into which a step line was broken; no step line is right behind the rest of another."""
+"""Lines into which a step line was broken; no step line follows right after the rest of another."""
 
 
 def _rejoined(steps: pl.DataFrame) -> pl.DataFrame:

@@ -95,13 +95,13 @@ LITERALS = (
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """What the launch overrides and the dump says, as SETTING_FACTS."""
+    """SETTING_FACTS of the launch's overrides and the dump."""
     given = named_settings(lines, _OVERRIDE, _OVERRIDES, setting_source="command_line")
     dumped = named_settings(lines, _DUMPED, _DUMP, setting_source="argument_dump")
     shown = lines.filter(pl.col("text").str.contains("TransformerConfig(tensor_model_parallel_size=", literal=True))
     shape = named_settings(shown, _SHAPE, _SHAPES, setting_source="argument_dump")
-    said = matched_settings(lines, [("arg:tuning", _TUNING), (_PART, r"('megatron'): \{")])
-    return pl.concat([given, dumped, shape, said])
+    sentences = matched_settings(lines, [("arg:tuning", _TUNING), (_PART, r"('megatron'): \{")])
+    return pl.concat([given, dumped, shape, sentences])
 
 
 def of_actor(settings: pl.DataFrame) -> pl.DataFrame:
