@@ -58,11 +58,11 @@ def steps(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
     rows = lines.with_columns(ts=_stamp()).with_row_index("row")
     found, near = [rows.head(0)], [rows.head(0)]
     for rule in rules:
-        asked = rows.filter(holds(rule)).join(pl.concat(found, how="diagonal"), on="row", how="anti")
-        said = with_values(asked, rule)
-        is_found = said["step"].is_not_null()
-        found.append(said.filter(is_found))
-        near.append(asked.filter(~is_found & asked.select(is_near(rule)).to_series()))
+        candidates = rows.filter(holds(rule)).join(pl.concat(found, how="diagonal"), on="row", how="anti")
+        values = with_values(candidates, rule)
+        is_found = values["step"].is_not_null()
+        found.append(values.filter(is_found))
+        near.append(candidates.filter(~is_found & candidates.select(is_near(rule)).to_series()))
     hits = pl.concat(found, how="diagonal")
     missed = pl.concat(near).unique("row", maintain_order=True).join(hits, on="row", how="anti", maintain_order="left")
     both = pl.concat([hits, missed], how="diagonal").sort("row")
@@ -71,8 +71,8 @@ def steps(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
 
 def settings(lines: pl.DataFrame, rules: Sequence[Rule], dumps: Sequence[Arguments]) -> pl.DataFrame:
     """SETTING_FACTS of every rule, of dumped arguments, and of what launchers print."""
-    said = [_long(lines, rule, [name for name in _columns(rule) if name not in PEAKS]) for rule in rules]
-    parts = [part.with_columns(setting_source=pl.lit("log_line")) for part in said]
+    values = [_long(lines, rule, [name for name in _columns(rule) if name not in PEAKS]) for rule in rules]
+    parts = [part.with_columns(setting_source=pl.lit("log_line")) for part in values]
     printed = [
         named_settings(
             lines.filter(pl.col("text").str.contains_any(list(dump.columns))),
@@ -139,20 +139,20 @@ def with_values(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """`lines` with the columns that a rule fills, NULL in lines that it does not find."""
     text = pl.col("text")
     if rule.pairs is not None:
-        # A key whose value cannot be read spoils the record: better none than half of one without a word.
+        # A key whose value cannot be read spoils the record: a record is whole or a reject.
         keys = {f"pair {place}": key for place, key in enumerate(rule.pairs)}
         patterns = {name: pair_regex(key, rule.pairs[key]) for name, key in keys.items()}
-        said = extract_each(lines.select("text"), patterns).select(list(keys))
-        lacks = said.select(pl.any_horizontal(pl.all().is_null())).to_series()
+        values = extract_each(lines.select("text"), patterns).select(list(keys))
+        lacks = values.select(pl.any_horizontal(pl.all().is_null())).to_series()
         part = lines.filter(lacks).select(
             (text.str.contains(key_regex(key)) & ~text.str.contains(pair_regex(key, rule.pairs[key]))).alias(name)
             for name, key in keys.items()
         )
         is_spoilt = lacks.scatter(lacks.arg_true(), part.select(pl.any_horizontal(pl.all())).to_series())
-        whole = said.select(pl.when(~is_spoilt).then(pl.col(name)).alias(name) for name in keys)
+        whole = values.select(pl.when(~is_spoilt).then(pl.col(name)).alias(name) for name in keys)
         return lines.with_columns(whole.select(_typed(pl.col(name), rule.pairs[key]) for name, key in keys.items()))
     expression = rule.template.regex if rule.template else rule.regex
-    groups = lines.select(said=text.str.extract_groups(expression)).unnest("said")
+    groups = lines.select(values=text.str.extract_groups(expression)).unnest("values")
     return lines.with_columns(groups.select(_typed(pl.col(name), kept) for name, kept in named_targets(rule).items()))
 
 
@@ -188,9 +188,9 @@ def _long(lines: pl.DataFrame, rule: Rule, names: Sequence[str]) -> pl.DataFrame
     nothing = pl.DataFrame(schema={"source": pl.Int64, "line_no": pl.Int64, "name": pl.String, "value": pl.String})
     if not names:
         return nothing
-    said = with_values(lines.filter(holds(rule)), rule)
+    values = with_values(lines.filter(holds(rule)), rule)
     parts = [
-        said.select("source", "line_no", name=pl.lit(name), value=pl.col(name).cast(pl.String)).drop_nulls("value")
+        values.select("source", "line_no", name=pl.lit(name), value=pl.col(name).cast(pl.String)).drop_nulls("value")
         for name in names
     ]
     return pl.concat([nothing, *parts])

@@ -1,4 +1,4 @@
-"""The dialect file: TOML text to checked rules. Every fault is told with file, line and remedy.
+"""Checked rules of a dialect file, from its TOML text. Every error names file, line and remedy.
 
 Bounds: the size of the file, and how many rules, literals and characters it may hold. Expressions are those of
 polars, which take time linear in the line whatever they are, and are compiled here once to see that they are valid.
@@ -39,8 +39,8 @@ class Rule:
     Exactly one of `template`, `regex` and `pairs` is given.
 
     Attributes:
-        place: where it stands, such as "acme.toml:12".
-        label: as it is told to people: its number and kind.
+        place: its file and line, such as "acme.toml:12".
+        label: its number and kind, for messages.
         regex: named groups, `targets` of which are kept.
         pairs: key as printed to what it fills.
         contains: literals that every such line holds.
@@ -161,12 +161,12 @@ class _Reader(Tables):
         literals = self.strings(self.data, "signature", "", 0)
         for literal in literals:
             if len(literal.strip()) < _MIN_SIGNATURE_CHARS or not re.search(r"[^\W\d_]{2}", literal):
-                said = f"signature {literal!r} could stand in anybody's log. Give at least {_MIN_SIGNATURE_CHARS} "
-                raise self.fail(place, f"{said}characters that only this trainer prints")
+                message = f"signature {literal!r} could stand in anybody's log. Give at least {_MIN_SIGNATURE_CHARS} "
+                raise self.fail(place, f"{message}characters that only this trainer prints")
             for dialect in DIALECTS:
                 if any(literal in other for other in dialect.signature_literals):
-                    said = f"signature {literal!r} is printed by {dialect.name} as well"
-                    raise self.fail(place, f"{said}. Give text that only this trainer prints")
+                    message = f"signature {literal!r} is printed by {dialect.name} as well"
+                    raise self.fail(place, f"{message}. Give text that only this trainer prints")
         return literals
 
     def rule(self, table: str, number: int, part: dict[str, Any], allowed: tuple[str, ...]) -> Rule:
@@ -248,8 +248,10 @@ class _Reader(Tables):
         pattern = self.text(part, "name", "file", number).lower()
         form = pattern.rsplit(".", 1)[-1]
         if form not in ("json", "toml", "yaml", "yml") or "/" in pattern:
-            said = f"[[file]] {number + 1}: {pattern!r} is not a file that is read. Name a .json, .yaml or .toml file"
-            raise self.fail(self.place("file", number, "name"), f"{said}, without its directory")
+            message = (
+                f"[[file]] {number + 1}: {pattern!r} is not a file that is read. Name a .json, .yaml or .toml file"
+            )
+            raise self.fail(self.place("file", number, "name"), f"{message}, without its directory")
         requires = self.strings(part, "requires", "file", number)
         place = self.place("file", number)
         return File(place, pattern, form, self.columns(part, "file", number), requires)
@@ -308,10 +310,10 @@ def _plain(part: templates.Element) -> str:
 def _groups(regex: str) -> list[str]:
     """Names of the groups of an expression. Raises ValueError for one that polars does not take."""
     try:
-        dtype = pl.select(said=pl.lit("").str.extract_groups(regex)).schema["said"]
+        dtype = pl.select(groups=pl.lit("").str.extract_groups(regex)).schema["groups"]
     except pl.exceptions.PolarsError as error:
-        told = [line.strip() for line in str(error).splitlines() if line.strip()]
+        messages = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise ValueError(
-            f"the regex is not valid: {told[-1].removeprefix('error: ')} (Rust's syntax, no look-around)"
+            f"the regex is not valid: {messages[-1].removeprefix('error: ')} (Rust's syntax, no look-around)"
         ) from error
     return [field.name for field in dtype.fields] if isinstance(dtype, pl.Struct) else []

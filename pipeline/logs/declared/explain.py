@@ -27,7 +27,7 @@ _MIN_TELLING_CHARS = 4
 class Near:
     """A line that begins like a rule's and is not found by it.
 
-    `at` is the character where it stops being one, `wanted` what should stand there; None where nobody can tell.
+    `at` is the character where it stops being one, `wanted` what should stand there; None where that is unknown.
     """
 
     line_no: int
@@ -65,7 +65,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a dialect file makes of a log. `owner` is the dialect that would read it, None where no signature stands."""
+    """What a dialect file makes of a log. `owner` is the dialect that would read it, None without any signature."""
 
     lines: int
     owner: str | None
@@ -82,8 +82,8 @@ def explain(rows: pl.DataFrame, document: Document) -> Explanation:
     """What `document` makes of the cleaned lines of a log (`cleaning.clean`)."""
     dialect = compile_document(document)
     dialects = [dialect, *DIALECTS]
-    signs = count_signatures(rows, LineTemplates.of(rows), dialects)
-    owner = detect(signs, dialects)
+    signature_hits = count_signatures(rows, LineTemplates.of(rows), dialects)
+    owner = detect(signature_hits, dialects)
     rows = rows.with_row_index("row")
     hits = {rule.label: is_found(rows, rule) for rule in (*document.steps, *document.settings, *document.events)}
     step_lines = _any([hits[rule.label] for rule in document.steps])
@@ -96,29 +96,29 @@ def explain(rows: pl.DataFrame, document: Document) -> Explanation:
     is_known = _any([*hits.values(), *(hit for hit, _ in dumps)])
     steps = dialect.steps(rows.drop("row"))
     settings = dialect.settings(rows.drop("row"))
-    signed = dict(signs.group_by("literal").agg(pl.col("hits").sum()).iter_rows())
+    hits_by_literal = dict(signature_hits.group_by("literal").agg(pl.col("hits").sum()).iter_rows())
     rejects = steps.filter(pl.col("step").is_null())
-    rest = rows.filter(~is_known).join(rejects, on=["line_no", "text"], how="anti", maintain_order="left")
+    unmatched = rows.filter(~is_known).join(rejects, on=["line_no", "text"], how="anti", maintain_order="left")
     return Explanation(
         lines=rows.height,
         owner=next(iter(owner.values()), None),
-        signature={literal: signed.get(literal, 0) for literal in document.signature},
+        signature={literal: hits_by_literal.get(literal, 0) for literal in document.signature},
         steps=steps["step"].count(),
         rejects=rejects.height,
         settings=dict(settings.select("name", "value").iter_rows()),
         rules=(*found, *(report for _, report in dumps)),
-        unmatched=rest.height,
-        shapes=tuple(_shapes(rest)),
+        unmatched=unmatched.height,
+        shapes=tuple(_shapes(unmatched)),
     )
 
 
 def is_found(rows: pl.DataFrame, rule: Rule) -> pl.Series:
     """Which lines a rule finds."""
     if rule.pairs is not None:
-        asked = with_values(rows.filter(holds(rule)).select("row", "text"), rule)
+        candidates = with_values(rows.filter(holds(rule)).select("row", "text"), rule)
         columns = [kept.column for kept in rule.pairs.values()]
         wanted = pl.col("step").is_not_null() if "step" in columns else pl.any_horizontal(pl.col(columns).is_not_null())
-        return rows["row"].is_in(asked.filter(wanted)["row"].implode())
+        return rows["row"].is_in(candidates.filter(wanted)["row"].implode())
     expression = rule.template.regex if rule.template else rule.regex
     return rows.select(holds(rule) & pl.col("text").str.contains(expression)).to_series()
 
@@ -134,7 +134,7 @@ def _found(rows: pl.DataFrame, rule: Rule, hit: pl.Series, *, near_to: pl.Series
     rejects = missed.select(is_near(rule)).to_series() if is_step else pl.repeat(False, missed.height, eager=True)
     missed = missed.with_columns(is_reject=rejects)
     if is_step and (hit.any() or rejects.any()):
-        missed = missed.filter("is_reject")  # what merely begins alike says something only while nothing fits
+        missed = missed.filter("is_reject")  # lines that merely begin alike are of use only while nothing fits
     near = [
         _near(line_no, text, rule, is_reject=is_reject)
         for line_no, text, is_reject in missed.head(MAX_SHOWN).select("line_no", "text", "is_reject").iter_rows()
@@ -142,8 +142,8 @@ def _found(rows: pl.DataFrame, rule: Rule, hit: pl.Series, *, near_to: pl.Series
     first = rows.filter(hit).head(1)
     values: dict[str, Any] = {}
     if first.height and _fills(rule):
-        said = with_values(first.select("text"), rule).drop("text").row(0, named=True)
-        values = {name: value for name, value in said.items() if value is not None}
+        filled = with_values(first.select("text"), rule).drop("text").row(0, named=True)
+        values = {name: value for name, value in filled.items() if value is not None}
     return Found(
         label=rule.label,
         place=rule.place,
@@ -224,7 +224,7 @@ def _wish(part: Element) -> str:
 
 
 def _by_word(elements: Sequence[Element]) -> list[Element]:
-    """Elements with fixed text taken word by word, so that the stop is told to the word."""
+    """Elements with fixed text taken word by word, so that the stop is exact to the word."""
     parts: list[Element] = []
     for part in elements:
         if isinstance(part, Literal):
@@ -245,15 +245,15 @@ def _end(text: str, expression: str) -> int | None:
 
 
 def _dumped(rows: pl.DataFrame, dump: Arguments) -> tuple[pl.Series, Found]:
-    told = (
-        rows.select("row", "line_no", "text", said=pl.col("text").str.extract_all(dump.regex))
-        .explode("said")
-        .drop_nulls("said")
-        .with_columns(name=pl.col("said").str.extract(dump.regex, 1), value=pl.col("said").str.extract(dump.regex, 2))
+    printed = (
+        rows.select("row", "line_no", "text", pair=pl.col("text").str.extract_all(dump.regex))
+        .explode("pair")
+        .drop_nulls("pair")
+        .with_columns(name=pl.col("pair").str.extract(dump.regex, 1), value=pl.col("pair").str.extract(dump.regex, 2))
     )
-    mine = told.filter(pl.col("name").is_in(list(dump.columns)))
+    mine = printed.filter(pl.col("name").is_in(list(dump.columns)))
     hit = rows["row"].is_in(mine["row"].implode())
-    names = told["name"].unique(maintain_order=True).to_list()
+    names = printed["name"].unique(maintain_order=True).to_list()
     first = mine.head(1)
     report = Found(
         label=dump.label,
@@ -271,11 +271,11 @@ def _dumped(rows: pl.DataFrame, dump: Arguments) -> tuple[pl.Series, Found]:
     return hit, report
 
 
-def _shapes(rest: pl.DataFrame) -> list[Shape]:
+def _shapes(unmatched: pl.DataFrame) -> list[Shape]:
     """The most frequent kinds of lines with numbers that no rule finds."""
     shape = pl.col("text").str.replace_all(r"[0-9]+(?:[.,][0-9]+)*", "0")
     counted = (
-        rest.filter(pl.col("text").str.contains(r"[0-9]"))
+        unmatched.filter(pl.col("text").str.contains(r"[0-9]"))
         .group_by(shape.alias("shape"), maintain_order=True)
         .agg(lines=pl.len(), line_no=pl.col("line_no").first(), text=pl.col("text").first())
         .sort("lines", descending=True, maintain_order=True)

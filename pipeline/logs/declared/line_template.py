@@ -3,7 +3,7 @@
     step {step}/{steps_planned} | loss {loss} | {step_time:ms}{? | grad norm {grad_norm}?} | {*} mem {mem_reserved:GiB}
 
 `{column}` or `{column:printed}` is a value, `{_}` any one word, `{*}` any text, `{? ... ?}` a part that may be missing,
-`{{` and `}}` are braces. A blank stands for any number of blanks. What stands before and behind the pattern is free.
+`{{` and `}}` are braces. A blank stands for any number of blanks. Text before and after the pattern is free.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"\{\{|\}\}|\{\?|\?\}|\{([^{}]*)\}|[{}]")
 
 @dataclass(frozen=True)
 class Literal:
-    """Text that stands in the line; `words` are its parts between blanks.
+    """Text of the line; `words` are its parts between blanks.
 
     `is_loose`: it touches an optional part, without which two blanks of the pattern are one of the line.
     """
@@ -101,17 +101,17 @@ class Template:
     @property
     def labels(self) -> tuple[str, ...]:
         """Words with letters behind the head, without which it is not this line."""
-        rest = [part for part in self.elements[self.head :] if isinstance(part, Literal)]
-        words = (word for part in rest for word in part.words)
+        remainder = [part for part in self.elements[self.head :] if isinstance(part, Literal)]
+        words = (word for part in remainder for word in part.words)
         return tuple(dict.fromkeys(word for word in words if len(re.sub(r"[^A-Za-z]", "", word)) > 1))
 
     @property
     def cut(self) -> str:
         """Finds a line that begins like this one and ends too early."""
-        begun, rest = self.elements[: self.head + 1], ""
+        begun, remainder = self.elements[: self.head + 1], ""
         for part in reversed(self.elements[len(begun) :]):
-            rest = rf"(?:{_broken(part)}|{_regex((part,))}{rest})"
-        return _begin(self.elements) + _regex(begun) + rest
+            remainder = rf"(?:{_broken(part)}|{_regex((part,))}{remainder})"
+        return _begin(self.elements) + _regex(begun) + remainder
 
     def upto(self, count: int) -> str:
         """Finds the first `count` elements."""
@@ -135,9 +135,9 @@ def parse(text: str, resolve: Resolve, *, needs_text: bool = True) -> Template:
     if len(text) > MAX_CHARS:
         raise ValueError(f"the pattern has {len(text):,} characters; at most {MAX_CHARS:,} are read")
     tokens = list(_tokens(text.strip()))
-    elements, rest = _parse(tokens, 0, 0, resolve)
+    elements, remainder = _parse(tokens, 0, 0, resolve)
     template = Template(_loosened(elements))
-    if rest < len(tokens):
+    if remainder < len(tokens):
         raise ValueError("?} closes nothing: an optional part is written {? ... ?}")
     # The expression for a cut line nests once per element, and 250 levels are all that there are.
     if sum(kind == "field" for kind, _ in tokens) > MAX_FIELDS:
@@ -187,23 +187,23 @@ def _required(template: Template) -> bool:
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
     """(kind, text): "text", "open", "close" or "field"."""
-    held, place = "", 0
+    literal, position = "", 0
     for found in _TOKEN.finditer(text):
-        held, place = held + text[place : found.start()], found.end()
+        literal, position = literal + text[position : found.start()], found.end()
         if found[0] in ("{{", "}}"):
-            held += found[0][0]
+            literal += found[0][0]
             continue
-        if held:
-            yield "text", held
-            held = ""
+        if literal:
+            yield "text", literal
+            literal = ""
         if found[0] in ("{?", "?}"):
             yield ("open" if found[0] == "{?" else "close"), found[0]
         elif found[1] is None:
             raise ValueError(f"a lone {found[0]}: a field is written {{column}}, a brace {{{{ or }}}}")
         else:
             yield "field", found[1]
-    if held + text[place:]:
-        yield "text", held + text[place:]
+    if literal + text[position:]:
+        yield "text", literal + text[position:]
 
 
 def _parse(tokens: list[tuple[str, str]], at: int, depth: int, resolve: Resolve) -> tuple[list[Element], int]:
@@ -259,14 +259,14 @@ def _begin(elements: tuple[Element, ...]) -> str:
 
 def _regex(elements: tuple[Element, ...]) -> str:
     parts = []
-    for place, part in enumerate(elements):
+    for position, part in enumerate(elements):
         if isinstance(part, Literal):
             parts.append(pieces(part))
         elif isinstance(part, Maybe):
             parts.append(f"(?:{_regex(part.parts)})?")
         elif isinstance(part, Anything):
             parts.append(".*?")
-        elif part.target and part.target.printed.word == "text" and place == len(elements) - 1:
+        elif part.target and part.target.printed.word == "text" and position == len(elements) - 1:
             parts.append(rf"\s*(?P<{part.target.column}>.+)")
         else:
             parts.append(value(part.target))

@@ -18,7 +18,7 @@ MAX_LITERALS = 20
 
 
 class Tables:
-    """A document and where its keys stand. `number` is the place of a table among those of its name, from 0."""
+    """A document and the lines of its keys. `number` is the index of a table among those of its name, from 0."""
 
     def __init__(self, text: str, origin: str) -> None:
         """Raises UsageError when the text is too large or no TOML."""
@@ -37,7 +37,7 @@ class Tables:
         self.lines = text.splitlines()
 
     def place(self, table: str = "", number: int = 0, key: str = "") -> str:
-        """`file:line` of a key in the `number`th table of that name, as near as plain text tells."""
+        """`file:line` of a key in the `number`th table of that name, as near as plain text allows."""
         begin, end = 0, len(self.lines)
         heads = [at for at, line in enumerate(self.lines) if re.match(r"\s*\[", line) and not line.startswith("  ")]
         if table:
@@ -51,9 +51,9 @@ class Tables:
         at = next((at for at in range(begin, end) if key and re.match(wanted, self.lines[at])), begin)
         return f"{self.origin}:{at + 1}"
 
-    def fail(self, place: str, said: str) -> UsageError:
-        said = said.rstrip()
-        return UsageError(f"{place}: {said}{'' if said[-1:] in '.?!)' else '.'}")
+    def fail(self, place: str, message: str) -> UsageError:
+        message = message.rstrip()
+        return UsageError(f"{place}: {message}{'' if message[-1:] in '.?!)' else '.'}")
 
     def tables(self, name: str) -> list[tuple[int, dict[str, Any]]]:
         value = self.data.get(name, [])
@@ -74,8 +74,8 @@ class Tables:
     def text(self, part: dict[str, Any], key: str, table: str, number: int = 0, default: str | None = None) -> str:
         value = part.get(key, default)
         if not isinstance(value, str) or (not value.strip() and default is None):
-            said = "is missing" if value is None else f"is {value!r}, not a text"
-            raise self.fail(self.place(table, number, key), f'{key} {said}. Write {key} = "..."')
+            message = "is missing" if value is None else f"is {value!r}, not a text"
+            raise self.fail(self.place(table, number, key), f'{key} {message}. Write {key} = "..."')
         return value
 
     def strings(
@@ -84,8 +84,8 @@ class Tables:
         value = part.get(key, default)
         is_good = isinstance(value, list | tuple) and all(isinstance(one, str) and one.strip() for one in value)
         if not is_good or (not value and default is None) or len(value or ()) > MAX_LITERALS:
-            said = "is missing" if value is None else f"has to hold 1 to {MAX_LITERALS} texts"
-            raise self.fail(self.place(table, number, key), f'{key} {said}. Write {key} = ["..."]')
+            message = "is missing" if value is None else f"has to hold 1 to {MAX_LITERALS} texts"
+            raise self.fail(self.place(table, number, key), f'{key} {message}. Write {key} = ["..."]')
         return tuple(value or ())
 
     def table(
@@ -94,9 +94,9 @@ class Tables:
         value = part.get(key, default)
         is_good = isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
         if not is_good or (not value and default is None) or len(value or {}) > MAX_KEYS:
-            said = "is missing" if value is None else "has to map what is printed to columns"
+            message = "is missing" if value is None else "has to map what is printed to columns"
             raise self.fail(
-                self.place(table, number, key), f'{key} {said}. Write {key} = {{ "as printed" = "column" }}'
+                self.place(table, number, key), f'{key} {message}. Write {key} = {{ "as printed" = "column" }}'
             )
         return dict(value or {})
 

@@ -34,7 +34,7 @@ class Printed:
         quantity: kind of quantity.
         pattern: expression of the value, without capturing groups.
         read: matched text to the value in base units.
-        example: as it stands in a log.
+        example: as a log prints it.
         unit: expression of what may stand behind the value and is not read.
         is_number: it ends where the digits or the unit end, so that "16" is not read from "16x8".
     """
@@ -127,7 +127,7 @@ _SECONDS = (
 )
 _SIZES = (
     *(_bytes(word, factor) for word, factor in (("B", 1), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12))),
-    *(_bytes(f"{letter}iB", 2.0 ** (10 * place)) for place, letter in enumerate("KMGT", start=1)),
+    *(_bytes(f"{letter}iB", 2.0 ** (10 * position)) for position, letter in enumerate("KMGT", start=1)),
     Printed("size", "bytes", rf"{NUMBER} ?[KMGT]?i?B", size, "41.2GiB or 800 MB"),
 )
 _NUMBERS = (
@@ -197,19 +197,19 @@ def strftime(form: str) -> Printed:
 
     Raises ValueError for a directive that is not known, or when day or time are missing.
     """
-    parts, place = [], 0
+    parts, position = [], 0
     for found in re.finditer(r"%(.?)", form):
         if found[1] not in _DIRECTIVES:
             raise ValueError(f"%{found[1]} is not known; there are {' '.join(f'%{d}' for d in _DIRECTIVES)}")
-        parts += [re.escape(form[place : found.start()]), _DIRECTIVES[found[1]]]
-        place = found.end()
-    parts.append(re.escape(form[place:]))
+        parts += [re.escape(form[position : found.start()]), _DIRECTIVES[found[1]]]
+        position = found.end()
+    parts.append(re.escape(form[position:]))
     try:
         pl.Series(["x"]).str.to_datetime(form, strict=False)
     except pl.exceptions.PolarsError as error:
         raise ValueError(f"{form} is no time: {str(error).splitlines()[0]}") from error
-    said = {found[1] for found in re.finditer(r"%(.)", form)}
-    if not all(said & one for one in ({"Y", "y"}, {"m", "b", "B"}, {"d"}, {"H", "I"}, {"M"})):
+    directives = {found[1] for found in re.finditer(r"%(.)", form)}
+    if not all(directives & one for one in ({"Y", "y"}, {"m", "b", "B"}, {"d"}, {"H", "I"}, {"M"})):
         raise ValueError(f"{form} needs year, month, day, hour and minute")
 
     def read(text: pl.Expr) -> pl.Expr:

@@ -1,7 +1,6 @@
-"""From lines as they are printed to those that a dialect reads: the ones that matter, without what was put around them.
+"""Lines as a framework printed them: without carriage returns, colours and launcher prefixes.
 
-Carriage returns, colours and launcher prefixes are dealt with here, once, so that a dialect sees only the text its
-framework printed.
+That is done here once, so that no dialect has to.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NO_PREFIX = [
 _CUT_TEMPLATE = pl.lit(0xC2B2AE3D27D4EB4F, pl.UInt64)
 
 BOUNDARY_LINES = 20
-"""Lines at the beginning and the end of a file in which a timestamp is looked for, whatever they say."""
+"""Lines at the begin and the end of a file in which a timestamp is looked for, whatever they hold."""
 
 # CSI sequences (16 colours, 256 colours, 24 bit, clear screen), OSC titles, and lone two-byte escapes.
 _ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_]"
@@ -86,7 +85,7 @@ def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
 
 
 def _hidden_by_colours(templates: LineTemplates, literals: Collection[str]) -> np.ndarray:
-    """Which lines may hold one of the literals once their colours are gone: one may stand inside of it."""
+    """Whether a line may hold one of the literals once its colours are gone: a colour may be inside of one."""
     pattern = Literals.of(frozenset(literals)).any_blind
 
     def may_hold(text: pl.Series) -> pl.Series:
@@ -100,31 +99,30 @@ def _hidden_by_colours(templates: LineTemplates, literals: Collection[str]) -> n
 
 
 def boundary_lines(lines: pl.DataFrame) -> pl.DataFrame:
-    """The first and last BOUNDARY_LINES of each source, as they are: they hold the times at which a run begins
-    and ends.
+    """The first and last BOUNDARY_LINES of each source, as they are: they hold the times of a run's begin and end.
 
-    The lines of a source stand together.
+    `lines` has the lines of each source in a row.
     """
     lengths = lines["source"].rle().struct.field("len").to_numpy().astype(np.int64)
     stops = np.cumsum(lengths)
     near = np.arange(BOUNDARY_LINES)
-    places = np.concatenate([np.add.outer(stops - lengths, near).ravel(), np.add.outer(stops - 1, -near).ravel()])
+    positions = np.concatenate([np.add.outer(stops - lengths, near).ravel(), np.add.outer(stops - 1, -near).ravel()])
     of_run = np.repeat(np.arange(len(stops)), BOUNDARY_LINES)
     of_run = np.concatenate([of_run, of_run])
-    is_inside = (places >= (stops - lengths)[of_run]) & (places < stops[of_run])
-    return lines[np.unique(places[is_inside])]
+    is_inside = (positions >= (stops - lengths)[of_run]) & (positions < stops[of_run])
+    return lines[np.unique(positions[is_inside])]
 
 
 def clean(lines: pl.DataFrame) -> pl.DataFrame:
-    """Strip line last_lines, colours and launcher prefixes; a line of carriage returns becomes one row per redraw."""
+    """LINES columns and `prefix`: without line ends, colours and launcher prefixes, a row per redraw of a line."""
     return _cleaned(lines, wanted=None)
 
 
 def _cleaned(lines: pl.DataFrame, *, wanted: Collection[str] | None) -> pl.DataFrame:
-    """The lines cleaned: most hold nothing but text, also where a few others stand between them.
+    """The lines cleaned; most need no change, so only the others are taken apart.
 
-    `wanted`: literals of which those lines hold one that are kept of the ones that are cut short, taken apart, or
-    stripped of colours now; all are kept without.
+    `wanted`: of the lines that are cut short, split or stripped of colours, those that hold one of these literals are
+    kept; without it, all are.
     """
     if lines.is_empty():
         return lines.with_columns(_NO_PREFIX)
@@ -180,10 +178,10 @@ def _drawn(rows: pl.DataFrame) -> pl.DataFrame:
     if templates.matching(r"\^M|\^\[\[").any():
         rows = rows.with_columns(text.str.replace_many(_CARETS))
     drawn = rows.with_columns(text.str.strip_chars_end("\r").str.split("\r")).explode("text")
-    said = drawn["text"].str.slice(0, MAX_LINE_CHARS)
-    if (is_painted := said.str.contains("\x1b", literal=True)).any():
-        said = said.scatter(is_painted.arg_true(), said.filter(is_painted).str.replace_all(_ANSI, ""))
-    return drawn.with_columns(said, template=template_hashes(*buffers_of(said)))
+    shown = drawn["text"].str.slice(0, MAX_LINE_CHARS)
+    if (is_painted := shown.str.contains("\x1b", literal=True)).any():
+        shown = shown.scatter(is_painted.arg_true(), shown.filter(is_painted).str.replace_all(_ANSI, ""))
+    return drawn.with_columns(shown, template=template_hashes(*buffers_of(shown)))
 
 
 def _labelled(rows: pl.DataFrame) -> pl.DataFrame:

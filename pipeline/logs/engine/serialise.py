@@ -1,4 +1,4 @@
-"""An Extract as named frames and back, for whoever keeps what a log has said so far."""
+"""An Extract as named frames and back, so that the facts of a growing log can be stored."""
 
 from __future__ import annotations
 
