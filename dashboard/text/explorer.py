@@ -216,7 +216,7 @@ def facts(estimate: Answer, found: Found) -> list[tuple[str, str]]:
     step = f"{ABOUT}{seconds(slow * estimate.step_time_s)}"
     rows.append(("Step, throughput", f"{step}, {ABOUT}{number(estimate.tokens_per_s_per_gpu / slow)} tokens/s/GPU"))
     if estimate.fits and found.fitting:
-        place = found.place(estimate.tokens_per_s_per_gpu)
+        place = found.rank(estimate.tokens_per_s_per_gpu)
         rows.append(("Rank by the hardware", f"{number(place)} of {number(found.fitting)} that fit with room"))
         speed = mfu_of(estimate, found.ranked_by) / likely_mfu(found.layouts, found.ranked_by)[0]
         rows.append(("Against the fastest", _against(speed)))

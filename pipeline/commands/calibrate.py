@@ -1,4 +1,4 @@
-"""`sweepscope calibrate`: fit the estimator's constants to measured runs, and say how far off unseen ones are."""
+"""`sweepscope calibrate`: fit the estimator's constants to measured runs, and report errors on unseen ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str, Any]:
-    """Fit one recipe, write its profile, and return what it says of itself."""
+    """Errors and settings of one recipe's fit, whose profile and track record are written."""
     from sweepscope.pipeline.estimate.calibration.cross_validate import (
         choose_weights,
         cross_validate,
@@ -43,31 +43,31 @@ def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str
     rows = gather_rows(recipe, table)
     constants, today = fit_recipe(rows), datetime.now(UTC).date()
     unseen = cross_validate(rows, note)
-    told = {**accuracy(unseen), **asdict(choose_weights(rows, rows.everywhere))}
+    facts = {**accuracy(unseen), **asdict(choose_weights(rows, rows.everywhere))}
     path = folder / f"{recipe.profile}.toml"
-    path.write_text(render_profile(recipe, constants, told, on=today), encoding="utf-8")
+    path.write_text(render_profile(recipe, constants, facts, on=today), encoding="utf-8")
     record = learn(rows, constants, unseen, on=today)
     record.about["constants"] = constants_digest(path)
     path.with_suffix(".json").write_text(render_record(record), encoding="utf-8")
     return {
         "profile": recipe.profile,
         "path": str(path),
-        **told,
+        **facts,
         "record": record.about,
         "patterns": residual_map(record.time),
     }
 
 
 def _record_lines(about: dict[str, Any], patterns: list[dict[str, Any]]) -> list[str]:
-    """What the track record says: how far intervals hold, what the penalty brought, which patterns are slow."""
+    """Lines on a track record: coverage of intervals, errors with and without the penalty, slow patterns."""
     from sweepscope.pipeline.estimate.learned.track_record import FEWEST
     from sweepscope.schemas.thresholds import PENALISED_RATIO
 
     lines = []
     if "interval_coverage" in about.get("time", {}):
-        told = about["time"]
+        facts = about["time"]
         lines.append(
-            f"80 % interval held {100 * told['interval_coverage']:.0f} % of {told['interval_rows']} unseen runs"
+            f"80 % interval held {100 * facts['interval_coverage']:.0f} % of {facts['interval_rows']} unseen runs"
         )
     if (learned := about.get("penalty")) is not None:
         verb = "penalty learned" if learned["kept"] else "no penalty kept"

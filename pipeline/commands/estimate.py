@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> int:
     value = {"out": str(out), "rows": predicted.height, "estimated": estimated, "refused": refused.to_dicts()}
     if args.ceiling:
         value["with_ceiling"] = bounded = int((predicted["ceiling_status"] == OK).sum())
-        lines.append(f"Rows with a ceiling: {bounded:,}; why the others have none stands in ceiling_status")
+        lines.append(f"Rows with a ceiling: {bounded:,}; ceiling_status has the reason for the others")
     say_result(value, "\n".join(lines), as_json=args.json)
     return 0
 
@@ -78,7 +78,7 @@ VERB = Verb(
     name="estimate",
     help="predict memory, step time and MFU for the rows of a table",
     description="Predict memory, step time and MFU for every row of a CSV or Parquet file, from first principles. "
-    "A row that cannot be estimated says why in est_status; what was assumed stands in est_assumptions.",
+    "est_status has the reason where a row cannot be estimated, est_assumptions what was assumed.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sweepscope.pipeline.commands.output import note, say_result, table
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import StoreError, UsageError
+from sweepscope.schemas.thresholds import WORTHWHILE_GAIN
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,11 +17,9 @@ if TYPE_CHECKING:
     from sweepscope.pipeline.estimate.advice.cell import Cell
     from sweepscope.pipeline.estimate.advice.next_runs import NextRuns
 
-WORTH_A_TEST = 0.001
-"""Expected gain below which a test run is not worth its GPU-hours."""
 NOTHING = "Nothing to propose: what fits was measured, or promises less than 0.1 % over the best."
 _MANY_CELLS = 20
-"""More are told before they are searched: each takes about a tenth of a second."""
+"""More are announced before they are searched: each takes about a tenth of a second."""
 _ORIGINS = ("measured", "published", "simulated")
 
 
@@ -40,7 +39,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--startup-s",
         type=float,
-        help="seconds before a test's first step (default: what these runs took, if they tell)",
+        help="seconds before a test's first step (default: what these runs took, where their logs have it)",
     )
 
 
@@ -89,15 +88,15 @@ def _cell_name(key: dict[str, Any]) -> str:
 def entries(done: list[tuple[Cell, NextRuns]]) -> list[dict[str, Any]]:
     """Proposals of all cells, most gain per GPU-hour first; those of cells without measurements last.
 
-    A gain below WORTH_A_TEST is none.
+    A gain below WORTHWHILE_GAIN is none.
     """
-    told = [
+    proposals = [
         {**cell.key, "best": proposed.best, "basis": proposed.basis, **row}
         for cell, proposed in done
         for row in proposed.candidates.iter_rows(named=True)
-        if row["gain"] is None or row["gain"] >= WORTH_A_TEST
+        if row["gain"] is None or row["gain"] >= WORTHWHILE_GAIN
     ]
-    return sorted(told, key=lambda entry: (entry["gain"] is None, -(entry["gain_per_gpu_hour"] or 0.0)))
+    return sorted(proposals, key=lambda entry: (entry["gain"] is None, -(entry["gain_per_gpu_hour"] or 0.0)))
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -139,9 +138,9 @@ def _run(args: argparse.Namespace) -> int:
     ]
     found_entries = entries(done)[: args.top]
     lines = []
-    for place, entry in enumerate(found_entries, start=1):
+    for rank, entry in enumerate(found_entries, start=1):
         gain = "" if entry["gain"] is None else f"  {entry['gain']:+.1%} for {entry['test_gpu_hours']:.2g} GPU-hours"
-        lines += [f"{place} {entry['layout']}{gain}", f"  {_cell_name(entry)}", f"  {entry['why']}"]
+        lines += [f"{rank} {entry['layout']}{gain}", f"  {_cell_name(entry)}", f"  {entry['why']}"]
     excluded: dict[str, int] = {}
     for _, proposed in done:
         for reason, count in proposed.excluded.items():
@@ -151,7 +150,7 @@ def _run(args: argparse.Namespace) -> int:
         ("cells", f"{len(asked):,}"),
         ("cells with fewer runs", f"{len(possible) - len(asked):,}"),
         ("cells not estimated", f"{len(found) - len(possible):,}"),
-        ("a test", f"{args.test_steps} steps" + ("" if startups else ", start-up not counted: no run tells it")),
+        ("a test", f"{args.test_steps} steps" + ("" if startups else ", start-up not counted: no run has it")),
         *((f"left out: {reason}", f"{count:,}") for reason, count in excluded.items()),
     ]
     text = "\n".join([*(lines or [NOTHING]), "", table(counts)])
@@ -177,9 +176,9 @@ def _run(args: argparse.Namespace) -> int:
 VERB = Verb(
     name="next",
     help="propose what to run next, by expected gain per GPU-hour",
-    description="For every cell of the store (model x accelerators x sequence x batch) propose layouts that nobody has "
-    "measured, ranked by expected gain over the measured best per GPU-hour of a test run. Leaves out what ran out of "
-    "memory and what needs at least as much; each proposal says why.",
+    description="For every cell of the store (model x accelerators x sequence x batch) propose unmeasured layouts, "
+    "ranked by expected gain over the measured best per GPU-hour of a test run. Leaves out what ran out of "
+    "memory and what needs at least as much; each proposal has its reason.",
     add_arguments=_add_arguments,
     run=_run,
 )

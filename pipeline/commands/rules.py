@@ -18,7 +18,7 @@ RANKED = (
     "SELECT ranked_layouts.*, runs.num_experts FROM ranked_layouts JOIN runs USING (run_id) "
     "WHERE ranked_layouts.origin <> 'simulated'"
 )
-"""Layouts that rules are held against: simulated ones say nothing about hardware."""
+"""Layouts that rules are scored on: simulated ones prove nothing about hardware."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -207,7 +207,7 @@ def _lines(frame: pl.DataFrame) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from sweepscope.pipeline.estimate.advice.recipe import in_words, tell, walk
+    from sweepscope.pipeline.estimate.advice.recipe import recipe_lines, search_summary, walk
     from sweepscope.pipeline.estimate.search.search import search
 
     request = make_request(args)
@@ -222,7 +222,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError(why_none(request, found, margin=args.margin))
     if args.out:
         found.layouts.write_csv(args.out)
-    story = tell(request, found)
+    summary = search_summary(request, found)
     stops = walk(request, pool.layouts, rule_scores(args.home), by=found.ranked_by)
     about = request.asked.profile.about
     basis = f"{request.asked.profile.name} ({about.get('kind', 'unknown')})"
@@ -234,7 +234,7 @@ def _run(args: argparse.Namespace) -> int:
         ("ranked by", RANKED_BY[found.ranked_by]),
         *((f"pruned: {reason}", f"{count:,}") for reason, count in found.pruned.items()),
     ]
-    text = "\n\n".join([_lines(found.layouts), "\n".join(story), "\n".join(in_words(stops)), table(counts)])
+    text = "\n\n".join([_lines(found.layouts), "\n".join(summary), "\n".join(recipe_lines(stops)), table(counts)])
     value = {
         "layouts": found.layouts.to_dicts(),
         "front": found.front.to_dicts(),
@@ -244,7 +244,7 @@ def _run(args: argparse.Namespace) -> int:
         "pruned": found.pruned,
         "profile": request.asked.profile.name,
         "ranked_by": found.ranked_by,
-        "story": story,
+        "story": summary,
         "recipe": [asdict(stop) for stop in stops],
     }
     say_result(value, text, as_json=args.json)

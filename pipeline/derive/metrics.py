@@ -60,7 +60,7 @@ def _basis(peak: pl.Expr) -> pl.Expr:
 
 
 def _impossible() -> pl.Expr:
-    """Why a completed run cannot be what it says, from its figures alone; NULL for every other run.
+    """Why the figures of a completed run contradict each other; NULL for every other run.
 
     TFLOP/s that a framework prints are no evidence: their formulas leave out gates, attention or heads. HFU counts more
     work than MFU, so one far below it means that tokens/s, batch or step time are wrong.

@@ -1,7 +1,7 @@
 """Fill what follows from what is known: layout, batch, place and model name of `runs`.
 
-Every rule is exact: a value is filled only when integers divide and nothing else could stand there. Defaults that
-nothing in the files says (8 accelerators per node) are kept apart as 'assumed'. Not here: performance (see
+Every rule is exact: a value is filled only when integers divide and nothing else is possible. Defaults that no
+file states (8 accelerators per node) are kept apart as 'assumed'. Not here: performance (see
 `pipeline.derive.metrics`) and the reading of text (see `pipeline.reference.vocabulary`).
 """
 
@@ -121,7 +121,7 @@ def _derive(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _assume_place(runs: pl.DataFrame) -> pl.DataFrame:
-    """Accelerators per node where nothing says it: all of them on one node up to 8, else 8 (4 on GB200 and TPUs).
+    """Accelerators per node where no source states them: all of them on one node up to 8, else 8 (4 on GB200 and TPUs).
 
     CPU runs count ranks, which have no usual number per node: they are taken as one node.
     """
@@ -129,8 +129,8 @@ def _assume_place(runs: pl.DataFrame) -> pl.DataFrame:
     gpus = pl.col("num_gpus")
     whole_job = (gpus <= usual) | (pl.col("accelerator") == "CPU").fill_null(False)
     assumed = pl.when(whole_job).then(gpus).when(gpus % usual == 0).then(usual).cast(pl.Int64)
-    nobody_says = pl.col("gpus_per_node").is_null() & pl.col("num_nodes").is_null()
-    return runs.with_columns(gpus_per_node=pl.when(nobody_says).then(assumed).otherwise(pl.col("gpus_per_node")))
+    is_unstated = pl.col("gpus_per_node").is_null() & pl.col("num_nodes").is_null()
+    return runs.with_columns(gpus_per_node=pl.when(is_unstated).then(assumed).otherwise(pl.col("gpus_per_node")))
 
 
 def _name_models(runs: pl.DataFrame) -> pl.DataFrame:

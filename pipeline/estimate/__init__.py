@@ -1,18 +1,18 @@
-"""The analytical estimator: layouts in, memory and step time out. Pure and vectorised; nothing here reads a store.
+"""The estimator: layouts in, memory and step time out. Vectorised; it reads profiles and track records, and no store.
 
-One module per thing:
+How a question flows through the rooms, from left to right as they may import each other:
 
-* `shape` what a model is and how many parameters each part has; `cluster` accelerators and links; `profile` constants
-* `layouts` the columns of a layout as arrays; `stages` which layers stand on which pipeline stage
-* `memory` bytes by component; `compute` matrix products, attention, elementwise; `communication` volumes and bandwidth
-* `schedule` bubbles and micro-batches in flight; `step_time` their sum
-* `estimate` all of it for one model on one cluster; `frame` the same for a frame of any rows, with refusals
-* `waterfall` from the peak to the MFU, loss by loss; `patterns` how a layout lies on the nodes
-* `penalty` what an implementation costs on top; `learn` it and the residuals from runs into a `track_record`;
-  `expected` penalty and intervals beside the physics
-* `enumerate` every layout of a question; `search` the best of them, with reasons for the rest; `fit` calibration
-* `rules` what documents advise, `rule_scores` how that did on measured cells, `recipe` the three steps for a question
-* `cell` the runs that ask one question; `propose` and `next_runs` what to run next in it
+* `physics`: a `Question` (model shape, cluster, profile of constants, sequence length) and `Layouts` (arrays) give an
+  `Estimate`: bytes by component on the fullest stage, seconds by what they are spent on, their MFU.
+* `learned`: what measured runs of a framework add to that: a penalty and an interval of comparable runs, from the
+  `TrackRecord` beside the profile.
+* `search`: a `Request` (question, accelerators, batch) enumerates every layout; the best and the Pareto front remain,
+  and the reasons against the others. `whatif` moves single choices.
+* `rows`: frames of any runs or tables become questions and layouts; each row gets its estimate or the reason why not.
+* `calibration`: recipes fit the constants of a profile to measured rows and learn its track record.
+* `advice`: documents' rules scored on measured cells, the three-step recipe of a question, and what to run next.
+
+Shapes, clusters and registered models are facts and live in `pipeline.reference`.
 
 Symbols in formulas are those of the papers: T tokens of a micro-batch on one rank, h width, f feed-forward width,
 tp, cp, pp, ep, dp degrees, m micro-batches per step (gas), sigma = tp under sequence parallelism, else 1.

@@ -93,7 +93,7 @@ def _lookup(column: str) -> pl.Expr:
 def peak_tflops() -> pl.Expr:
     """Dense peak in TFLOP/s for `accelerator` at `precision`.
 
-    An unstated (NULL) precision takes the 16-bit peak, which `mfu_basis` then says. NULL for a card or a precision
+    An unstated (NULL) precision takes the 16-bit peak, which `mfu_basis` then names. NULL for a card or a precision
     without a known peak: FP32 runs on CUDA cores or as TF32 depending on a switch that logs do not show.
     """
     precision = pl.col("precision")
@@ -111,5 +111,5 @@ def highest_peak_tflops() -> pl.Expr:
 
 
 def is_known() -> pl.Expr:
-    """Whether `accelerator` stands in the table."""
+    """Whether `accelerator` is in the table."""
     return pl.col("accelerator").is_in(_accelerators()["accelerator"].to_list())

@@ -1,6 +1,6 @@
 """What a model runs on: accelerators, links inside a node, network between nodes.
 
-Facts stand in `data/hardware/accelerators.csv` (peaks, memory) and `data/hardware/links.csv` (bandwidths of memory,
+Facts are in `data/hardware/accelerators.csv` (peaks, memory) and `data/hardware/links.csv` (bandwidths of memory,
 links and network, with sources). An unknown card has no cluster: nothing is guessed from a part of a name.
 """
 

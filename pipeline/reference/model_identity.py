@@ -1,13 +1,12 @@
 """One model, one name, whatever a framework calls it: names and shapes looked up in `data/models/models.csv`.
 
-torchtitan prints `llama3 8B`, a hub id says `meta-llama/Llama-3.1-8B`, and Megatron prints a shape only: without one
+torchtitan prints `llama3 8B`, a hub id reads `meta-llama/Llama-3.1-8B`, and Megatron prints a shape only: without one
 name their runs would never share a cell. A name is replaced only by that of a registered model whose shape does not
-contradict the run's own (a 4-layer excerpt stays what its source calls it); a run that nobody named is called by the
-registered model of exactly its shape. Where two of them differ in the vocabulary only, the smaller one tells nothing:
-benchmarks put Llama 2's tokenizer of 32,000 under any shape, Llama 3 8B's (which is Mistral 7B's) among them. A name
-that the registry lacks may still be told by counted parameters: torchtitan's `llama3 1B` is Llama 3.2 1B where it has
-as many, and a model of its own where a fork calls another shape so. Rows of published tables keep the names of their
-sources.
+contradict the run's own (a 4-layer excerpt stays what its source calls it); a run without a name gets that of the
+registered model of exactly its shape. Where two of them differ in the vocabulary only, the smaller one proves nothing:
+benchmarks put Llama 2's tokenizer of 32,000 under any shape, Llama 3 8B's (which is Mistral 7B's) among them. Counted
+parameters may identify a name that the registry lacks: torchtitan's `llama3 1B` is Llama 3.2 1B where it has as many,
+and a model of its own where a fork calls another shape so. Rows of published tables keep their names.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def format_params(params: int) -> str:
 
 
 def name_from_shape(params: int, *, gated_mlp: bool | None, num_experts: int | None) -> str:
-    """Name for a model that nobody named: family by its feed-forward block, then its size.
+    """Name for a model without one: family by its feed-forward block, then its size.
 
     >>> name_from_shape(8_030_261_248, gated_mlp=True, num_experts=None)
     'Llama 8.03B'

@@ -1,4 +1,4 @@
-"""Well-known models by name, and what a family's name implies. Facts stand in `data/models/`, with sources."""
+"""Well-known models by name, and what a family's name implies. Facts are in `data/models/`, with sources."""
 
 from __future__ import annotations
 

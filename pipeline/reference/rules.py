@@ -1,4 +1,4 @@
-"""What documents advise on layouts, side by side. The rules are data, `data/rules`; `rule_scores` says how they did."""
+"""Documents' advice on layouts, as data (`data/rules`); `rule_scores` compares it with measurements."""
 
 from __future__ import annotations
 
@@ -86,5 +86,5 @@ def load_rules(path: Path = data.HOME / "rules" / "rules.toml") -> Book:
             except pl.exceptions.PolarsError as error:
                 raise InputError(f"{path}: rule {rule.id}: {condition!r} is no condition ({error}).") from error
             if strange := asked - allowed:
-                raise InputError(f"{path}: rule {rule.id} asks for {', '.join(sorted(strange))}, which nothing tells.")
+                raise InputError(f"{path}: rule {rule.id} asks for {', '.join(sorted(strange))}: no such column.")
     return Book(documents, shorts, steps, rules)

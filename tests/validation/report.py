@@ -257,8 +257,8 @@ def tables(found: dict[str, Unseen]) -> pl.DataFrame:
         measured = np.where(np.isfinite(healthy(unseen)), given.step_time_s, np.nan) if is_bound else given.step_time_s
         naive_time, naive_mem = np.full(given.table.height, np.nan), np.full(given.table.height, np.nan)
         for batch in given.batches:
-            naive_time[batch.places] = naive_step_s(batch)
-            naive_mem[batch.places] = naive_memory_bytes(batch)
+            naive_time[batch.indices] = naive_step_s(batch)
+            naive_mem[batch.indices] = naive_memory_bytes(batch)
         ours, theirs = figures(unseen.step_time_s, measured), figures(naive_time, measured)
         entry = {
             "profile": name,

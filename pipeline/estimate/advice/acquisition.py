@@ -1,4 +1,4 @@
-"""What a layout's measured neighbours say of it, and what trying it is expected to bring. Arrays in, arrays out.
+"""What measurements of similar layouts imply for a layout, and what testing it is expected to gain. Arrays in and out.
 
 Step times are log-normal around what is expected of them; what one run took beyond that moves the layouts near it, the
 less the more they differ (a Gaussian process on the residuals; Rasmussen and Williams, 2006, equations 2.23 and 2.24).
@@ -16,8 +16,8 @@ from sweepscope.pipeline.estimate.physics.layouts import Array
 
 NEAR = 1.0
 """Distance over which residuals are alike: one doubling of one degree, or one ZeRO stage."""
-OWN = 0.3
-"""Scatter (log) that a layout's residual has of its own, not shared with its neighbours. With less, single odd runs
+SCATTER = 0.3
+"""Scatter (log) of a layout's residual that similar layouts do not share. With less, single odd runs
 mislead: with 0.03 proposals needed twice as many tests on the playbook's cells; `make validate` prints how many."""
 
 
@@ -29,8 +29,8 @@ class Belief:
     spread: Array
 
 
-def _alike(one: Array, other: Array) -> Array:
-    distance = ((one[:, None, :] - other[None, :, :]) ** 2).sum(axis=2)
+def _alike(rows: Array, others: Array) -> Array:
+    distance = ((rows[:, None, :] - others[None, :, :]) ** 2).sum(axis=2)
     alike: Array = np.exp(-0.5 * distance / NEAR**2)
     return alike
 
@@ -45,7 +45,7 @@ def believe(prior: Belief, features: Array, measured_prior: Belief, measured: Ar
     residual = np.log(measured_s / measured_prior.centre_s)
     between = measured_prior.spread[:, None] * _alike(measured, measured) * measured_prior.spread[None, :]
     across = prior.spread[:, None] * _alike(features, measured) * measured_prior.spread[None, :]
-    solved = np.linalg.solve(between + OWN**2 * np.eye(len(residual)), np.column_stack([residual, across.T]))
+    solved = np.linalg.solve(between + SCATTER**2 * np.eye(len(residual)), np.column_stack([residual, across.T]))
     moved, explained = across @ solved[:, 0], (across * solved[:, 1:].T).sum(axis=1)
     spread = np.sqrt(np.maximum(prior.spread**2 - explained, 0.0))
     return Belief(prior.centre_s * np.exp(moved), spread)

@@ -42,7 +42,7 @@ def cells(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> Iterato
         pl.all_horizontal(pl.col("model", "num_gpus", "seq_len", "gbs_tokens", "accelerator").is_not_null())
     )
     groups = list(whole.sort(*KEY, nulls_last=True).group_by(*KEY, maintain_order=True))
-    # The shape of a run that is ranked, where there is one: a mislabelled run does not speak for its cell.
+    # The shape of a run that is ranked, where there is one: a mislabelled run must not define its cell.
     firsts = [group.sort(is_sound(), descending=True, maintain_order=True).head(1) for _, group in groups]
     # All at once, because reading one row costs as much as reading a thousand.
     stated = read_rows(pl.concat([whole.clear(), *firsts])).to_dicts()
@@ -59,10 +59,10 @@ def cells(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> Iterato
 
 
 def startup_of(runs: pl.DataFrame) -> float | None:
-    """Seconds that completed runs spent outside of their steps, median; None when no run tells start and end."""
-    told = runs.filter((pl.col("status") == "completed") & (pl.col("steps_logged") > 0)).select(
+    """Seconds that completed runs spent outside of their steps, median; None when no run has both times."""
+    outside = runs.filter((pl.col("status") == "completed") & (pl.col("steps_logged") > 0)).select(
         (pl.col("ended_at") - pl.col("started_at")).dt.total_seconds() - pl.col("steps_logged") * pl.col("step_time_s")
     )
-    seconds = told.to_series()
+    seconds = outside.to_series()
     middle = seconds.filter(seconds > 0).median()
     return float(middle) if isinstance(middle, int | float) else None

@@ -1,8 +1,8 @@
 """What to run next in a cell: the layouts whose test promises most throughput per GPU-hour, given what was measured.
 
-A candidate is a layout that fits, that nobody has measured, and that does not need at least as much memory, part by
-part, as a layout that ran out of it. Its step time is believed to be what is expected of it (physics times the learned
-penalty), moved by what its neighbours in the cell took beyond their own expectation.
+A candidate is a layout that fits, is not measured yet, and does not need at least as much memory, part by part, as a
+layout that ran out of it. Its step time is believed to be what is expected of it (physics times the learned
+penalty), moved by what similar layouts of the cell took beyond theirs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EARLY = 0.9
 MEASURED = "already measured"
 RAN_OUT = "ran out of memory"
 AS_LARGE = "needs at least as much memory in every part as a layout that ran out of it"
-FAILED = "failed before, for a reason that the log does not tell"
+FAILED = "failed before, for a reason that the log does not give"
 _PARTS: Final = [f"est_mem_{part.name}_bytes" for part in fields(Memory)]
 
 
@@ -48,7 +48,7 @@ class NextRuns:
     """`candidates`: most gain per GPU-hour first; the columns of a search and those of PROPOSED.
 
     `best`: the fastest measured run (run_id, layout, step_time_s) or None. `excluded`: reason to layouts of the pool.
-    `basis`: where the uncertainty comes from, in words. `startup_s`: what a test pays before its first step, or None.
+    `basis`: source of the uncertainty, as text. `startup_s`: seconds of a test before its first step, or None.
     """
 
     candidates: pl.DataFrame
@@ -74,7 +74,7 @@ PROPOSED: Final = pl.Schema(
     }
 )
 """`gain`: expected share of throughput above the measured best; NULL when nothing was measured. `chance` that there is
-any. `believed_lo_s` to `believed_hi_s` holds 80 %; NULL when there are no residuals to tell from."""
+any. `believed_lo_s` to `believed_hi_s` holds 80 %; NULL without residuals."""
 
 
 def _features(frame: pl.DataFrame) -> Array:
@@ -94,8 +94,8 @@ def _centre(frame: pl.DataFrame) -> Array:
 def _spread(frame: pl.DataFrame, otherwise: float) -> Array:
     """How much faster than expected comparable runs were: only that side of the interval can bring a gain."""
     low = frame["est_step_time_lo_s"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-    told = np.maximum(np.log(_centre(frame) / low), 0.02) / BOUND
-    return np.where(np.isfinite(told), told, otherwise)
+    spread = np.maximum(np.log(_centre(frame) / low), 0.02) / BOUND
+    return np.where(np.isfinite(spread), spread, otherwise)
 
 
 def next_runs(
@@ -125,7 +125,7 @@ def next_runs(
     best = None
     if sound.height:
         best = sound.sort("step_time_s", "run_id").select("run_id", "layout", "step_time_s").row(0, named=True)
-    otherwise, basis = _own_spread(done)
+    otherwise, basis = _spread_of_cell(done)
     if left.height and left["est_interval_basis"].is_not_null().any():
         basis = str(left["est_interval_basis"].drop_nulls()[0])
     prior = Belief(_centre(left), _spread(left, otherwise))
@@ -142,10 +142,10 @@ def next_runs(
     table = table.with_columns(tried=pl.Series(before, dtype=pl.String))
     order = "gain_per_gpu_hour" if best is not None else "believed_step_time_s"
     ranked = table.sort(order, "layout", descending=[best is not None, False]).head(top)
-    told = ranked.with_columns(
+    candidates = ranked.with_columns(
         why=pl.Series([_why(row, best, done, basis) for row in ranked.iter_rows(named=True)], dtype=pl.String)
     )
-    return NextRuns(told, best, sound.height, excluded, basis, startup)
+    return NextRuns(candidates, best, sound.height, excluded, basis, startup)
 
 
 def _estimated(request: Request, runs: pl.DataFrame, rows: pl.DataFrame, which: pl.Expr) -> pl.DataFrame:
@@ -158,8 +158,8 @@ def _estimated(request: Request, runs: pl.DataFrame, rows: pl.DataFrame, which: 
 
     chosen = runs.select(which.fill_null(False)).to_series()
     kept = runs.filter(chosen).drop(PREDICTED, strict=False)
-    told = pl.concat([kept, predict(rows.filter(chosen), always)], how="horizontal")
-    return told.filter(pl.col("est_status") == OK)
+    estimated = pl.concat([kept, predict(rows.filter(chosen), always)], how="horizontal")
+    return estimated.filter(pl.col("est_status") == OK)
 
 
 def _exclude(
@@ -196,8 +196,8 @@ def _exclude(
     return dict(counts.most_common()), kept
 
 
-def _own_spread(done: pl.DataFrame) -> tuple[float, str]:
-    """(spread, basis) from the cell's own runs, where the framework has no record; NaN when they are too few."""
+def _spread_of_cell(done: pl.DataFrame) -> tuple[float, str]:
+    """(spread, basis) from the cell's runs, where the framework has no record; NaN when they are too few."""
     ratios = np.log(done["step_time_s"].to_numpy() / _centre(done)) if done.height else np.zeros(0)
     found = conformal_interval(ratios, f"{len(ratios)} runs of this cell")
     if found is None:
@@ -237,7 +237,7 @@ def _proposed(left: pl.DataFrame, belief: Belief, best: dict[str, Any] | None, h
 
 
 def _why(row: dict[str, Any], best: dict[str, Any] | None, done: pl.DataFrame, basis: str) -> str:
-    """One sentence with the figures that speak for the layout."""
+    """One sentence with the figures for the layout."""
     physics = f"physics allows {row['est_step_time_s']:.3g} s per step"
     if row["est_penalty"] is not None:
         physics += f", this framework's runs of its kind take {row['est_penalty']:.2f} times that"
@@ -245,7 +245,7 @@ def _why(row: dict[str, Any], best: dict[str, Any] | None, done: pl.DataFrame, b
     near = ""
     if done.height and abs(moved) >= 0.005:
         who = (
-            "its measured neighbours say" if row["chance"] is not None else f"the {done.height} runs measured here say"
+            "measured layouts like it are" if row["chance"] is not None else f"the {done.height} runs measured here are"
         )
         near = f"; {who} {abs(moved):.1%} {'slower' if moved > 0 else 'faster'}"
     if best is None:

@@ -1,4 +1,5 @@
-"""The three-step recipe for one question: what each document's rules say, and whether the best layouts follow them."""
+"""The three-step recipe for one question: documents' rules that apply, whether the best layouts follow them, and the
+same steps as a search answers them."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ USEFUL = ("linear", "attention", "elementwise", "head", "optimizer", "rest")
 
 @dataclass(frozen=True)
 class Advice:
-    """A rule that applies. `is_followed`: by the best layout; None when the rule does not speak of it.
+    """A rule that applies. `is_followed`: by the best layout; None where the rule does not apply to it.
 
     `cost`: throughput lost by the best layout that follows it, None when no layout of the pool does; `layout` is that.
     `tested`, `held`: cells of the store that tested the rule, and in which it held; None without a store.
@@ -98,13 +99,13 @@ def _advice(
     if chosen.height and isinstance(best, float):
         first = chosen.sort("speed", descending=True, maintain_order=True).row(0, named=True)
         cost, layout = 1.0 - first["speed"] / best, full_layout_text(first)
-    told = Advice(rule, book.title(rule), follows[0] if pool.height else None, cost, layout)
+    advice = Advice(rule, book.title(rule), follows[0] if pool.height else None, cost, layout)
     if scored is None:
-        return told
+        return advice
     return Advice(
         rule,
-        told.document,
-        told.is_followed,
+        advice.document,
+        advice.is_followed,
         cost,
         layout,
         scored["tested"],
@@ -134,12 +135,12 @@ def _branch(step: str, request: Request, question: dict[str, Any]) -> str:
     return f"{nodes:,} node{'s' if nodes > 1 else ''} of {question['gpus_per_node']}"
 
 
-def in_words(stops: list[Stop], book: Book | None = None) -> list[str]:
+def recipe_lines(stops: list[Stop], book: Book | None = None) -> list[str]:
     """Lines: each step with its branch, and each rule with its document, section, cost and record."""
     book = book or load_rules()
     lines = []
-    for place, stop in enumerate(stops, start=1):
-        lines.append(f"{place} {stop.step.name}: {stop.branch}")
+    for number, stop in enumerate(stops, start=1):
+        lines.append(f"{number} {stop.step.name}: {stop.branch}")
         for advice in stop.advice:
             mark = {True: "followed", False: "not followed", None: "does not apply"}[advice.is_followed]
             cost = "" if advice.is_followed else _cost(advice)
@@ -164,7 +165,7 @@ def _placed(best: dict[str, object]) -> str:
 
 
 def _speed(best: dict[str, object], ranked_by: str) -> str:
-    """How fast the best layout is, and by whose word."""
+    """Speed of the best layout, by what layouts are ranked by."""
     seconds, mfu, penalty = (float(str(best[name] or 1.0)) for name in ("est_step_time_s", "est_mfu", "est_penalty"))
     if ranked_by == PHYSICS:
         return f"fastest, {100 * mfu:.1f} % MFU and {seconds:.3g} s per step"
@@ -174,8 +175,8 @@ def _speed(best: dict[str, object], ranked_by: str) -> str:
     )
 
 
-def tell(request: Request, found: Found) -> list[str]:
-    """Three sentences, one per step, and one on what limits the winner. Needs at least one fitting layout."""
+def search_summary(request: Request, found: Found) -> list[str]:
+    """Four sentences: one per step of the recipe, one on what limits the winner. At least one layout must fit."""
     card = request.asked.cluster
     best = found.layouts.row(0, named=True)
     lean = found.front.row(-1, named=True)

@@ -1,6 +1,6 @@
 """Calibration: which constants are fitted on which rows, and how the fit is judged.
 
-A recipe names its rows, the few constants that those rows can tell, and where the search starts. Everything else stays
+A recipe names its rows, the few constants that those rows determine, and where the search starts. Everything else stays
 at the published values of `default`. Accuracy is only ever reported on rows that neither a fit nor the choice of how
 its errors weigh has seen (`cross_validate`).
 """
@@ -22,7 +22,7 @@ from sweepscope.schemas.thresholds import PENALISED_RATIO
 
 NARROWING = (8.0, 4.0, 2.5, PENALISED_RATIO, PENALISED_RATIO, PENALISED_RATIO)
 """How near a run must come to the estimate to count, from fit to fit. A fit that begins far off takes runs for slow
-which it does not understand yet; narrowed step by step (graduated non-convexity: Blake and Zisserman, 1987), it ends at
+that it does not yet explain; narrowed step by step (graduated non-convexity: Blake and Zisserman, 1987), it ends at
 the same runs wherever it began."""
 FAST_ERROR, BEATEN_SHARE, BEATEN = 0.05, 0.03, 0.9
 """What is asked of a bound: its median error on the fastest quarter of each cell, and the share of runs that may take
@@ -63,14 +63,13 @@ class Recipe:
 
     @property
     def split(self) -> str:
-        """What is left out together; nested where each fold chooses how errors weigh, too."""
+        """How rows are split; nested where each fold also chooses how errors weigh."""
         return f"one {self.group} out" + (", nested" if len(self.weights) > 1 else "")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a recipe, ready to be estimated again and again. `fits` keeps the fits of step times that were made:
-    nested choices ask for the same ones."""
+    """The rows of a recipe, ready to be estimated. `fits` caches fits of step times, which nested choices repeat."""
 
     recipe: Recipe
     table: pl.DataFrame
@@ -86,7 +85,7 @@ class Rows:
 
     @property
     def groups(self) -> NDArray[np.str_]:
-        """What the recipe leaves out together, by row."""
+        """Group of each row; the recipe leaves a group out together."""
         return self.table[self.recipe.group].to_numpy()
 
     @property
@@ -97,9 +96,9 @@ class Rows:
     def within(self, mask: NDArray[np.bool_]) -> list[Batch]:
         """Batches of the rows of `mask`."""
         return [
-            Batch(batch.asked, batch.at[chosen], batch.places[chosen])
+            Batch(batch.asked, batch.at[chosen], batch.indices[chosen])
             for batch in self.batches
-            if (chosen := mask[batch.places]).any()
+            if (chosen := mask[batch.indices]).any()
         ]
 
 
@@ -120,14 +119,14 @@ def gather_rows(recipe: Recipe, published: pl.DataFrame) -> Rows:
     found = batches(table, always)
     estimable = np.zeros(table.height, np.bool_)
     for batch in found:
-        estimable[batch.places] = True
+        estimable[batch.indices] = True
     seconds = np.where(estimable, _numbers(table, "step_time_s"), np.nan)
     bytes_ = np.where(estimable, _numbers(table, "peak_mem_gb") * recipe.memory_unit, np.nan)
     return Rows(recipe, table, found, seconds, bytes_)
 
 
-def _places(chosen: list[Batch]) -> NDArray[np.intp]:
-    return np.concatenate([batch.places for batch in chosen])
+def _indices(chosen: list[Batch]) -> NDArray[np.intp]:
+    return np.concatenate([batch.indices for batch in chosen])
 
 
 def _fit_step_s(
@@ -136,11 +135,11 @@ def _fit_step_s(
     chosen = rows.within(mask & np.isfinite(rows.step_time_s))
     if not rows.recipe.time or not chosen:
         return {}
-    places = _places(chosen)
+    indices = _indices(chosen)
 
     def residuals(constants: dict[str, float]) -> Array:
         predicted = predict(chosen, constants, rows.table.height, step_seconds)
-        errors: Array = np.log(predicted[places] / rows.step_time_s[places])
+        errors: Array = np.log(predicted[indices] / rows.step_time_s[indices])
         errors[errors > 0] *= weights.early
         return errors
 
@@ -167,11 +166,11 @@ def fit_memory(rows: Rows, mask: NDArray[np.bool_]) -> dict[str, float]:
     chosen = rows.within(mask & np.isfinite(rows.mem_bytes))
     if not rows.recipe.memory or not chosen:
         return {}
-    places = _places(chosen)
+    indices = _indices(chosen)
 
     def residuals(constants: dict[str, float]) -> Array:
         predicted = predict(chosen, constants, rows.table.height, allocated_bytes)
-        errors: Array = np.log(predicted[places] / rows.mem_bytes[places])
+        errors: Array = np.log(predicted[indices] / rows.mem_bytes[indices])
         return errors
 
     huber = 0.05 if rows.recipe.is_bound else 0.1
@@ -189,16 +188,16 @@ def unseen_step_s(rows: Rows, mask: NDArray[np.bool_], weights: Weights) -> Arra
 
 
 def fastest(rows: Rows, share: float) -> NDArray[np.bool_]:
-    """The fastest `share` of each cell's measured runs: those that come nearest to what the hardware allows, whatever
-    an estimate says of them."""
+    """Mask of the fastest `share` of each cell's measured runs: the nearest to what the hardware allows by
+    measurement alone."""
     cells: dict[tuple[object, ...], list[int]] = {}
     names = rows.cells
-    for place in np.flatnonzero(np.isfinite(rows.step_time_s)):
-        cells.setdefault(names[place], []).append(int(place))
+    for index in np.flatnonzero(np.isfinite(rows.step_time_s)):
+        cells.setdefault(names[index], []).append(int(index))
     out = np.zeros(rows.table.height, np.bool_)
-    for places in cells.values():
-        order = np.argsort(rows.step_time_s[places], kind="stable")
-        out[np.array(places)[order[: int(np.ceil(share * len(places)))]]] = True
+    for indices in cells.values():
+        order = np.argsort(rows.step_time_s[indices], kind="stable")
+        out[np.array(indices)[order[: int(np.ceil(share * len(indices)))]]] = True
     return out
 
 
@@ -213,7 +212,7 @@ def shortfall(rows: Rows, predicted: Array) -> float:
     known = np.isfinite(ratio)
     error = np.median(np.abs(1.0 / ratio[known & fastest(rows, 0.25)] - 1.0))
     missed = error / FAST_ERROR - 1.0, np.mean(ratio[known] < BEATEN) / BEATEN_SHARE - 1.0
-    return float(sum(max(one, 0.0) for one in missed))
+    return float(sum(max(part, 0.0) for part in missed))
 
 
 Criterion = Callable[[Rows, Array], float]
@@ -226,7 +225,7 @@ def choose_weights(rows: Rows, mask: NDArray[np.bool_], criterion: Criterion = s
     options = rows.recipe.weights
     if len(options) == 1 or len(set(rows.groups[mask])) == 1:
         return options[0]
-    return min(options, key=lambda one: criterion(rows, unseen_step_s(rows, mask, one)))
+    return min(options, key=lambda weights: criterion(rows, unseen_step_s(rows, mask, weights)))
 
 
 def fit_recipe(rows: Rows, mask: NDArray[np.bool_] | None = None) -> dict[str, float]:
@@ -245,14 +244,16 @@ class Unseen:
     mem_bytes: Array
 
 
-def cross_validate(rows: Rows, tell: Callable[[str], object] | None = None) -> Unseen:
-    """Leave one group out, choose and fit on the others, predict it; for every group. Where that takes long, `tell` is
-    told of each."""
+def cross_validate(rows: Rows, on_group: Callable[[str], object] | None = None) -> Unseen:
+    """Predictions of every group by a fit to the others, weights chosen on those too.
+
+    `on_group` gets a line per group where that takes long.
+    """
     seconds = np.full(rows.table.height, np.nan)
     bytes_ = np.full(rows.table.height, np.nan)
     for group in sorted(set(rows.groups)):
-        if tell is not None and len(rows.recipe.weights) > 1:
-            tell(f"{rows.recipe.profile}: leaving out {group}")
+        if on_group is not None and len(rows.recipe.weights) > 1:
+            on_group(f"{rows.recipe.profile}: leaving out {group}")
         left_out = rows.groups == group
         constants = fit_recipe(rows, ~left_out)
         chosen = rows.within(left_out)

@@ -1,6 +1,6 @@
 """Fit a profile's constants to measured rows: damped least squares on the logarithm of predicted over measured.
 
-Constants are searched in a transformed space in which each stays in its range (efficiencies between 0 and 1, the rest
+Constants are searched in a transformed space in which each stays in its range (efficiencies between 0 and 1, others
 positive), with a weak pull towards where they start: few rows cannot carry a constant far from its published value.
 Large residuals count less (Huber), because measured sweeps hold runs that no physics explains.
 """
@@ -49,11 +49,11 @@ SHARES = frozenset(
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows that share a question: their layouts, and their places in the table."""
+    """Rows that share a question: their layouts, and their indices in the table."""
 
     asked: Question
     at: Layouts
-    places: NDArray[np.intp]
+    indices: NDArray[np.intp]
 
 
 def batches(table: pl.DataFrame, choose: ChooseProfile = choose_profile) -> list[Batch]:
@@ -66,8 +66,8 @@ def batches(table: pl.DataFrame, choose: ChooseProfile = choose_profile) -> list
             continue
         usable = [row for row, reason in zip(rows, reasons_against(asked, rows), strict=True) if not reason]
         if usable:
-            places = np.array([row["row"] for row in usable])
-            found.append(Batch(asked, layouts_of(usable, asked.profile), places))
+            indices = np.array([row["row"] for row in usable])
+            found.append(Batch(asked, layouts_of(usable, asked.profile), indices))
     return found
 
 
@@ -81,10 +81,10 @@ Figure = Callable[[Question, Layouts], Array]
 
 
 def predict(rows: Sequence[Batch], constants: dict[str, float], size: int, figure: Figure) -> Array:
-    """What `figure` says of the rows under `constants`, at their places of an array of `size`; NaN elsewhere."""
+    """`figure` of the rows under `constants`, at their indices of an array of `size`; NaN elsewhere."""
     out = np.full(size, np.nan)
     for batch in rows:
-        out[batch.places] = figure(with_constants(batch.asked, constants), batch.at)
+        out[batch.indices] = figure(with_constants(batch.asked, constants), batch.at)
     return out
 
 
@@ -111,7 +111,7 @@ def fit(
     """Constants that minimise the Huber loss of `residuals` plus `pull` x squared distance from `start`.
 
     Levenberg-Marquardt with a numerical Jacobian and reweighting; deterministic. The search begins at `start`, or at
-    `begin` where a neighbouring fit has already told about where the minimum lies.
+    `begin` of a similar fit.
     """
     names = list(start)
     origin = np.array([_forward(name, start[name]) for name in names])

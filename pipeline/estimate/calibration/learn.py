@@ -1,7 +1,7 @@
 """Learn a profile's track record from measured rows: residuals by pattern, and the penalty where it helps.
 
 Every residual is of a row whose group the prediction had not seen: the physics leaves out a recipe's group, the penalty
-a whole cell (model x accelerators x sequence x batch), because what is asked of it is a cell that nobody measured.
+a whole cell (model x accelerators x sequence x batch), because it is asked about unmeasured cells.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Seen:
 
 
 def look(rows: Rows, constants: dict[str, float]) -> Seen:
-    """What the physics with these constants says of every row."""
+    """Estimates of every row by the physics with these constants."""
     size = rows.table.height
     codes = np.zeros(size, np.int64)
     features, seconds = np.full((size, len(FEATURES)), np.nan), np.full(size, np.nan)
@@ -57,18 +57,18 @@ def look(rows: Rows, constants: dict[str, float]) -> Seen:
     for batch in rows.batches:
         asked = with_constants(batch.asked, constants)
         predicted = estimate(asked, batch.at)
-        codes[batch.places] = pattern_codes(batch.at, asked.cluster.gpus_per_node)
-        features[batch.places] = penalty_features(asked, batch.at, predicted)
-        seconds[batch.places] = predicted.step_time_s
+        codes[batch.indices] = pattern_codes(batch.at, asked.cluster.gpus_per_node)
+        features[batch.indices] = penalty_features(asked, batch.at, predicted)
+        seconds[batch.indices] = predicted.step_time_s
         choices |= {choice for choice in CHOICES if has_choice(batch.at, choice).any()}
     return Seen(codes, features, seconds, frozenset(choices))
 
 
 def cell_folds(rows: Rows) -> NDArray[np.int64]:
-    """The fold of each row: its cell, or its cell's place among MOST_FOLDS when there are more."""
+    """The fold of each row: its cell's index, modulo MOST_FOLDS."""
     cells = rows.cells
-    places = {cell: place for place, cell in enumerate(sorted(set(cells), key=str))}
-    return np.array([places[cell] % MOST_FOLDS for cell in cells], np.int64)
+    indices = {cell: index for index, cell in enumerate(sorted(set(cells), key=str))}
+    return np.array([indices[cell] % MOST_FOLDS for cell in cells], np.int64)
 
 
 def penalised_unseen(rows: Rows, seen: Seen, usable: NDArray[np.bool_], folds: NDArray[np.int64]) -> Array:
@@ -76,8 +76,8 @@ def penalised_unseen(rows: Rows, seen: Seen, usable: NDArray[np.bool_], folds: N
     choice of its settings."""
     out = np.full(rows.table.height, np.nan)
     slowdown = rows.step_time_s[usable] / seen.step_time_s[usable]
-    told, _ = unseen_slowdown(seen.features[usable], slowdown, folds[usable])
-    out[usable] = seen.step_time_s[usable] * told
+    learned, _ = unseen_slowdown(seen.features[usable], slowdown, folds[usable])
+    out[usable] = seen.step_time_s[usable] * learned
     return out
 
 
@@ -89,11 +89,11 @@ def needed_unseen(rows: Rows, features: Array) -> Array:
     for group in np.unique(groups):
         physics = predict(rows.batches, fit_memory(rows, groups != group), rows.table.height, allocated_bytes)
         known = np.isfinite(physics) & np.isfinite(rows.mem_bytes) & np.isfinite(features).all(axis=1)
-        others, own = known & (groups != group), known & (groups == group)
+        others, left_out = known & (groups != group), known & (groups == group)
         model = fit_penalty(
             features[others], rows.mem_bytes[others] / physics[others], cells=groups[others], grid=FACTORS
         )
-        out[own] = physics[own] * model.slowdown(features[own])
+        out[left_out] = physics[left_out] * model.slowdown(features[left_out])
     return out
 
 
@@ -107,16 +107,16 @@ def coverage(codes: NDArray[np.int64], ratios: Array, folds: NDArray[np.int64]) 
 
     The share is NaN when no row has an interval.
     """
-    inside = told = 0
+    inside = counted = 0
     known = np.isfinite(ratios)
     for fold in np.unique(folds[known]):
         others = residuals_by_pattern(codes[folds != fold], ratios[folds != fold])
-        for place in np.flatnonzero(known & (folds == fold)):
-            interval = others.interval(PATTERNS[codes[place]], "")
+        for index in np.flatnonzero(known & (folds == fold)):
+            interval = others.interval(PATTERNS[codes[index]], "")
             if interval is not None:
-                told += 1
-                inside += interval.low <= np.exp(ratios[place]) <= interval.high
-    return (float(inside / told) if told else float("nan")), told
+                counted += 1
+                inside += interval.low <= np.exp(ratios[index]) <= interval.high
+    return (float(inside / counted) if counted else float("nan")), counted
 
 
 def _errors(ratios: Array) -> dict[str, float]:
@@ -131,15 +131,15 @@ def _ratios(measured: Array, predicted: Array) -> Array:
 
 
 def _summary(codes: NDArray[np.int64], ratios: Array, folds: NDArray[np.int64]) -> dict[str, Any]:
-    share, told = coverage(codes, ratios, folds)
+    share, counted = coverage(codes, ratios, folds)
     found: dict[str, Any] = {"rows": int(np.isfinite(ratios).sum()), **_errors(ratios)}
-    return {**found, "interval_coverage": round(share, 4), "interval_rows": told} if told >= FEWEST else found
+    return {**found, "interval_coverage": round(share, 4), "interval_rows": counted} if counted >= FEWEST else found
 
 
 def learn(rows: Rows, constants: dict[str, float], unseen: Unseen, *, on: date) -> TrackRecord:
     """The record of `rows`: `constants` are those fitted on all of them, `unseen` the predictions of cross-validation.
 
-    `about` says what it was learned on, when, and how far off unseen rows and cells were.
+    `about` records the dataset, the date, and the errors on unseen rows and cells.
     """
     seen = look(rows, constants)
     time, memory = _ratios(rows.step_time_s, unseen.step_time_s), _ratios(rows.mem_bytes, unseen.mem_bytes)
@@ -174,16 +174,16 @@ def learn(rows: Rows, constants: dict[str, float], unseen: Unseen, *, on: date) 
             penalty = learned_penalty(model, seen.features[usable])
         about["penalty"]["kept"] = penalty is not None
     needed, factor = np.full(rows.table.height, np.nan), None
-    held = np.isfinite(memory) & np.isfinite(seen.features).all(axis=1)
-    if held.sum() >= FEWEST_ROWS and len(np.unique(groups[held])) >= FEWEST_GROUPS:
+    has_memory = np.isfinite(memory) & np.isfinite(seen.features).all(axis=1)
+    if has_memory.sum() >= FEWEST_ROWS and len(np.unique(groups[has_memory])) >= FEWEST_GROUPS:
         tried = _ratios(rows.mem_bytes, needed_unseen(rows, seen.features))
         about["memory_factor"] = {**_summary(seen.codes, tried, groups), "split": about["physics_split"]}
         if about["memory_factor"]["mape"] < WORTH * about["memory"]["mape"]:
             needed = tried
             physics = predict(rows.batches, constants, rows.table.height, allocated_bytes)
-            beside = rows.mem_bytes[held] / physics[held]
-            model = fit_penalty(seen.features[held], beside, cells=groups[held], grid=FACTORS)
-            factor = learned_penalty(model, seen.features[held])
+            beside = rows.mem_bytes[has_memory] / physics[has_memory]
+            model = fit_penalty(seen.features[has_memory], beside, cells=groups[has_memory], grid=FACTORS)
+            factor = learned_penalty(model, seen.features[has_memory])
         about["memory_factor"]["kept"] = factor is not None
     return TrackRecord(
         profile=rows.recipe.profile,

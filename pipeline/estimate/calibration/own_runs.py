@@ -1,7 +1,7 @@
-"""Profiles from a store's own measured runs: a bundled profile's few most telling constants, fitted to what ran here.
+"""Profiles from a store's own measured runs: few constants of a bundled profile, fitted to them.
 
 Runs of one accelerator generation and one framework are fitted together. Layouts are dealt into folds, so that repeats
-of one layout are never on both sides; the residuals of those folds stand in the profile.
+of one layout are never on both sides; the profile has the residuals of those folds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
 from sweepscope.pipeline.reference.clusters import find_cluster
 
 FEWEST = 8
-"""Runs below this say too little for a fit; the bundled profile stays."""
+"""Runs that a fit needs; with fewer the bundled profile stays."""
 FOLDS = 5
 TIME = ("gemm_peak_share", "attention_efficiency", "elementwise_passes", "network_share", "fixed_step_s")
 MEMORY = ("context_bytes", "logit_bytes")
@@ -65,7 +65,7 @@ def own_recipes(usable: pl.DataFrame) -> list[Recipe]:
 
 
 def with_own(folder: Path) -> ChooseProfile:
-    """Chooses a home's own profile where there is one, else the bundled one."""
+    """Chooser of profiles: one of a home's `folder` where there is one, else the bundled one."""
     own: dict[str, Profile] = {}
     if folder.is_dir():
         base = load_profiles()["default"]

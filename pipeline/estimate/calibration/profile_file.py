@@ -22,7 +22,7 @@ def _ratio(measured: Array, predicted: Array) -> Array:
 
 def accuracy(unseen: Unseen) -> dict[str, Any]:
     """Residuals of rows whose group the fit had not seen; `time_p10`, `time_p90` are of measured over predicted."""
-    told: dict[str, Any] = {"split": f"leave {unseen.rows.recipe.split}"}
+    facts: dict[str, Any] = {"split": f"leave {unseen.rows.recipe.split}"}
     for what, predicted, measured in (
         ("time", unseen.step_time_s, unseen.rows.step_time_s),
         ("memory", unseen.mem_bytes, unseen.rows.mem_bytes),
@@ -30,10 +30,10 @@ def accuracy(unseen: Unseen) -> dict[str, Any]:
         ratio = _ratio(measured, predicted)
         if ratio.size:
             found = figures(predicted, measured)
-            told[f"{what}_rows"] = found["rows"]
-            told[f"{what}_mape"], told[f"{what}_median"] = round(found["mape"], 4), round(found["median"], 4)
-            told[f"{what}_p10"], told[f"{what}_p90"] = (round(float(q), 4) for q in np.quantile(ratio, (0.1, 0.9)))
-    return told
+            facts[f"{what}_rows"] = found["rows"]
+            facts[f"{what}_mape"], facts[f"{what}_median"] = round(found["mape"], 4), round(found["median"], 4)
+            facts[f"{what}_p10"], facts[f"{what}_p90"] = (round(float(q), 4) for q in np.quantile(ratio, (0.1, 0.9)))
+    return facts
 
 
 def _toml(value: Any) -> str:
@@ -45,14 +45,14 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def render_profile(recipe: Recipe, constants: Mapping[str, float], told: Mapping[str, Any], *, on: date) -> str:
-    """Text of a profile file. Constants that a fit moved and those that its recipe sets; the rest is `default`'s."""
+def render_profile(recipe: Recipe, constants: Mapping[str, float], facts: Mapping[str, Any], *, on: date) -> str:
+    """Text of a profile file: constants that a fit moved or its recipe sets. The others come from `default`."""
     about = {
         "kind": "fitted",
-        "fitted_on": f"{recipe.dataset}, {told.get('time_rows', told.get('memory_rows', 0))} rows",
+        "fitted_on": f"{recipe.dataset}, {facts.get('time_rows', facts.get('memory_rows', 0))} rows",
         "fitted_at": on.isoformat(),
         "fitted": sorted(constants),
-        **told,
+        **facts,
     }
     lines = ["# Written by `sweepscope calibrate`; not edited by hand.", "[about]"]
     lines += [f"{name} = {_toml(value)}" for name, value in about.items()]

@@ -1,7 +1,7 @@
 """Every bundled profile's recipe, in one list. A new profile is one entry here; `sweepscope calibrate` fits it.
 
 Starts are published values where there are some (see `data/calibration/default.toml`) and otherwise values of the right
-size. Where a start was chosen after looking at the rows that it is scored on, the comment says so: such a figure is not
+size. Where a start was chosen after looking at the rows that it is scored on, a comment names it: such a figure is not
 blind, whatever the split.
 """
 

@@ -1,4 +1,4 @@
-"""What a run will take, beside what physics says: the learned penalty and the interval of comparable runs.
+"""What a run is expected to take beside the physics: the learned penalty and the interval of comparable runs.
 
 All of it comes from a profile's track record and is NULL without one. The physics' own columns stay as they are.
 """
@@ -60,7 +60,7 @@ def memory_factor(asked: Question, at: Layouts, predicted: Estimate, record: Tra
 
 
 def _factors(found: list[Interval | None]) -> tuple[Array, Array]:
-    ends = [(one.low, one.high) if one is not None else (np.nan, np.nan) for one in found]
+    ends = [(part.low, part.high) if part is not None else (np.nan, np.nan) for part in found]
     both = np.array(ends, np.float64).reshape(-1, 2)
     return both[:, 0], both[:, 1]
 
@@ -84,12 +84,12 @@ def expect(asked: Question, at: Layouts, predicted: Estimate) -> dict[str, list[
     known = np.isfinite(penalty)
     unseen = has_unseen(at, record.choices)
     found = [
-        None if strange else (of_both if own else of_physics)[pattern]
-        for own, strange, pattern in zip(known, unseen, patterns, strict=True)
+        None if is_unseen else (of_both if has_penalty else of_physics)[pattern]
+        for has_penalty, is_unseen, pattern in zip(known, unseen, patterns, strict=True)
     ]
-    held = [
-        None if strange else (of_needed if own else of_memory)[pattern]
-        for own, strange, pattern in zip(is_learned, unseen, patterns, strict=True)
+    needed = [
+        None if is_unseen else (of_needed if has_factor else of_memory)[pattern]
+        for has_factor, is_unseen, pattern in zip(is_learned, unseen, patterns, strict=True)
     ]
     low, high = _factors(found)
     centre = np.where(known, penalty, 1.0)
@@ -99,7 +99,7 @@ def expect(asked: Question, at: Layouts, predicted: Estimate) -> dict[str, list[
     low = np.where(np.isfinite(fastest), np.clip(fastest, low, 1.0), low)
     seconds, bytes_ = np.broadcast_to(predicted.step_time_s, size), np.broadcast_to(predicted.mem_bytes, size)
     mfu = np.broadcast_to(predicted.mfu, size)
-    mem_low, mem_high = _factors(held)
+    mem_low, mem_high = _factors(needed)
     values: dict[str, Array] = {
         "est_penalty": penalty,
         "est_penalty_lo": penalty * low,
@@ -116,7 +116,7 @@ def expect(asked: Question, at: Layouts, predicted: Estimate) -> dict[str, list[
     columns: dict[str, list[Any]] = {
         name: [value if np.isfinite(value) else None for value in column.tolist()] for name, column in values.items()
     }
-    columns["est_interval_runs"] = [one.runs if one is not None else None for one in found]
-    columns["est_interval_basis"] = [one.basis if one is not None else None for one in found]
-    columns["est_mem_interval_runs"] = [one.runs if one is not None else None for one in held]
+    columns["est_interval_runs"] = [part.runs if part is not None else None for part in found]
+    columns["est_interval_basis"] = [part.basis if part is not None else None for part in found]
+    columns["est_mem_interval_runs"] = [part.runs if part is not None else None for part in needed]
     return {name: columns[name] for name in EXPECTED}

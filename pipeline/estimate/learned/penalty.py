@@ -3,8 +3,8 @@
 Runs of a real sweep can be many times slower than the hardware allows, and not at random. In the playbook's sweep what
 is lost is a time per micro-batch that hardly depends on how much there is to compute (half a second for each pipeline
 boundary that stalls), so that is what is learned: a Gaussian process over the layout with an exponential kernel
-(Rasmussen and Williams, 2006, equations 2.25 and 4.18), of prior mean zero. Far from what was measured it says nothing
-and the physics stays. Where a factor fits other sweeps better than a loss, the runs themselves decide (`Settings`).
+(Rasmussen and Williams, 2006, equations 2.25 and 4.18), of prior mean zero. Far from what was measured it adds nothing
+to the physics. Whether a loss or a factor fits a sweep better is chosen on its runs (`Settings`).
 
 Always shown apart from the physics, and never carried to another framework: it knows the code that made its rows.
 """
@@ -42,7 +42,7 @@ REACHES: Final = (
     (1.0, 1.5, 1.5, 4.0, 0.7, 9.0),
     (2.0, 2.0, 2.0, 4.0, 1.0, 6.0),
 )
-"""Distances, in doublings (or ZeRO stages), over which runs stop telling of one another, by feature."""
+"""Distances, in doublings (or ZeRO stages), over which runs stop being alike, by feature."""
 NOISES: Final = (0.1, 0.3)
 MOST_POINTS = 3_000
 """Rows that a penalty is learned on at most, drawn evenly: its cost grows with their third power."""
@@ -51,7 +51,7 @@ _BLOCK = 1_000
 
 @dataclass(frozen=True)
 class Settings:
-    """How runs tell of one another: `reach` by feature, `noise` (variance over the process') of single runs, and
+    """How alike runs are: `reach` by feature, `noise` (variance over the process') of single runs, and
     whether seconds per slot (LOSS) or a factor (FACTOR) carry over."""
 
     reach: tuple[float, ...] = REACHES[0]
@@ -80,11 +80,11 @@ def penalty_features(asked: Question, at: Layouts, predicted: Estimate) -> Array
     return np.stack([np.broadcast_to(column, total.shape).astype(np.float64) for column in columns], axis=1)
 
 
-def _kernel(one: Array, other: Array, reach: tuple[float, ...]) -> Array:
+def _kernel(rows: Array, others: Array, reach: tuple[float, ...]) -> Array:
     """exp(-sum of |differences| / reach) of the rows' first features."""
-    distance = np.zeros((len(one), len(other)))
-    for place, scale in enumerate(reach):
-        distance += np.abs(one[:, None, place] - other[None, :, place]) / scale
+    distance = np.zeros((len(rows), len(others)))
+    for index, scale in enumerate(reach):
+        distance += np.abs(rows[:, None, index] - others[None, :, index]) / scale
     kernel: Array = np.exp(-distance)
     return kernel
 
@@ -130,7 +130,7 @@ def _inverse(rows: Array, settings: Settings) -> Array:
 
 
 def _left_out(inverse: Array, target: Array, outside: NDArray[np.intp]) -> Array:
-    """What the other rows say of the rows `outside`, without solving anew (Rasmussen and Williams, section 5.4.2)."""
+    """Predictions of the rows `outside` from the others without a new solve (Rasmussen and Williams, section 5.4.2)."""
     solved = inverse[outside] @ target
     missed: Array = target[outside] - np.linalg.solve(inverse[np.ix_(outside, outside)], solved)
     return missed
@@ -144,7 +144,7 @@ def _score(slowdown: Array, predicted: Array) -> float:
 def unseen_slowdown(
     rows: Array, slowdown: Array, cells: NDArray[np.int64], grid: tuple[Settings, ...] = GRID
 ) -> tuple[Array, list[Settings]]:
-    """What the runs of all other cells say of each row, and the settings that each cell was predicted with.
+    """(slowdown of each row predicted from all other cells, the settings that each cell was predicted with).
 
     Nested: a cell's settings are those of `grid` that predict the other cells best, each of them without its own runs
     and without the left-out cell's.
@@ -155,17 +155,17 @@ def unseen_slowdown(
     for settings in grid:
         inverse, target = _inverse(rows, settings), _target(rows, slowdown, settings.kind)
         inner = np.full((len(groups), len(groups)), np.nan)
-        for one, left in enumerate(groups):
-            for other in range(one):
+        for cell, left in enumerate(groups):
+            for other in range(cell):
                 both = np.concatenate([left, groups[other]])
-                told = _slowdown(rows[both], _left_out(inverse, target, both), settings.kind)
+                predicted = _slowdown(rows[both], _left_out(inverse, target, both), settings.kind)
                 cut = len(left)
-                inner[other, one] = _score(slowdown[left], told[:cut]) * cut
-                inner[one, other] = _score(slowdown[groups[other]], told[cut:]) * len(groups[other])
+                inner[other, cell] = _score(slowdown[left], predicted[:cut]) * cut
+                inner[cell, other] = _score(slowdown[groups[other]], predicted[cut:]) * len(groups[other])
         scores = np.nansum(inner, axis=1)
-        for place, left in enumerate(groups):
-            if scores[place] < best[place]:
-                best[place], chosen[place] = scores[place], settings
+        for index, left in enumerate(groups):
+            if scores[index] < best[index]:
+                best[index], chosen[index] = scores[index], settings
                 found[left] = _slowdown(rows[left], _left_out(inverse, target, left), settings.kind)
     return found, chosen
 
@@ -173,15 +173,15 @@ def unseen_slowdown(
 def choose_settings(
     rows: Array, slowdown: Array, cells: NDArray[np.int64], grid: tuple[Settings, ...] = GRID
 ) -> Settings:
-    """The settings of `grid` that predict cells best which they have not seen."""
+    """The settings of `grid` that predict unseen cells best."""
     groups = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
 
     def score(settings: Settings) -> float:
         inverse, target = _inverse(rows, settings), _target(rows, slowdown, settings.kind)
-        told = np.ones(len(rows))
+        predicted = np.ones(len(rows))
         for left in groups:
-            told[left] = _slowdown(rows[left], _left_out(inverse, target, left), settings.kind)
-        return _score(slowdown, told)
+            predicted[left] = _slowdown(rows[left], _left_out(inverse, target, left), settings.kind)
+        return _score(slowdown, predicted)
 
     return min(grid, key=score)
 
@@ -196,7 +196,7 @@ def fit_penalty(
 ) -> Penalty:
     """Learn `slowdown` (measured over estimated) from feature rows.
 
-    `settings` are chosen from `grid` on `cells` (the group of each row that a question would be about) where none are
+    `settings` are chosen from `grid` on `cells` (the cell of each row) where none are
     given.
     """
     if len(rows) > MOST_POINTS:

@@ -1,6 +1,6 @@
-"""How a layout lies on the nodes, and its ZeRO stage: what implementations' costs go by.
+"""How a layout is placed on the nodes, and its ZeRO stage: implementations' costs differ by these.
 
-The same words as in the view `estimator_residuals`.
+The same labels as in the view `estimator_residuals`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from sweepscope.pipeline.estimate.physics.layouts import Layouts
 from sweepscope.pipeline.estimate.physics.schedule import ZB_H1, ZB_V, is_dual, is_v_shaped
 
-PLACES: Final = ("PP over nodes", "TP over nodes", "PP in a node", "TP in a node", "DP only")
+PLACEMENTS: Final = ("PP over nodes", "TP over nodes", "PP in a node", "TP in a node", "DP only")
 STAGES: Final = 4
-PATTERNS: Final = tuple(f"{place} · ZeRO-{stage}" for place in PLACES for stage in range(STAGES))
+PATTERNS: Final = tuple(f"{placement} · ZeRO-{stage}" for placement in PLACEMENTS for stage in range(STAGES))
 
 
 def pattern_codes(at: Layouts, gpus_per_node: int) -> NDArray[np.int64]:
     """Index into PATTERNS of each layout, in the shape of `at`."""
     over = at.num_gpus > gpus_per_node
-    place = np.select([(at.pp > 1) & over, at.tp > gpus_per_node, at.pp > 1, at.tp > 1], [0, 1, 2, 3], 4)
-    codes: NDArray[np.int64] = np.broadcast_to(place * STAGES + at.zero_stage, at.shape).astype(np.int64)
+    placement = np.select([(at.pp > 1) & over, at.tp > gpus_per_node, at.pp > 1, at.tp > 1], [0, 1, 2, 3], 4)
+    codes: NDArray[np.int64] = np.broadcast_to(placement * STAGES + at.zero_stage, at.shape).astype(np.int64)
     return codes
 
 
@@ -37,7 +37,7 @@ CHOICES: Final = (
     "zero bubble",
     "DualPipe",
 )
-"""What a framework may or may not have been measured with."""
+"""Choices that runs of a framework may or may not have made."""
 
 
 def has_choice(at: Layouts, choice: str) -> NDArray[np.bool_]:
@@ -65,10 +65,10 @@ def has_unseen(at: Layouts, seen: frozenset[str]) -> NDArray[np.bool_]:
     return unseen
 
 
-def place_of(pattern: str) -> str:
+def placement_of(pattern: str) -> str:
     """A pattern without its ZeRO stage.
 
-    >>> place_of("PP over nodes · ZeRO-1")
+    >>> placement_of("PP over nodes · ZeRO-1")
     'PP over nodes'
     """
     return pattern.partition(" · ")[0]

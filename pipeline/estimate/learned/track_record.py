@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.estimate.learned.penalty import FEATURES, Penalty, Settings
-from sweepscope.pipeline.estimate.learned.placement_patterns import PATTERNS, place_of
+from sweepscope.pipeline.estimate.learned.placement_patterns import PATTERNS, placement_of
 from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.estimate.physics.profile import Profile, constants_digest
 
 COVERAGE = 0.8
-"""Share of comparable runs that an interval is to hold."""
+"""Share of comparable runs within an interval."""
 ENOUGH = 20
-"""Comparable runs from which a pattern speaks for itself; below, all patterns of the same place do, then all runs."""
+"""Comparable runs that a pattern needs; with fewer, all patterns of the same placement count, then all runs."""
 FEWEST = 9
 """Below this an 80 % interval does not exist: its ends would lie beyond the extremes of what was seen."""
 REACH = 1.0
@@ -36,7 +36,7 @@ _RANGED = ("log2_params", "log2_gpus")
 
 @dataclass(frozen=True)
 class Interval:
-    """Factors on an estimate between which `coverage` of `runs` comparable runs lie; `basis` says which those are."""
+    """Factors on an estimate between which `coverage` of `runs` comparable runs lie; `basis` names those."""
 
     low: float
     middle: float
@@ -72,13 +72,13 @@ class Residuals:
 
     def comparable(self, pattern: str) -> tuple[Array, str]:
         """The narrowest group of at least ENOUGH runs that holds the pattern, and what it is; all runs otherwise."""
-        own = self.by_pattern.get(pattern, np.zeros(0))
-        if own.size >= ENOUGH:
-            return own, pattern
-        place = place_of(pattern)
-        same = [values for name, values in self.by_pattern.items() if place_of(name) == place]
+        ratios = self.by_pattern.get(pattern, np.zeros(0))
+        if ratios.size >= ENOUGH:
+            return ratios, pattern
+        placement = placement_of(pattern)
+        same = [values for name, values in self.by_pattern.items() if placement_of(name) == placement]
         if same and sum(values.size for values in same) >= ENOUGH:
-            return np.concatenate(same), place
+            return np.concatenate(same), placement
         everything = np.concatenate([np.zeros(0), *self.by_pattern.values()])
         return everything, "all layouts"
 
@@ -132,7 +132,7 @@ class TrackRecord:
     """What is known of a profile's runs. `time` and `memory` are residuals of the physics, `penalised` of the physics
     times the penalty; `penalty` is None where learning one did not help. `needed` and `memory_factor` are the same for
     peak memory: what comparable runs needed beside the estimate, because of settings that no layout states. Layouts
-    that make other `choices` (of `patterns.CHOICES`) are not comparable to any run.
+    that make other `choices` (of `placement_patterns.CHOICES`) are not comparable to any run.
     """
 
     profile: str
@@ -173,15 +173,15 @@ def _learned_value(learned: LearnedPenalty) -> dict[str, Any]:
     }
 
 
-def _read_learned(told: dict[str, Any] | None, path: Path, remedy: str) -> LearnedPenalty | None:
-    if told is None:
+def _read_learned(stated: dict[str, Any] | None, path: Path, remedy: str) -> LearnedPenalty | None:
+    if stated is None:
         return None
-    if tuple(told["features"]) != FEATURES:
+    if tuple(stated["features"]) != FEATURES:
         raise InputError(f"{path} was learned on other features than this version has. {remedy}")
-    settings = Settings(tuple(told["reach"]), float(told["noise"]), str(told["kind"]))
-    model = Penalty(settings, np.array(told["points"], np.float64), np.array(told["weights"], np.float64))
-    ranges = {name: (float(low), float(high)) for name, (low, high) in told["ranges"].items()}
-    return LearnedPenalty(model, float(told["lowest"]), float(told["highest"]), ranges)
+    settings = Settings(tuple(stated["reach"]), float(stated["noise"]), str(stated["kind"]))
+    model = Penalty(settings, np.array(stated["points"], np.float64), np.array(stated["weights"], np.float64))
+    ranges = {name: (float(low), float(high)) for name, (low, high) in stated["ranges"].items()}
+    return LearnedPenalty(model, float(stated["lowest"]), float(stated["highest"]), ranges)
 
 
 def render_record(record: TrackRecord) -> str:
@@ -215,8 +215,8 @@ def read_record(path: Path) -> TrackRecord:
         penalty = _read_learned(value.get("penalty"), path, remedy)
         factor = _read_learned(value.get("memory_factor"), path, remedy)
         parts = {
-            name: Residuals({pattern: np.array(values, np.float64) for pattern, values in held.items()})
-            for name, held in (
+            name: Residuals({pattern: np.array(values, np.float64) for pattern, values in entries.items()})
+            for name, entries in (
                 ("time", value["time"]),
                 ("memory", value["memory"]),
                 ("penalised", value["penalised"]),

@@ -64,15 +64,15 @@ def gemm_s(on: Machine, m: Array, n: Array, k: Array, count: Array | float = 1.0
 def attention_linear_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array) -> Array:
     """Projections of the attention block: fused Q, K, V and output; or the five products of latent attention."""
     h = float(shape.hidden_size)
-    one = np.ones_like(tp)
-    out = gemm_s(on, tokens, h * one, shape.value_width / tp)
+    ones = np.ones_like(tp)
+    out = gemm_s(on, tokens, h * ones, shape.value_width / tp)
     if not shape.kv_lora_rank:
-        return gemm_s(on, tokens, (shape.query_width + 2 * shape.kv_width) / tp, h * one) + out
-    query = gemm_s(on, tokens, shape.query_width / tp, (shape.q_lora_rank or h) * one)
+        return gemm_s(on, tokens, (shape.query_width + 2 * shape.kv_width) / tp, h * ones) + out
+    query = gemm_s(on, tokens, shape.query_width / tp, (shape.q_lora_rank or h) * ones)
     if shape.q_lora_rank:
-        query = query + gemm_s(on, tokens, shape.q_lora_rank * one, h * one)
-    latent = gemm_s(on, tokens, (shape.kv_lora_rank + shape.rope_head_dim) * one, h * one)
-    return query + latent + gemm_s(on, tokens, 2 * shape.value_width / tp, shape.kv_lora_rank * one) + out
+        query = query + gemm_s(on, tokens, shape.q_lora_rank * ones, h * ones)
+    latent = gemm_s(on, tokens, (shape.kv_lora_rank + shape.rope_head_dim) * ones, h * ones)
+    return query + latent + gemm_s(on, tokens, 2 * shape.value_width / tp, shape.kv_lora_rank * ones) + out
 
 
 def mlp_linear_s(on: Machine, shape: ModelShape, tokens: Array, width: Array) -> Array:

@@ -55,7 +55,7 @@ class Estimate:
 
 
 def estimate(asked: Question, at: Layouts) -> Estimate:
-    """Predict `at`. Layouts are taken as valid: see `feasible` for those that cannot be launched.
+    """Predict `at`. `feasible` finds layouts that cannot be launched; here they are taken as valid.
 
     A long list is computed on the grid of its choices; parts are then added up in another order, which can move the
     last of a figure's 16 digits.
@@ -65,7 +65,7 @@ def estimate(asked: Question, at: Layouts) -> Estimate:
 
 
 def step_seconds(asked: Question, at: Layouts) -> Array:
-    """`step_time_s` of a list of layouts alone, for who asks again and again, as a fit does."""
+    """`step_time_s` of a list of layouts alone: a fit needs no more, thousands of times."""
     return step_time(asked, at, stage_layers(asked.shape, at.pp, placement=asked.profile.placement)).total
 
 
@@ -76,17 +76,17 @@ def allocated_bytes(asked: Question, at: Layouts) -> Array:
 
 def _compute(asked: Question, at: Layouts) -> Estimate:
     stages = stage_layers(asked.shape, at.pp, placement=asked.profile.placement)
-    held = stage_memory(asked, at, stages)
-    spent = step_time(asked, at, stages)
-    total = spent.total
+    memory = stage_memory(asked, at, stages)
+    time = step_time(asked, at, stages)
+    total = time.total
     per_gpu = at.global_batch_tokens(asked.seq_len) / at.num_gpus / total
     return Estimate(
-        mem_bytes=held.total,
+        mem_bytes=memory.total,
         step_time_s=total,
         tokens_per_s_per_gpu=per_gpu,
         mfu=(asked.shape.flops_per_token(asked.seq_len) / asked.peak_flops) * per_gpu,
-        fits=held.reserved <= asked.cluster.memory_bytes - asked.profile.outside_bytes,
-        breakdown=lambda: (held, spent),
+        fits=memory.reserved <= asked.cluster.memory_bytes - asked.profile.outside_bytes,
+        breakdown=lambda: (memory, time),
     )
 
 
@@ -97,8 +97,8 @@ def _listed(predicted: Estimate, grid: Grid) -> Estimate:
         return type(parts)(**{part.name: grid.take(getattr(parts, part.name)) for part in fields(parts)})
 
     def breakdown() -> tuple[StageMemory, StepTime]:
-        held = predicted.stages
-        return StageMemory(each(held.first), each(held.last), held.fragmentation_share), each(predicted.time)
+        memory = predicted.stages
+        return StageMemory(each(memory.first), each(memory.last), memory.fragmentation_share), each(predicted.time)
 
     return Estimate(
         mem_bytes=grid.take(predicted.mem_bytes),

@@ -1,8 +1,8 @@
-"""A list of layouts as a grid that holds them all, so that what few choices decide is computed once for each of them.
+"""A list of layouts as a grid with one axis per group of choices, so that each part is computed once per combination.
 
 Layouts of one question share most of their choices: a hundred thousand of them have a few thousand meshes with their
 micro-batches, and a handful of shardings, recomputations and schedules. The grid of those is computed at the speed of a
-grid, and each layout takes its own cell.
+grid, and each layout reads its cell.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
 
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 _Values = TypeVar("_Values", NDArray[np.float64], NDArray[np.bool_])
 AXES = (
     ("tp", "pp", "cp", "mbs", "ep", "dp", "gas", "etp", "sequence_parallel"),
@@ -32,74 +32,74 @@ LEAST_LAYOUTS = 1_000
 
 @dataclass(frozen=True)
 class Grid:
-    """`at` has one axis for each of AXES; `places` has the place of every listed layout on each of them."""
+    """`at` has one axis for each of AXES; `indices` are those of every listed layout on each axis."""
 
     at: Layouts
-    places: tuple[Places, ...]
-    _flat: dict[tuple[int, ...], Places] = field(default_factory=dict, compare=False)
+    indices: tuple[Indices, ...]
+    _flat: dict[tuple[int, ...], Indices] = field(default_factory=dict, compare=False)
 
     def take(self, values: _Values) -> _Values:
-        """The listed layouts' own of values on the grid, which may broadcast along any axis."""
+        """Values of the listed layouts out of `values` on the grid, which may broadcast along any axis."""
         shape = (1,) * (len(AXES) - values.ndim) + values.shape
         if values.size == 1:
-            return np.full(self.places[0].size, values.item(), values.dtype)
+            return np.full(self.indices[0].size, values.item(), values.dtype)
         if shape not in self._flat:
             flat = np.zeros(1, np.intp)
-            for size, places in zip(shape, self.places, strict=True):
-                flat = flat * size + (places if size > 1 else 0)
+            for size, indices in zip(shape, self.indices, strict=True):
+                flat = flat * size + (indices if size > 1 else 0)
             self._flat[shape] = flat
         return values.ravel()[self._flat[shape]]
 
 
 def regrid(at: Layouts) -> Grid | None:
-    """The grid of a list, or None where the list is short or its layouts share too little."""
+    """The grid of a list, or None for a short list or layouts that share too little."""
     size = at.shape[0]
     if len(at.shape) > 1 or size < LEAST_LAYOUTS:
         return None
     columns: dict[str, Array] = {}
-    places, cells = [], 1
+    indices, cells = [], 1
     for axis, names in enumerate(AXES):
-        first, place = distinct([getattr(at, name) for name in names])
+        first, index = distinct([getattr(at, name) for name in names])
         cells *= first.size
         if cells > MOST_CELLS * size:
             return None
-        shape = tuple(-1 if own == axis else 1 for own in range(len(AXES)))
+        shape = tuple(-1 if other == axis else 1 for other in range(len(AXES)))
         for name in names:
-            own = getattr(at, name)
-            columns[name] = (own[first] if own.size > 1 else own).reshape(shape)
-        places.append(np.broadcast_to(place, (size,)))
-    return Grid(Layouts(**columns), tuple(places))
+            column = getattr(at, name)
+            columns[name] = (column[first] if column.size > 1 else column).reshape(shape)
+        indices.append(np.broadcast_to(index, (size,)))
+    return Grid(Layouts(**columns), tuple(indices))
 
 
-def distinct(columns: list[Array]) -> tuple[Places, Places]:
+def distinct(columns: list[Array]) -> tuple[Indices, Indices]:
     """(row of the first of each distinct tuple, which tuple each row has) of columns of whole numbers, in any order.
 
-    Columns that follow from those before them, as dp does from the other degrees, only cost a look.
+    Columns that follow from those before them, as dp does from the other degrees, are only compared.
     """
     first, codes = np.zeros(1, np.intp), np.zeros(1, np.intp)
     for column in columns:
         if column.size == 1 or _follows(column, first, codes):
             continue
-        own, more = _ranked(column.astype(np.intp))
-        codes, count = _ranked(codes * more + own)
+        ranks, more = _ranked(column.astype(np.intp))
+        codes, count = _ranked(codes * more + ranks)
         first = np.empty(count, np.intp)
         first[codes[::-1]] = np.arange(codes.size - 1, -1, -1)
     return first, codes
 
 
-def _follows(column: Array, first: Places, codes: Places) -> bool:
+def _follows(column: Array, first: Indices, codes: Indices) -> bool:
     """Whether rows of one code have one value."""
     glance = slice(1_000)
-    told = column[first]
-    return bool((told[codes[glance]] == column[glance]).all() and (told[codes] == column).all())
+    first_values = column[first]
+    return bool((first_values[codes[glance]] == column[glance]).all() and (first_values[codes] == column).all())
 
 
-def _ranked(codes: Places) -> tuple[Places, int]:
+def _ranked(codes: Indices) -> tuple[Indices, int]:
     """Numbers from 0 on without gaps for codes that may have some, and how many there are."""
     top = int(codes.max()) + 1
     if top > 8 * codes.size + 1_000:
-        values, places = np.unique(codes, return_inverse=True)
-        return places, values.size
+        values, indices = np.unique(codes, return_inverse=True)
+        return indices, values.size
     is_met = np.zeros(top, np.bool_)
     is_met[codes] = True
     ranks = np.cumsum(is_met) - 1

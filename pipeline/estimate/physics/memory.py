@@ -152,10 +152,9 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
     single = at.pp == 1
     dense_layers = layers
     if shape.num_experts:
-        held = np.minimum(shape.num_dense_layers, layers) if is_first else np.where(single, shape.num_dense_layers, 0.0)
-        dense_layers = np.minimum(held, layers)
+        dense_layers = np.where(single | is_first, np.minimum(shape.num_dense_layers, layers), 0.0)
     dense, experts = stage_params(shape, at, layers, dense_layers)
-    # Embedding and head stand on the outer stages; a rank that holds both ends of a pipeline holds both.
+    # Embedding and head are on the outer stages; a rank with both ends of a pipeline has both.
     both_ends = single | is_v_shaped(at)
     has_ends = both_ends if is_first else single
     apart = 1.0 if is_first else np.where(both_ends, 0.0, 1.0)
@@ -163,9 +162,9 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
     dense = dense + matrices * shape.embedding_params / at.tp
     if is_first or shape.positions:
         dense = dense + shape.positions * shape.hidden_size
-    # DualPipe's rank stands on two stages, mirror images of each other; the worse of both is counted twice.
-    held = np.where(single, 1.0, copies(at))
-    dense, experts = held * dense, held * experts
+    # DualPipe's rank has two stages, mirror images of each other; the worse of both is counted twice.
+    count = np.where(single, 1.0, copies(at))
+    dense, experts = count * dense, count * experts
     by = at.zero_shards, at.expert_zero_shards
 
     def state(per_param: float, from_stage: int) -> Array:

@@ -1,6 +1,6 @@
 """Constants of the estimator: one profile per accelerator generation and framework, in `data/calibration/`.
 
-A profile says where its constants come from: published measurements, or a fit with its rows, split and residuals.
+A profile names the source of its constants: published measurements, or a fit with its rows, split and residuals.
 Nothing else in the estimator holds a fitted number.
 """
 
@@ -29,7 +29,7 @@ class Profile:
     the peak of fused attention forward, `attention_backward` its backward cost over its forward cost,
     `elementwise_passes` scales the traffic of everything that is neither. Communication: achieved shares of the links,
     latencies per hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation. `folder` is
-    where the profile's file stands, and its track record beside it.
+    that of the profile's file and of its track record.
     """
 
     gemm_peak_share: float

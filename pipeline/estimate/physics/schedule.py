@@ -28,7 +28,7 @@ _EVEN: Final = np.full(1, 1.0 / 3.0)
 
 
 def is_v_shaped(at: Layouts) -> NDArray[np.bool_]:
-    """Whether embedding and head stand on the first rank, which holds the first chunk of layers and the last."""
+    """Whether embedding and head are both on the first rank, which has the first chunk of layers and the last."""
     shaped: NDArray[np.bool_] = (at.schedule == ZB_V) | (at.schedule == DUALPIPE_V)
     return shaped if shaped.any() else np.zeros(1, np.bool_)
 

@@ -1,4 +1,4 @@
-"""Which layers stand on which pipeline stage, as each framework places them."""
+"""Layers of each pipeline stage, as each framework places them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def place_layers(shape: ModelShape, pp: int, *, placement: str) -> list[int]:
     nanotron's rule (`models/base.py: build_model`, `models/llama.py: get_block_compute_costs`): blocks in order, the
     head costing its parameters, and the next stage begins after the block that fills a stage's share of all costs. So
     the first stages are the fuller ones. Two details are as measured (memory per micro-batch and step time of the
-    playbook's runs) where the published code would differ: a share met exactly is full, and the head always stands on
+    playbook's runs) where the published code would differ: a share met exactly is full, and the head is always on
     the last stage.
 
     >>> from sweepscope.pipeline.reference.models import LLAMA_2_7B

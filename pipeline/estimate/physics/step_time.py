@@ -143,7 +143,7 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
 
 
 def exchange_launch_s(asked: Question, at: Layouts) -> Array:
-    """Seconds that the processor is held by the exchanges of one layer, forward and backward, beside a pipeline.
+    """Seconds that the exchanges keep the processor busy of one layer, forward and backward, beside a pipeline.
 
     Seen in nanotron's runs whose pipeline leaves the node: a layer never takes less than this, whatever the model's
     width and the micro-batch (1.3 to 8.9 B, 4 to 64 thousand tokens), and it grows with the tensor group: 8.5 ms at
@@ -152,9 +152,9 @@ def exchange_launch_s(asked: Question, at: Layouts) -> Array:
     """
     profile = asked.profile
     beyond = np.maximum(at.tp / asked.cluster.gpus_per_node - 1.0, 0.0)
-    held = profile.exchange_launch_s * at.tp * (1.0 + profile.exchange_launch_growth * beyond)
+    busy = profile.exchange_launch_s * at.tp * (1.0 + profile.exchange_launch_growth * beyond)
     is_beside = (at.pp > 1) & (at.tp > 1) & comm.leaves_node(asked, at.tp * at.cp * at.dp, at.pp)
-    return np.where(is_beside, held, 0.0)
+    return np.where(is_beside, busy, 0.0)
 
 
 def context_s(asked: Question, at: Layouts, tokens: Array, attention: Array) -> Array:
@@ -193,7 +193,7 @@ def data_parallel_s(
     the exchange; the gather of ZeRO-1 and 2 only where the framework `hides_gather`: it follows the optimizer, and
     hides in the next step's forward pass or not at all.
 
-    With replicas these run inside the sharding group, whose ranks stand together, and once a step the replicas reduce
+    With replicas these run inside the sharding group, whose ranks are neighbours, and once a step the replicas reduce
     their shards of the gradients among them (2304.11277 section 3.2.2; MiCS, 2205.00119 section 3.4: two hops).
     """
     profile = asked.profile
@@ -204,9 +204,9 @@ def data_parallel_s(
     def between_replicas(params: Array, ranks: Array, stride: Array) -> Array:
         size, stride = np.minimum(replicas, ranks), stride * np.maximum(ranks / replicas, 1.0)
         rate, hop = comm.ring_bytes_per_s(asked, stride, size), comm.latency_s(asked, stride, size)
-        held = params / np.maximum(ranks / replicas, 1.0)
-        calls = np.maximum(profile.grad_bytes * held / profile.bucket_bytes, 1.0)
-        spent = comm.all_reduce_s(profile.grad_bytes * held, size, rate, calls * hop)
+        shard = params / np.maximum(ranks / replicas, 1.0)
+        calls = np.maximum(profile.grad_bytes * shard / profile.bucket_bytes, 1.0)
+        spent = comm.all_reduce_s(profile.grad_bytes * shard, size, rate, calls * hop)
         return np.where((at.zero_stage >= 1) & (size > 1), spent, 0.0)
 
     def exchange(params: Array, ranks: Array, stride: Array) -> tuple[Array, Array]:
@@ -294,15 +294,15 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     met = dense_params + expert_params
     stages_held = np.where(single, 1.0, copies(at))
     dense_params, expert_params = stages_held * dense_params, stages_held * expert_params
-    held = dense_params + expert_params
+    params = dense_params + expert_params
     exchange = data_parallel_s(
         asked, at, layers=layers, dense=dense_params, experts=expert_params, compute_s=at.gas * paced, micro_s=paced
     )
 
     speed = profile.memory_share * cluster.memory_bytes_per_s
     accumulate = np.where(at.gas > 1, at.gas, 0.0) * (2.0 * profile.grad_bytes + 2.0) * met / speed
-    own = np.where(at.zero_stage >= 1, dense_params / at.zero_shards + expert_params / at.expert_zero_shards, held)
-    update = profile.optimizer_passes * (34.0 * own + 8.0 * held) / speed
+    shard = np.where(at.zero_stage >= 1, dense_params / at.zero_shards + expert_params / at.expert_zero_shards, params)
+    update = profile.optimizer_passes * (34.0 * shard + 8.0 * params) / speed
     even = StepTime(
         linear=count * per_layer("linear"),
         attention=count * per_layer("attention"),

@@ -44,7 +44,7 @@ _MEMORY_DOUBT = 1.2
 """The run did fit: what we estimate to need up to so much more than there is may have been it."""
 _CHOSEN = ("tp", "pp", "cp", "ep", "vpp", "mbs", "zero_stage", "recompute")
 _PLAIN = {"cp": "no context parallelism", "ep": "no expert parallelism"}
-"""Degrees that a paper that says nothing of them did without."""
+"""Degrees that are 1 where a paper does not mention them."""
 
 
 def ceilings(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
@@ -82,7 +82,7 @@ def _ceiling(row: dict[str, Any], choose: ChooseProfile) -> dict[str, Any]:
         "ceiling_status": OK,
         "ceiling_mfu": flops / asked.cluster.peak_flops,
         "ceiling_layout": full_layout_text(_named(winner)),
-        "ceiling_chosen": "; ".join([*assumed, *_told(row, choices)]) or None,
+        "ceiling_chosen": "; ".join([*assumed, *_assumed_layout(row, choices)]) or None,
         "ceiling_fits": bool(need[best] <= asked.cluster.memory_bytes),
     }
 
@@ -116,7 +116,7 @@ def _choices(row: dict[str, Any], asked: Question) -> dict[str, list[float]]:
         "vpp": list(range(1, _MAX_CHUNKS + 1)) if pp_most > 1 else [1],
         "mbs": [mbs for mbs in range(1, _MAX_MBS + 1) if row["gbs"] is None or gbs % mbs == 0],
         "zero_stage": [0, 1, 2, 3],
-        "recompute": [place for place, mode in enumerate(RECOMPUTE_MODES) if _is_sensible(mode, asked)],
+        "recompute": [code for code, mode in enumerate(RECOMPUTE_MODES) if _is_sensible(mode, asked)],
     }
     stated = {**row, "recompute": RECOMPUTE_MODES.index(row["recompute"]) if row["recompute"] else None}
     return {
@@ -164,17 +164,17 @@ def _launchable(row: dict[str, Any], asked: Question, at: Layouts) -> tuple[NDAr
         return can, ""
     if not whole.any():
         return can, f"no layout of {row['num_gpus']} accelerators has the stated degrees"
-    told = np.bincount(codes[whole & (codes > 0)], minlength=len(REASONS))
-    return can, f"cannot be launched: {REASONS[int(told.argmax())]}" if told.any() else "the batch does not divide"
+    counts = np.bincount(codes[whole & (codes > 0)], minlength=len(REASONS))
+    return can, f"cannot be launched: {REASONS[int(counts.argmax())]}" if counts.any() else "the batch does not divide"
 
 
-def _told(row: dict[str, Any], choices: dict[str, list[float]]) -> list[str]:
-    """What the row leaves open, in words."""
+def _assumed_layout(row: dict[str, Any], choices: dict[str, list[float]]) -> list[str]:
+    """Notes on what the row leaves open."""
     names = {"mbs": "micro-batch", "zero_stage": "ZeRO stage", "vpp": "chunks", "recompute": "recomputation"}
     open_ = [name for name in _CHOSEN if row[name] is None and len(choices[name]) > 1]
-    told = [f"fastest {', '.join(names.get(name, name.upper()) for name in open_)}"] if open_ else []
+    notes = [f"fastest {', '.join(names.get(name, name.upper()) for name in open_)}"] if open_ else []
     plain = [words for name, words in _PLAIN.items() if row[name] is None]
-    return told + [words for words in plain if words != _PLAIN["ep"] or row["num_experts"]]
+    return notes + [words for words in plain if words != _PLAIN["ep"] or row["num_experts"]]
 
 
 def _named(at: Layouts) -> dict[str, object]:

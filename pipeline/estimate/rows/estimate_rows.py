@@ -1,4 +1,4 @@
-"""A frame of rows in, the same rows with predictions out; a row that cannot be estimated says why.
+"""Predictions for the rows of any frame; a row that cannot be estimated has the reason in est_status.
 
 Rows that share model, cluster, sequence length and constants are estimated together, as arrays.
 """
@@ -80,7 +80,7 @@ _PHYSICS = pl.Schema(
 )
 PREDICTED = pl.Schema([*_PHYSICS.items(), *EXPECTED.items()])
 """Columns that `estimate_frame` appends. Memory parts but fragmentation add up to est_mem_bytes, times to
-est_step_time_s; est_mem_reserved_bytes has the fragmentation too. What comparable runs add stands in EXPECTED."""
+est_step_time_s; est_mem_reserved_bytes has the fragmentation too. EXPECTED has what comparable runs add."""
 
 
 def estimate_frame(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
@@ -93,7 +93,7 @@ def estimate_frame(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) 
 
 
 def estimate_runs(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
-    """Rows of `estimates`, one per row of `runs`, in order. A run that cannot be estimated says why in est_status."""
+    """Rows of `estimates`, one per row of `runs`, in order; est_status has the reason where there is no estimate."""
     return ESTIMATES.conform(estimate_frame(runs, choose))
 
 
@@ -117,13 +117,13 @@ _SCHEDULES = (
 """Words of SCHEDULES by how frameworks and papers name them; anything else is 1F1B."""
 
 
-def schedule_of(said: str) -> str | None:
+def schedule_of(name: str) -> str | None:
     """Word of SCHEDULES in what a framework or paper calls its pipeline schedule, or None where it names none."""
-    return next((word for word, pattern in _SCHEDULES if re.search(pattern, said.casefold())), None)
+    return next((word for word, pattern in _SCHEDULES if re.search(pattern, name.casefold())), None)
 
 
 def same_question(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Rows of `read_rows` that share everything but the layout, with their place in `row`."""
+    """Rows of `read_rows` that share everything but the layout, with their index in `row`."""
     for _, group in rows.with_row_index("row").group_by(*_KEY, maintain_order=True):
         yield group
 
@@ -135,7 +135,7 @@ def _no_cluster(accelerator: str) -> str:
 
 
 def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Question | None, str, list[str]]:
-    """(question, "", assumptions) of a row's model, place and constants, or (None, reason, [])."""
+    """(question, "", assumptions) of a row's model, cluster and constants, or (None, reason, [])."""
     if not row["accelerator"]:
         return None, "accelerator not stated", []
     if not row["seq_len"]:
@@ -188,14 +188,14 @@ def _missing_group(row: dict[str, Any]) -> str:
     if row["dp_replicate"] == 0:
         return "dp is no multiple of the ranks that share one copy of the sharded states"
     if row["dp_replicate"] is None and _is_hybrid(row):
-        return "sharded within groups, but neither dp_replicate, dp_shard nor gpus_per_node tells how large they are"
+        return "sharded within groups, but neither dp_replicate, dp_shard nor gpus_per_node gives their size"
     return ""
 
 
 def _is_hybrid(row: dict[str, Any]) -> bool:
     """Whether the row names sharding within groups without their size."""
-    said = row["stated_sharding"] or ""
-    return bool(re.search(HYBRID, said)) and not re.search(r"\d", said)
+    sharding = row["stated_sharding"] or ""
+    return bool(re.search(HYBRID, sharding)) and not re.search(r"\d", sharding)
 
 
 def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
@@ -234,24 +234,24 @@ def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
 def reasons_against(asked: Question, rows: list[dict[str, Any]]) -> list[str]:
     """Why each row cannot be estimated or launched; an empty text where it can."""
     reasons = [_missing(row) for row in rows]
-    whole = [place for place, reason in enumerate(reasons) if not reason]
-    at = layouts_of([rows[place] for place in whole], asked.profile)
+    whole = [index for index, reason in enumerate(reasons) if not reason]
+    at = layouts_of([rows[index] for index in whole], asked.profile)
     # A row that ran with uneven chunks did run: only what no framework can launch is refused.
     codes = reason_codes(asked.shape, at, asked.seq_len, even_stages=False, checks_interleaving=False)
-    for place, code in zip(whole, codes, strict=True):
-        reasons[place] = f"cannot be launched: {REASONS[code]}" if code else ""
+    for index, code in zip(whole, codes, strict=True):
+        reasons[index] = f"cannot be launched: {REASONS[code]}" if code else ""
     return reasons
 
 
 def _assumed_layout(row: dict[str, Any]) -> list[str]:
-    told = []
+    assumptions = []
     if row["stated_recompute"] is None:
-        told.append("no recomputation")
+        assumptions.append("no recomputation")
     if row["sequence_parallel"] is None and row["tp"] > 1:
-        told.append("sequence parallelism as the framework's default")
+        assumptions.append("sequence parallelism as the framework's default")
     if _is_hybrid(row) and not (row["dp_shard"] or row["stated_replicas"]):
-        told.append("states sharded within each node")
-    return told
+        assumptions.append("states sharded within each node")
+    return assumptions
 
 
 def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:

@@ -1,5 +1,5 @@
 """Rows of a table (a reference CSV, or `runs`) as questions and layouts. What is missing is derived exactly, taken from
-the model's registry entry or family and then said so, or refused with a reason; never filled in silently.
+the model's registry entry or family and named as an assumption, or refused with a reason; never filled in silently.
 """
 
 from __future__ import annotations
@@ -75,15 +75,15 @@ _AT_LEAST_ONE = (
 )
 _MISSING = r"(?i)^(|nan|na|n/a|none|null|-|unknown|\?)$"
 _UNSAID = r"(?i)not (stated|known|given)|unknown"
-"""A sharding that says of itself that its stage is not known: "ZeRO (stage not stated)"."""
+"""A sharding whose stage is not known: "ZeRO (stage not stated)"."""
 
 
 def _misread(name: str, cell: pl.Expr, is_good: pl.Expr) -> pl.Expr:
     """ "name = cell" for cells that hold something, and not what they should, else NULL."""
     text = cell.cast(pl.String).str.strip_chars()
-    # "64-1024" in a table of ranges states no number, and is no mistake either: only what cannot be one is told.
-    is_told = text.is_not_null() & ~text.str.contains(_MISSING)
-    return pl.when(is_told.fill_null(False) & ~is_good.fill_null(False)).then(pl.lit(f"{name} = ") + text)
+    # "64-1024" in a table of ranges is no number and no mistake either: only what cannot be a number is flagged.
+    is_stated = text.is_not_null() & ~text.str.contains(_MISSING)
+    return pl.when(is_stated.fill_null(False) & ~is_good.fill_null(False)).then(pl.lit(f"{name} = ") + text)
 
 
 def _number(name: str) -> pl.Expr:
@@ -125,21 +125,21 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     One query per step over all columns: a frame of a few rows costs what its queries cost, not what its cells do.
     """
     frame = _with_all(frame)
-    said = frame["zero_stage"].cast(pl.String)
-    stage = _zero_stages(said).alias("stage")
+    sharding = frame["zero_stage"].cast(pl.String)
+    stage = _zero_stages(sharding).alias("stage")
     frame = frame.with_columns(stage)
     size = next((name for name in ("total_params_b", "params") if name in frame.columns), None)
-    stage_is_told = pl.col("stage").is_not_null() | pl.col("zero_stage").cast(pl.String).str.contains(_UNSAID)
+    is_stage_known = pl.col("stage").is_not_null() | pl.col("zero_stage").cast(pl.String).str.contains(_UNSAID)
     misread = {name: _misread(name, pl.col(name), _is_whole(name)) for name in _NUMBERS}
-    misread["zero_stage"] = _misread("zero_stage", pl.col("zero_stage"), stage_is_told)
+    misread["zero_stage"] = _misread("zero_stage", pl.col("zero_stage"), is_stage_known)
     params = pl.lit(None, pl.Float64)
     if size is not None:
         params = _number(size)
         misread[size] = _misread(size, pl.col(size), params.is_finite() & (params > 0))
         params = params * 1e9 if size == "total_params_b" else params
     wrong = {name: f"{name} misread" for name in misread}
-    told = frame.with_columns(cell.alias(wrong[name]) for name, cell in misread.items())
-    typed = told.select(
+    flagged = frame.with_columns(cell.alias(wrong[name]) for name, cell in misread.items())
+    typed = flagged.select(
         *(
             pl.when(pl.col(wrong[name]).is_null()).then(_number(name).round()).cast(pl.Int64, strict=False).alias(name)
             for name in _NUMBERS
@@ -153,7 +153,7 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def recompute_mode(text: str) -> str | None:
-    """Word of RECOMPUTE_MODES for what tables write, or None for text that says nothing we know.
+    """Word of RECOMPUTE_MODES for what tables write, or None for other text.
 
     >>> [recompute_mode(text) for text in ("every_layer", "Selective", "disabled", "True", "every other month")]
     ['full', 'selective', 'none', 'full', None]
@@ -221,7 +221,7 @@ HYBRID = r"(?i)hsdp|hybrid"
 
 def _replicas() -> pl.Expr:
     """Copies of the sharded states: as stated; dp over the ranks that share one copy (`dp_shard`, or "groups of 8" in
-    the sharding's name); one for each node under HSDP that says no more; NULL where nothing speaks of groups.
+    the sharding's name); one for each node under HSDP of unstated size; NULL where no groups are stated.
 
     What does not divide becomes 0, which no layout has.
     """

@@ -13,7 +13,7 @@ import polars as pl
 
 
 class Term(NamedTuple):
-    """One loss: its name, what people read, and the parts of the estimated step that it adds up."""
+    """One loss: its name, its label, and the parts of the estimated step that it adds up."""
 
     name: str
     label: str
@@ -37,7 +37,7 @@ TERMS: Final = (
     Term("rest", "Fixed cost", ("rest",)),
     Term("stragglers", "Slowest node", ("stragglers",)),
 )
-"""Losses in the order in which they are told. Kernels lose what matrix products, attention and the head take beyond the
+"""Losses in the order of display. Kernels lose what matrix products, attention and the head take beyond the
 time that the model's FLOPs need at peak; communication is what compute does not hide."""
 
 WATERFALL: Final = pl.Schema(
@@ -56,10 +56,10 @@ WATERFALL: Final = pl.Schema(
 
 
 def waterfall(frame: pl.DataFrame, *, measured: str | None = "step_time_s") -> pl.DataFrame:
-    """One row per estimated row of `frame` and term, in the columns of WATERFALL; `row` is the place in `frame`.
+    """One row per estimated row of `frame` and term, in the columns of WATERFALL; `row` is the index in `frame`.
 
     `frame` has est_mfu, est_step_time_s and est_time_*_s, as `estimate_frame`, `search` and the table `estimates` have.
-    A row whose column `measured` is positive is told against that step and ends with "unexplained"; other rows end at
+    A row whose column `measured` is positive is compared with that step and ends with "unexplained"; other rows end at
     their estimate. Rows without an estimate are left out. The last `after` of a row is its MFU by the FLOPs that the
     estimate counts.
     """
@@ -67,9 +67,9 @@ def waterfall(frame: pl.DataFrame, *, measured: str | None = "step_time_s") -> p
     known = frame.with_row_index("row").filter(
         pl.col("est_step_time_s").is_not_null() & pl.col("est_mfu").is_not_null()
     )
-    told = pl.lit(None, pl.Float64)
+    actual = pl.lit(None, pl.Float64)
     if measured is not None and measured in frame.columns:
-        told = pl.when(pl.col(measured) > 0).then(pl.col(measured))
+        actual = pl.when(pl.col(measured) > 0).then(pl.col(measured))
     terms = [
         (sum((pl.col(f"est_time_{part}_s") for part in term.parts[1:]), pl.col(f"est_time_{term.parts[0]}_s")), term)
         for term in TERMS
@@ -84,9 +84,9 @@ def waterfall(frame: pl.DataFrame, *, measured: str | None = "step_time_s") -> p
     return (
         known.select(
             pl.col("row").cast(pl.Int64),
-            pl.coalesce(told, "est_step_time_s").alias("step"),
+            pl.coalesce(actual, "est_step_time_s").alias("step"),
             *columns,
-            (told - pl.col("est_step_time_s")).alias(UNEXPLAINED),
+            (actual - pl.col("est_step_time_s")).alias(UNEXPLAINED),
         )
         .unpivot(index=["row", "step"], on=names, variable_name="term", value_name="seconds")
         .drop_nulls("seconds")

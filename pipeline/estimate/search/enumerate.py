@@ -120,8 +120,8 @@ def blocks(request: Request) -> Iterator[Block]:
     cells = int(np.prod([len(axis) for axis in axes]))
     step = max(BLOCK // cells, 1)
     mbs, sharding, recompute, pipeline = (
-        np.array(axis, np.float64).reshape((1, *(-1 if place == own else 1 for place in range(4))))
-        for own, axis in enumerate(axes)
+        np.array(axis, np.float64).reshape((1, *(-1 if other == index else 1 for other in range(4))))
+        for index, axis in enumerate(axes)
     )
     zero = np.array([stage for stage, _ in shardings], np.float64).reshape(sharding.shape)
     schedule, vpp = (np.array(column, np.float64).reshape(pipeline.shape) for column in zip(*schedules, strict=True))
@@ -154,9 +154,9 @@ def _again(shardings: list[tuple[int, str | int]], at: Layouts) -> NDArray[np.bo
     """
     again = np.zeros(at.dp_replicate.shape, np.bool_)
     for later, (stage, _) in enumerate(shardings):
-        for place, (other, _) in enumerate(shardings[:later]):
+        for earlier, (other, _) in enumerate(shardings[:later]):
             if other == stage:
-                again[:, :, later] |= at.dp_replicate[:, :, later] == at.dp_replicate[:, :, place]
+                again[:, :, later] |= at.dp_replicate[:, :, later] == at.dp_replicate[:, :, earlier]
     return again
 
 
@@ -175,8 +175,8 @@ def lay_out(
     dp_replicate: Array | float = 1.0,
 ) -> Layouts:
     """The layouts that follow from these choices, which broadcast: dp takes the rest of the accelerators, gas the rest
-    of the batch. `recompute` and `schedule` hold places in RECOMPUTE_MODES and SCHEDULES; without a schedule it is
-    1F1B, interleaved where there are chunks. Rests that do not come out even are for `launch_codes`.
+    of the batch. `recompute` and `schedule` index RECOMPUTE_MODES and SCHEDULES; without a schedule it is
+    1F1B, interleaved where there are chunks. `launch_codes` refuses what does not divide.
     """
     dp = request.num_gpus / (tp * cp * pp)
     return Layouts.of(
@@ -198,7 +198,7 @@ def lay_out(
 
 
 def launch_codes(request: Request, at: Layouts) -> NDArray[np.int8]:
-    """Place in REASONS_OF_GRID of what keeps each layout from being launched for `request`; 0 where nothing does."""
+    """Index in REASONS_OF_GRID of why each layout cannot be launched for `request`; 0 where it can."""
     codes = reason_codes(request.asked.shape, at, request.asked.seq_len, even_stages=False)
     batch = request.gbs % (at.dp * at.mbs) != 0
     alone = (at.zero_stage > 0) & (at.zero_shards == 1)

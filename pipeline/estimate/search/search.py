@@ -42,7 +42,7 @@ class Found:
     `leanest_bytes` is the least that any launchable layout needs; NaN when none can be launched. `ranked_by` is PHYSICS
     or EXPECTATION: what "fastest" means in both tables; by EXPECTATION, layouts with choices that no run
     of the framework made are pruned. `speeds` are the tokens/s/GPU that physics allows every layout that fits, in
-    ascending order, for `place`.
+    ascending order, for `rank`.
     """
 
     layouts: pl.DataFrame
@@ -55,9 +55,9 @@ class Found:
     speeds: Array
     ranked_by: str = PHYSICS
 
-    def place(self, tokens_per_s_per_gpu: float) -> int:
+    def rank(self, tokens_per_s_per_gpu: float) -> int:
         """Rank by physics of a throughput among the layouts that fit: 1 is the fastest; equals share the better one."""
-        # Throughputs of one layout that went through arrays of another shape may differ in the last place.
+        # Throughputs of one layout that went through arrays of another shape may differ in the last digit.
         above = np.searchsorted(self.speeds, tokens_per_s_per_gpu * (1 + 1e-9), side="right")
         return int(self.speeds.size - above) + 1
 
@@ -137,7 +137,7 @@ def search(request: Request, *, top: int = 10, margin: float = MARGIN, by: str =
 
 
 def _front(speed: Array, need: Array) -> NDArray[np.intp]:
-    """Places of the Pareto front: nothing else is both faster and leaner. Fastest first."""
+    """Indices of the Pareto front, fastest first: nothing else is both faster and leaner."""
     order = np.lexsort((need, -speed))
     least = np.minimum.accumulate(need[order])
     is_front = np.ones(order.size, np.bool_)
@@ -149,26 +149,26 @@ def _front(speed: Array, need: Array) -> NDArray[np.intp]:
 def _worth_keeping(fits: NDArray[np.bool_], speed: Array, need: Array, top: int) -> NDArray[np.bool_]:
     """Mask of a block's cells that can be among the best or on the front."""
     keep = np.zeros(fits.shape, np.bool_)
-    places = np.flatnonzero(fits)
-    if not places.size:
+    cells = np.flatnonzero(fits)
+    if not cells.size:
         return keep
-    fast, lean = speed.ravel()[places], need.ravel()[places]
-    chosen = np.argpartition(-fast, min(top, places.size - 1))[:top]
-    keep.ravel()[places[chosen]] = True
-    keep.ravel()[places[_front(fast, lean)]] = True
+    fast, lean = speed.ravel()[cells], need.ravel()[cells]
+    chosen = np.argpartition(-fast, min(top, cells.size - 1))[:top]
+    keep.ravel()[cells[chosen]] = True
+    keep.ravel()[cells[_front(fast, lean)]] = True
     return keep
 
 
 def _shortlist(fits: NDArray[np.bool_], speed: Array, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Mask of the SHORTLIST fastest by physics of each pattern."""
     keep = np.zeros(fits.shape, np.bool_)
-    places = np.flatnonzero(fits)
-    fast, patterns = speed.ravel()[places], codes.ravel()[places]
+    cells = np.flatnonzero(fits)
+    fast, patterns = speed.ravel()[cells], codes.ravel()[cells]
     for code in range(len(PATTERNS)):
-        own = np.flatnonzero(patterns == code)
-        if own.size > SHORTLIST:
-            own = own[np.argpartition(-fast[own], SHORTLIST)[:SHORTLIST]]
-        keep.ravel()[places[own]] = True
+        alike = np.flatnonzero(patterns == code)
+        if alike.size > SHORTLIST:
+            alike = alike[np.argpartition(-fast[alike], SHORTLIST)[:SHORTLIST]]
+        keep.ravel()[cells[alike]] = True
     return keep
 
 
@@ -227,8 +227,8 @@ def _stage_layers(request: Request, pp: Array) -> list[str]:
     placed = {
         degree: place_layers(asked.shape, int(degree), placement=asked.profile.placement) for degree in np.unique(pp)
     }
-    told = {degree: "-".join(str(count) for count in counts) for degree, counts in placed.items()}
-    return [told[degree] for degree in pp]
+    text_by_degree = {degree: "-".join(str(count) for count in counts) for degree, counts in placed.items()}
+    return [text_by_degree[degree] for degree in pp]
 
 
 def room_bytes(request: Request) -> float:

@@ -21,7 +21,7 @@ from sweepscope.pipeline.estimate.search.enumerate import Request, blocks, divis
 
 MESH = ("tp", "pp", "cp")
 FOLLOWING = ("ep", "vpp", "mbs", "zero_stage")
-"""Knobs that are settled after the mesh, in this order: each depends on those before it."""
+"""Knobs that are set after the mesh, in this order: each depends on those before it."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Choice:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Choice:
-        """The choice in a row of a search, or of knobs: those that it does not name are left alone."""
-        told = {name: row[name] for name in cls.__dataclass_fields__ if name in row}
-        if told.get("pipeline_schedule") in (None, "interleaved"):
-            told["pipeline_schedule"] = "1f1b"  # with chunks it is interleaved
-        return cls(**told)
+        """The choice in a row of a search, or of knobs: the others keep their defaults."""
+        stated = {name: row[name] for name in cls.__dataclass_fields__ if name in row}
+        if stated.get("pipeline_schedule") in (None, "interleaved"):
+            stated["pipeline_schedule"] = "1f1b"  # with chunks it is interleaved
+        return cls(**stated)
 
     @property
     def schedule(self) -> str:
@@ -116,8 +116,8 @@ def options(request: Request, at: Choice) -> dict[str, list[Any]]:
     }
     has_chunks = at.pipeline_schedule == "1f1b"
     at = replace(at, pipeline_schedule="1f1b", dp_replicate=1, vpp=at.vpp if has_chunks else 1)
-    for place, name in enumerate((*MESH, *FOLLOWING)):
-        later = FOLLOWING[max(place - len(MESH) + 1, 0) :]
+    for index, name in enumerate((*MESH, *FOLLOWING)):
+        later = FOLLOWING[max(index - len(MESH) + 1, 0) :]
         base = _with(at, **{knob: 0 if knob == "zero_stage" else 1 for knob in later})
         tried = [_with(base, **{name: value}) for value in _candidates(request, name)]
         found[name] = [getattr(choice, name) for choice in _launchable(request, tried)]
@@ -126,7 +126,7 @@ def options(request: Request, at: Choice) -> dict[str, list[Any]]:
     return found
 
 
-def settle(request: Request, wanted: Choice) -> Choice | None:
+def nearest_launchable(request: Request, wanted: Choice) -> Choice | None:
     """`wanted` with the knobs after the mesh at the largest values up to the wanted ones that can be launched.
 
     None when nothing can be launched on its mesh.
@@ -152,7 +152,7 @@ def _scheduled(at: Choice, word: str) -> Choice:
 
 
 def schedules_for(request: Request, at: Choice) -> list[str]:
-    """Pipeline schedules that `at` can be launched with; 1F1B stands for interleaving too, which its chunks make."""
+    """Pipeline schedules that `at` can be launched with; 1F1B includes interleaving, which its chunks make."""
     tried = [_scheduled(at, word) for word in SCHEDULES if word != "interleaved"]
     return [choice.pipeline_schedule for choice in _launchable(request, tried)]
 
@@ -169,14 +169,14 @@ def resolve(request: Request, start: Choice, wanted: Mapping[str, Any]) -> tuple
 
     `start` must be launchable. Wanted values that work only together are set together.
     """
-    together = settle(request, replace(start, **wanted))
+    together = nearest_launchable(request, replace(start, **wanted))
     if together is not None and all(getattr(together, name) == wanted[name] for name in MESH if name in wanted):
         # Numbers follow to the nearest that can be launched; a schedule has no nearest one.
         lost = "pipeline_schedule" in wanted and together.pipeline_schedule != wanted["pipeline_schedule"]
         return together, ["pipeline_schedule"] if lost else []
     at, left_out = start, []
     for name, value in wanted.items():
-        tried = settle(request, replace(at, **{name: value}))
+        tried = nearest_launchable(request, replace(at, **{name: value}))
         if tried is None:
             left_out.append(name)
         else:
@@ -193,11 +193,11 @@ def leanest(request: Request) -> Choice | None:
             continue
         stages = stage_layers(request.asked.shape, block.at.pp, placement=request.asked.profile.placement)
         need = np.where(can, stage_memory(request.asked, block.at, stages).reserved, np.inf)
-        place = int(np.argmin(need))
-        if need.flat[place] < least:
-            least = float(need.flat[place])
+        index = int(np.argmin(need))
+        if need.flat[index] < least:
+            least = float(need.flat[index])
             is_it = np.zeros(need.shape, np.bool_)
-            is_it.flat[place] = True
+            is_it.flat[index] = True
             best = block.at[is_it]
     if best is None:
         return None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.estimate.advice.acquisition import OWN, Belief, believe, improvement
+from sweepscope.pipeline.estimate.advice.acquisition import SCATTER, Belief, believe, improvement
 
 
 def belief(centre: float, spread: float, size: int = 1) -> Belief:
@@ -23,7 +23,7 @@ def test_one_neighbour_moves_by_its_reliability() -> None:
     # Same place, residual ln 2: the posterior mean is k / (k + noise) of it, k = spread squared.
     prior = belief(1.0, 0.3)
     after = believe(prior, np.zeros((1, 2)), prior, np.zeros((1, 2)), np.array([2.0]))
-    weight = 0.3**2 / (0.3**2 + OWN**2)
+    weight = 0.3**2 / (0.3**2 + SCATTER**2)
     assert after.centre_s[0] == pytest.approx(2.0**weight)
     assert after.spread[0] == pytest.approx(0.3 * np.sqrt(1 - weight))
 

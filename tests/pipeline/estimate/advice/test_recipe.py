@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.estimate.advice.recipe import in_words, walk
+from sweepscope.pipeline.estimate.advice.recipe import recipe_lines, walk
 from sweepscope.pipeline.estimate.advice.rule_scores import score, weigh
 from sweepscope.pipeline.estimate.search.search import PHYSICS, search
 from tests.pipeline.estimate.advice.requests import small_request
@@ -30,7 +30,7 @@ def test_the_recipe_says_who_follows_and_what_others_cost() -> None:
     fastest = pool.filter(pl.col("tp") > 1).row(0, named=True)
     assert first.cost == pytest.approx(1 - fastest["est_tokens_per_s_per_gpu"] / best["est_tokens_per_s_per_gpu"])
     assert advice["slides-zero3"].layout is None or "Z3" in advice["slides-zero3"].layout
-    words = "\n".join(in_words(stops))
+    words = "\n".join(recipe_lines(stops))
     assert "[chapter 9, Chapter 3, rule of thumb]" in words
     assert "cells" not in words  # nothing was scored
 
@@ -39,6 +39,6 @@ def test_the_recipe_tells_how_rules_did_on_the_store() -> None:
     request = small_request()
     scores = score(weigh(ranked(*FIVE)))
     stops = walk(request, search(request, top=50, by=PHYSICS).layouts, scores)
-    words = "\n".join(in_words(stops))
+    words = "\n".join(recipe_lines(stops))
     assert "held in 0 of 1 cells: First raise TP up to the node's size [chapter 9" in words
     assert "never tested here" in words

@@ -42,7 +42,7 @@ def measured_rows(lengths: tuple[int, ...] = (2048, 8192)) -> pl.DataFrame:
     seconds = np.zeros(table.height)
     for batch in batches(table):
         asked = replace(batch.asked, profile=with_values(load_profiles()["default"], TRUE))
-        seconds[batch.places] = estimate(asked, batch.at).step_time_s
+        seconds[batch.indices] = estimate(asked, batch.at).step_time_s
     return table.with_columns(step_time_s=pl.Series(seconds))
 
 

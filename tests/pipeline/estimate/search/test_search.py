@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.estimate.advice.recipe import tell
+from sweepscope.pipeline.estimate.advice.recipe import search_summary
 from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES, Layouts
 from sweepscope.pipeline.estimate.physics.profile import load_profiles
@@ -109,7 +109,7 @@ def test_a_model_that_fits_nowhere_has_no_layouts() -> None:
 def test_tells_the_recipe_in_the_searchs_own_figures() -> None:
     asked = request()
     found = search(asked)
-    fit, batch, throughput, loss = tell(asked, found)
+    fit, batch, throughput, loss = search_summary(asked, found)
     best = found.layouts.row(0, named=True)
     assert f"{found.fitting:,} of {found.launchable:,} layouts" in fit
     assert f"64 sequences are dp {best['dp']} x gas {best['gas']} x micro-batch {best['mbs']}" in batch
@@ -138,7 +138,7 @@ def test_every_layout_says_how_its_layers_lie_and_how_much_memory_is_left() -> N
         assert row["est_mem_free_bytes"] >= 0.05 * H100.memory_bytes - 1
     uneven = found.layouts.filter(pl.col("pp") == 3)["stage_layers"].unique().to_list()
     assert uneven == ["11-11-10"]
-    told = tell(asked, replace(found, layouts=found.layouts.filter(pl.col("pp") == 3)))
+    told = search_summary(asked, replace(found, layouts=found.layouts.filter(pl.col("pp") == 3)))
     assert "11-11-10 layers on its stages" in told[2]
 
 

@@ -16,11 +16,11 @@ from sweepscope.pipeline.estimate.search.whatif import (
     Choice,
     layouts_for,
     leanest,
+    nearest_launchable,
     options,
     replicas_for,
     resolve,
     schedules_for,
-    settle,
 )
 from sweepscope.pipeline.reference.models import find_model, shape_of
 from tests.pipeline.estimate.search.test_search import every_layout, request
@@ -52,10 +52,10 @@ def test_one_rank_has_nothing_to_shard() -> None:
 
 def test_a_knob_that_no_longer_fits_goes_to_the_next_smaller_value() -> None:
     asked = request(gpus=16, gbs=64)
-    assert settle(asked, Choice(tp=1, mbs=16, zero_stage=3)) == Choice(tp=1, mbs=4, zero_stage=3)
-    assert settle(asked, Choice(tp=16, zero_stage=3)) == Choice(tp=16, zero_stage=0)
-    assert settle(asked, Choice(tp=3)) is None
-    assert settle(request(gpus=128, gbs=64), Choice()) is None  # DP128 with 64 sequences
+    assert nearest_launchable(asked, Choice(tp=1, mbs=16, zero_stage=3)) == Choice(tp=1, mbs=4, zero_stage=3)
+    assert nearest_launchable(asked, Choice(tp=16, zero_stage=3)) == Choice(tp=16, zero_stage=0)
+    assert nearest_launchable(asked, Choice(tp=3)) is None
+    assert nearest_launchable(request(gpus=128, gbs=64), Choice()) is None  # DP128 with 64 sequences
 
 
 def test_a_search_can_be_reached_by_its_knobs() -> None:
@@ -63,18 +63,18 @@ def test_a_search_can_be_reached_by_its_knobs() -> None:
     found = search(asked, top=5)
     for row in found.layouts.iter_rows(named=True):
         choice = Choice.of(row)
-        assert settle(asked, choice) == choice
+        assert nearest_launchable(asked, choice) == choice
         speed = estimate(asked.asked, layouts_for(asked, [choice])).tokens_per_s_per_gpu.item()
         assert speed == pytest.approx(row["est_tokens_per_s_per_gpu"], rel=1e-12)
-        assert found.layouts["est_tokens_per_s_per_gpu"][found.place(speed) - 1] == pytest.approx(speed)
+        assert found.layouts["est_tokens_per_s_per_gpu"][found.rank(speed) - 1] == pytest.approx(speed)
 
 
 def test_places_count_every_layout_that_fits() -> None:
     found = search(request(gpus=8, gbs=32), top=3)
     assert found.speeds.size == found.fitting
     assert bool((np.diff(found.speeds) >= 0).all())
-    assert found.place(found.speeds[-1]) == 1
-    assert found.place(found.speeds[0] / 2) == found.fitting + 1
+    assert found.rank(found.speeds[-1]) == 1
+    assert found.rank(found.speeds[0] / 2) == found.fitting + 1
 
 
 def test_wanted_knobs_are_set_together_where_only_that_works() -> None:
@@ -102,7 +102,7 @@ CHOICES = st.builds(
 @given(CHOICES)
 def test_a_settled_layout_can_be_launched_and_so_can_every_offered_step(wanted: Choice) -> None:
     asked = request(gpus=16, gbs=64)
-    at = settle(asked, wanted)
+    at = nearest_launchable(asked, wanted)
     if at is None:
         assert 16 % (wanted.tp * wanted.pp * wanted.cp)
         return
@@ -147,17 +147,19 @@ def test_a_pipeline_offers_the_schedules_that_its_micro_batches_allow() -> None:
 
 def test_turning_a_schedule_takes_its_chunks_along_and_falls_back_without_a_pipeline() -> None:
     asked = request(gpus=16, gbs=64)
-    at = settle(asked, Choice(tp=4, pp=4, pipeline_schedule="zb-v"))
+    at = nearest_launchable(asked, Choice(tp=4, pp=4, pipeline_schedule="zb-v"))
     assert at == Choice(tp=4, pp=4, vpp=2, pipeline_schedule="zb-v")
     assert layouts_for(asked, [at]).schedule.item() == SCHEDULES.index("zb-v")
-    assert settle(asked, Choice(tp=4, pipeline_schedule="zb-v")) == Choice(tp=4)
+    assert nearest_launchable(asked, Choice(tp=4, pipeline_schedule="zb-v")) == Choice(tp=4)
 
 
 def test_states_have_as_many_copies_as_divide_the_ranks() -> None:
     asked = request(gpus=16, gbs=64)
     assert replicas_for(asked, Choice(tp=2, zero_stage=3)) == [1, 2, 4]  # 8 would shard over one rank
     assert replicas_for(asked, Choice(tp=2)) == [1]
-    assert settle(asked, Choice(tp=2, zero_stage=3, dp_replicate=3)) == Choice(tp=2, zero_stage=3, dp_replicate=2)
+    assert nearest_launchable(asked, Choice(tp=2, zero_stage=3, dp_replicate=3)) == Choice(
+        tp=2, zero_stage=3, dp_replicate=2
+    )
 
 
 def test_a_schedule_that_cannot_be_launched_is_told() -> None:
