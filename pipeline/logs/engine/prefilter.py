@@ -64,7 +64,7 @@ def _copied(frame: pl.DataFrame) -> pl.DataFrame:
 def all_literals(dialects: Sequence[Dialect]) -> tuple[str, ...]:
     """Every literal that makes a line a candidate."""
     of_dialects = {literal for d in dialects for literal in (*d.required_literals, *d.signature_literals)}
-    return tuple(sorted(of_dialects | set(patterns.ANCHORS)))
+    return tuple(sorted(of_dialects | set(patterns.LITERALS)))
 
 
 def prefilter(
@@ -105,9 +105,9 @@ def prefilter(
             found = _holding(_of(rows, mine, present), dialect.required_literals)
             parts.setdefault(dialect.name, []).append(found)
         if mine := {source for source, name in owners.items() if name == dialect.name} & of_late:
-            near = cleaning.candidates(_of(late, mine, of_late), dialect.required_literals | set(patterns.ANCHORS))
+            near = cleaning.candidates(_of(late, mine, of_late), dialect.required_literals | set(patterns.LITERALS))
             parts.setdefault(dialect.name, []).append(_holding(near, dialect.required_literals))
-            late_evidence.append(_holding(near, patterns.ANCHORS))
+            late_evidence.append(_holding(near, patterns.LITERALS))
     of_dialects = {name: _in_order(frames) for name, frames in parts.items()}
     return FilteredBlock(
         candidates={name: frame for name, frame in of_dialects.items() if not frame.is_empty()},
@@ -124,7 +124,7 @@ def _candidates_of_any(
     """Candidate lines of any dialect, the SIGNATURE_HITS in them, and those of them that may be evidence."""
     rows = cleaning.candidates(block, all_literals(dialects))
     templates = LineTemplates.of(rows)
-    return rows, count_signatures(rows, templates, dialects), rows.filter(templates.holding(patterns.ANCHORS))
+    return rows, count_signatures(rows, templates, dialects), rows.filter(templates.holding(patterns.LITERALS))
 
 
 def _in_order(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Patterns of lines that launchers and container platforms print when processes fail; the rank that failed first.
+"""Patterns of lines that launchers and container platforms print when processes fail.
 
 Sources of the wording:
 - torchrun: torch/distributed/elastic/multiprocessing/errors/__init__.py (the table of failures, `ChildFailedError`),
@@ -14,13 +14,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.facts import EVENT_FACTS, conform
-
 TABLE_LINE = "worker_failed"
-"""Kind of the lines of torchrun's table of failures, which `fold_tables` merges into one event per worker."""
+"""Kind of the lines of torchrun's table of failures; `failed_workers.fold_tables` merges them into one per worker."""
 
-_FIELD = r"^(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$"
-_ROOT = r"^Root Cause(?: \(first observed failure\))?:"
 _CODE = r"(?:[1-9]\d?|1[0-25-9]\d|13[0-689]|14[0-24-9]|2\d\d)"  # not 0, nor 137 (SIGKILL) and 143 (SIGTERM)
 _SIGNAL = r"(?:exited on|died from|BY) ?(?:signal|SIGNAL):? "
 
@@ -163,81 +159,3 @@ def rank_named() -> pl.Expr:
 def host_named() -> pl.Expr:
     """The host in a launcher's line, else the one that printed the line."""
     return pl.coalesce(*(pl.col("text").str.extract(pattern) for pattern in _HOSTS), "host")
-
-
-def fold_tables(events: pl.DataFrame) -> pl.DataFrame:
-    """EVENT_FACTS with one event per failed worker in place of the lines of torchrun's tables.
-
-    A table lists the other failures first and the root cause last. A worker has up to six lines, perhaps in two blocks;
-    its event has the number of the first line, and time, rank and host of the worker.
-    """
-    lines = events.filter(pl.col("kind") == TABLE_LINE).sort("source", "line_no", maintain_order=True)
-    if lines.is_empty():
-        return events
-    field, value = (pl.col("text").str.extract(_FIELD, group) for group in (1, 2))
-    is_title = pl.col("text").str.contains(_ROOT)
-    rows = lines.with_columns(field=field, value=value, is_title=is_title)
-    # `time` is the first line of a worker. A gap means that lines of the table are missing.
-    is_new = (pl.col("field") == "time").fill_null(value=False) | (pl.col("line_no").diff() > 8).fill_null(value=True)
-    rows = rows.with_columns(
-        worker=(is_new | pl.col("is_title")).cast(pl.Int64).cum_sum().over("source"),
-        is_root=(pl.col("is_title").shift(1).over("source") & (pl.col("line_no").diff().over("source") <= 2)),
-    ).drop_nulls("field")
-    root = pl.when(pl.col("is_root").any()).then(pl.lit("root cause: ")).otherwise(pl.lit("")).first()
-    fields = pl.concat_str(pl.col("field"), pl.lit(" "), pl.col("value").str.strip_chars()).str.join(", ")
-    workers = rows.group_by("source", "worker", maintain_order=True).agg(
-        pl.col("line_no").first(),
-        pl.col("ts").drop_nulls().first(),
-        kind=pl.lit(TABLE_LINE).first(),
-        rank=pl.col("value")
-        .filter(pl.col("field") == "rank")
-        .str.extract(r"^(\d+)")
-        .first()
-        .cast(pl.Int64, strict=False),
-        host=pl.col("value").filter(pl.col("field") == "host").str.strip_chars().first(),
-        text=pl.concat_str(root, fields),
-    )
-    others = events.filter(pl.col("kind") != TABLE_LINE)
-    known = workers.filter(pl.col("rank").is_not_null() | pl.col("host").is_not_null())
-    return pl.concat([others, conform(known, EVENT_FACTS)]).sort("source", "line_no", maintain_order=True)
-
-
-_DIED = ("exit_code", "sigkill", "host_oom", "child_failed")
-_RAISED = ("oom", "exception", "nccl_error", "hang")
-
-
-def first_failures(events: pl.DataFrame) -> pl.DataFrame:
-    """`run_id`, `first_failed_rank`, `first_failed_host`.
-
-    torchrun's table is preferred, since it has times: the earliest failure, of equal ones the root cause of a node, of
-    those the one printed first. Next comes the first line of a launcher with a rank or a host, then the first error
-    with a rank, which is weaker: lines of several ranks reach a log in any order.
-    """
-    named = events.filter(
-        pl.col("run_id").is_not_null() & (pl.col("rank").is_not_null() | pl.col("host").is_not_null())
-    )
-    order = (
-        pl.when(pl.col("kind") == TABLE_LINE)
-        .then(0)
-        .when(pl.col("kind").is_in(_DIED))
-        .then(1)
-        .when(pl.col("kind").is_in(_RAISED))
-        .then(2)
-    )
-    ranked = named.with_columns(
-        order=order,
-        failed_at=pl.when(order == 0).then("ts"),
-        is_echo=pl.when(order == 0).then(~pl.col("text").str.starts_with("root cause")),
-    ).drop_nulls("order")
-    first = ranked.sort("run_id", "order", "failed_at", "is_echo", "line_no", nulls_last=True, maintain_order=True)
-    once = first.unique("run_id", keep="first", maintain_order=True)
-    return once.select("run_id", first_failed_rank="rank", first_failed_host="host")
-
-
-_JOB = r"(?:StepId=|\*\*\* (?:JOB|STEP) |\bslurmd\[\S+\]: .*\bjob )(\d+(?:_\d+)?)"
-
-
-def job_ids(events: pl.DataFrame) -> pl.DataFrame:
-    """`run_id`, `job_id` from the lines that slurmstepd prints at a job's end."""
-    named = events.with_columns(job_id=pl.col("text").str.extract(_JOB)).drop_nulls(["run_id", "job_id"])
-    return named.select("run_id", "job_id").unique("run_id", keep="last", maintain_order=True)

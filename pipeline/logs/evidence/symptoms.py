@@ -26,7 +26,7 @@ def _counts(word: str) -> tuple[str, ...]:
     return tuple(f"number of {word} iterations:{' ' * blanks}{digit}" for blanks in (1, 2, 3) for digit in range(1, 10))
 
 
-SYMPTOMS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "skipped_step",
         ("OVERFLOW! ", "Gradient overflow.", *_counts("skipped")),
@@ -65,4 +65,4 @@ SYMPTOMS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 )
 """(kind of vocab.EVENT_KIND, literals of which a line holds one, expression): arguments of `patterns.Pattern`."""
 
-KINDS: tuple[str, ...] = tuple(kind for kind, _, _ in SYMPTOMS)
+KINDS: tuple[str, ...] = tuple(kind for kind, _, _ in PATTERNS)

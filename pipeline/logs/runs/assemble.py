@@ -10,20 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cache
 
 import polars as pl
 
 from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.logs.diagnostics import diagnose, silence
-from sweepscope.pipeline.logs.dialect import Dialect, marks_run
-from sweepscope.pipeline.logs.evidence import launchers, symptoms
-from sweepscope.pipeline.logs.evidence.batch_systems import FROM_PARALLEL_LAUNCHER
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.evidence import failed_workers, symptoms
 from sweepscope.pipeline.logs.facts import Facts, conform
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs import outcome, setting_precedence
 from sweepscope.pipeline.logs.runs.attempts import number_attempts
 from sweepscope.pipeline.logs.runs.attribution import attribute_events, steps_of_all_ranks, trainer_starts, with_run
+from sweepscope.pipeline.logs.runs.primary_logs import primary_logs
 from sweepscope.pipeline.logs.runs.settings import (
     configured_from,
     rejected_settings,
@@ -91,11 +90,11 @@ def assemble(
         now: the moment of reading.
         dialects: the dialects that read the files.
     """
-    facts = replace(facts, events=launchers.fold_tables(facts.events))
+    facts = replace(facts, events=failed_workers.fold_tables(facts.events))
     parsed, bad_steps = checked_steps(facts.steps, sources)
     observed_peaks, bad_peaks = checked_peaks(facts.peaks, sources)
     parsed = parsed.rechunk()  # polars hashes the groups of a column of several chunks even where it is sorted
-    primary = _primary_logs(sources, facts, dialects)
+    primary = primary_logs(sources, facts, dialects)
     launches = facts.events.filter(pl.col("kind") == "launch")
     steps, attempts = number_attempts(
         parsed.filter(pl.col("source").is_in(primary["source"].implode())),
@@ -135,9 +134,9 @@ def assemble(
         trainer_starts=trainer_starts(facts, _with_process_tables(runs, events)),
     )
     rows = _completed(rows, diverged)
-    rows = _completed(rows, launchers.first_failures(events))
+    rows = _completed(rows, failed_workers.first_failures(events))
     nameless = rows.filter(pl.col("job_id").is_null()).select("run_id")
-    rows = _completed(rows, launchers.job_ids(events).join(nameless, on="run_id", how="semi"))
+    rows = _completed(rows, failed_workers.job_ids(events).join(nameless, on="run_id", how="semi"))
     events = diagnose.without_symptoms(events)
     rejects = pl.concat([bad_steps, bad_peaks, rejected_settings(chosen)])
     noted = setting_precedence.conflicts(chosen)
@@ -150,57 +149,6 @@ def assemble(
         "settings": TABLES["settings"].conform(chosen.filter(pl.col("name").is_in(list(TABLES["runs"].polars_schema)))),
         "rejects": TABLES["rejects"].conform(rejects),
     }
-
-
-def _primary_logs(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -> pl.DataFrame:
-    """The `sources` row of each job's primary log: most steps, then most settings, then a known dialect, then its name.
-
-    A unit whose logs match no dialect and hold no sign of a failure, without a configuration beside them, is no run.
-    Lines that any program may print (exceptions, exit codes) count as such a sign only in a scheduler's job, whose
-    trainer died before it printed anything, or when they are FROM_PARALLEL_LAUNCHER.
-    """
-    is_common = pl.col("kind").is_in(["exception", "exit_code"]) & ~pl.col("text").str.contains(FROM_PARALLEL_LAUNCHER)
-    failures = facts.events.filter(~pl.col("kind").is_in(["traceback", *symptoms.KINDS]))
-    specific, common = failures.filter(~is_common), failures.filter(is_common)
-    counted = _with_dialect_beside(sources, dialects)
-    # Settings by name: how often a log repeats one is no evidence.
-    settings = facts.settings.unique(["source", "name"])
-    numbers = {"n_steps": facts.steps, "n_settings": settings, "n_events": specific, "n_common": common}
-    for name, frame in numbers.items():
-        counted = counted.join(frame["source"].value_counts(name=name), on="source", how="left")
-    counted = counted.with_columns(pl.col(*numbers).fill_null(0), known=pl.col("dialect").is_not_null())
-    is_log, of_a_job = pl.col("kind") == "log", pl.col("job").ne_missing("")
-    failed = (pl.col("n_events") > 0) | ((pl.col("n_common") > 0) & of_a_job)
-    counted = counted.filter(pl.when(is_log).then(pl.col("known") | failed).otherwise(pl.col("n_steps") > 0))
-    counted = counted.with_columns(is_log=is_log, of_log=pl.col("dialect").filter(is_log).first().over("unit", "job"))
-    order = ["unit", "job", "n_steps", "is_log", "known", "n_settings", "n_events", "path"]
-    ordered = counted.sort(order, descending=[False, False, *[True] * 5, False])
-    primary = ordered.unique(["unit", "job"], keep="first", maintain_order=True)
-    # Several trainers write the same kind of history as transformers; only the log tells which one it was.
-    dialect = pl.when("is_log").then("dialect").otherwise(pl.coalesce("of_log", "dialect"))
-    return primary.with_columns(dialect=dialect).drop("of_log")
-
-
-def _with_dialect_beside(sources: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
-    """Logs and histories among `sources`; one without a dialect takes that of a file beside it that marks a run."""
-    beside = sources.filter(
-        ~pl.col("kind").is_in(["log", "history", "scheduler", "nccl", "flight_record"])
-        & pl.col("dialect").is_not_null()
-    )
-    by_name = {dialect.name: [dialect] for dialect in dialects}
-    marks = cache(lambda file, name: marks_run(file, by_name.get(name, [])))  # a sweep repeats a few names
-    is_mark = [marks(path.rpartition("/")[2], name) for path, name in beside.select("path", "dialect").iter_rows()]
-    framework = (
-        beside.filter(pl.Series(is_mark, dtype=pl.Boolean))
-        .group_by("unit")
-        .agg(dialect_beside=pl.col("dialect").first())
-    )
-    return (
-        sources.filter(pl.col("kind").is_in(["log", "history"]))
-        .join(framework, on="unit", how="left", maintain_order="left")
-        .with_columns(dialect=pl.coalesce("dialect", "dialect_beside"))
-        .drop("dialect_beside")
-    )
 
 
 def _name_runs(rows: pl.DataFrame) -> pl.DataFrame:

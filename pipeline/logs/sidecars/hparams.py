@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-from sweepscope.pipeline.logs.sidecars.run_files import NEMO_NAMES, beside, leaves, mapping, not_empty
+from sweepscope.pipeline.logs.sidecars.column_names import NEMO_NAMES
+from sweepscope.pipeline.logs.sidecars.run_files import beside, leaves, mapping, not_empty
 
 _TEXTS = ("str", "unicode")
 

@@ -20,113 +20,12 @@ from typing import Any
 import yaml
 
 from sweepscope.pipeline.logs.dialect import Sidecar
+from sweepscope.pipeline.logs.sidecars import column_names
 from sweepscope.pipeline.logs.sidecars.model_file import read_model_config
 
 _Node = Mapping[str, Any]
 
 _DEEPEST = 8
-
-_TRAINER_STATE = {"max_steps": "steps_planned", "train_batch_size": "mbs"}
-_DEEPSPEED = {
-    "train_batch_size": "gbs",
-    "train_micro_batch_size_per_gpu": "mbs",
-    "gradient_accumulation_steps": "gas",
-    "zero_optimization.stage": "zero_stage",
-}
-_AXOLOTL = {
-    "micro_batch_size": "mbs",
-    "gradient_accumulation_steps": "gas",
-    "sequence_len": "seq_len",
-    "base_model": "model",
-    "max_steps": "steps_planned",
-    "tensor_parallel_size": "tp",
-    "context_parallel_size": "cp",
-    "sequence_parallel_degree": "cp",
-}
-NEMO_NAMES = {
-    "tensor_model_parallel_size": "tp",
-    "pipeline_model_parallel_size": "pp",
-    "context_parallel_size": "cp",
-    "expert_model_parallel_size": "ep",
-    "virtual_pipeline_model_parallel_size": "vpp",
-    "micro_batch_size": "mbs",
-    "global_batch_size": "gbs",
-    "encoder_seq_length": "seq_len",
-    "num_layers": "num_layers",
-    "hidden_size": "hidden_size",
-    "num_attention_heads": "num_heads",
-    "num_query_groups": "num_kv_heads",
-    "ffn_hidden_size": "ffn_hidden_size",
-    "sequence_parallel": "sequence_parallel",
-}
-_ACCELERATE = {
-    "num_processes": "num_gpus",
-    "num_machines": "num_nodes",
-    "deepspeed_config.zero_stage": "zero_stage",
-    "deepspeed_config.gradient_accumulation_steps": "gas",
-    "gradient_accumulation_steps": "gas",
-    "megatron_lm_config.megatron_lm_tp_degree": "tp",
-    "megatron_lm_config.megatron_lm_pp_degree": "pp",
-    "megatron_lm_config.megatron_lm_num_micro_batches": "gas",
-    "parallelism_config.parallelism_config_tp_size": "tp",
-    "parallelism_config.parallelism_config_cp_size": "cp",
-}
-# PyTorch's ShardingStrategy by name and number (utils/constants.py FSDP_SHARDING_STRATEGY).
-_SHARDING = {
-    "FULL_SHARD": "3",
-    "SHARD_GRAD_OP": "2",
-    "NO_SHARD": "0",
-    "HYBRID_SHARD": "3",
-    "HYBRID_SHARD_ZERO2": "2",
-    "1": "3",
-    "2": "2",
-    "3": "0",
-    "4": "3",
-    "5": "2",
-}
-_NEMO_COMMAND = NEMO_NAMES | {
-    "devices": "gpus_per_node",
-    "num_nodes": "num_nodes",
-    "max_steps": "arg:max_steps",
-    "seq_length": "seq_len",
-}
-_PRECISION = {
-    "bf16": "bf16",
-    "bf16-mixed": "bf16",
-    "bf16-true": "bf16",
-    "fp16": "fp16",
-    "16": "fp16",
-    "16-mixed": "fp16",
-    "fp8": "fp8",
-    "32": "fp32",
-    "no": "fp32",
-}
-_LITGPT = {
-    "train.micro_batch_size": "mbs",
-    "train.global_batch_size": "gbs",
-    "train.max_seq_length": "seq_len",
-    "train.max_steps": "steps_planned",
-    "devices": "gpus_per_node",
-    "num_nodes": "num_nodes",
-    "model_name": "model",
-}
-_TORCHTITAN = {
-    "training.seq_len": "seq_len",
-    "training.local_batch_size": "mbs",
-    "training.batch_size": "mbs",
-    "training.global_batch_size": "gbs",
-    "training.steps": "steps_planned",
-    "activation_checkpoint.mode": "recompute",
-    "parallelism.tensor_parallel_degree": "tp",
-    "parallelism.pipeline_parallel_degree": "pp",
-    "parallelism.context_parallel_degree": "cp",
-    "parallelism.expert_parallel_degree": "ep",
-    "parallelism.data_parallel_replicate_degree": "arg:dp_replicate",
-    "parallelism.data_parallel_shard_degree": "arg:dp_shard",
-    "parallelism.pipeline_parallel_schedule": "arg:schedule",
-    "model.name": "arg:model",
-    "model.flavor": "arg:flavor",
-}
 
 
 def leaves(node: _Node) -> Iterator[tuple[str, Any]]:
@@ -186,7 +85,7 @@ def read_trainer_state(text: str) -> Mapping[str, str]:
     step, last = state.get("global_step"), state.get("max_steps")
     if not isinstance(step, int) or not isinstance(last, int) or "log_history" not in state:
         raise ValueError("not the state of transformers' Trainer")
-    return _values(state, _TRAINER_STATE) | ({"status_file": "completed"} if 0 < last <= step else {})
+    return _values(state, column_names.TRAINER_STATE) | ({"status_file": "completed"} if 0 < last <= step else {})
 
 
 def read_train_results(text: str) -> Mapping[str, str]:
@@ -199,7 +98,7 @@ def read_train_results(text: str) -> Mapping[str, str]:
 def read_deepspeed(text: str) -> Mapping[str, str]:
     """Settings of DeepSpeed's JSON. Raises ValueError for other JSON."""
     config = _json(text)
-    settings = _values(config, _DEEPSPEED)
+    settings = _values(config, column_names.DEEPSPEED)
     by_path = dict(leaves(config))
     for section, word in (("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16")):
         if by_path.get(f"{section}.enabled") is True:
@@ -214,7 +113,7 @@ def read_axolotl(text: str) -> Mapping[str, str]:
     config = _yaml(text)
     if "base_model" not in config:
         raise ValueError("it holds no base_model of axolotl")
-    settings = _values(config, _AXOLOTL)
+    settings = _values(config, column_names.AXOLOTL)
     word = next((word for word in ("bf16", "fp16") if config.get(word) is True), None)
     return settings | ({"precision": word} if word else {})
 
@@ -224,15 +123,16 @@ def read_accelerate(text: str) -> Mapping[str, str]:
     config = _yaml(text)
     if "distributed_type" not in config:
         raise ValueError("it holds no distributed_type of accelerate")
-    settings = _values(config, _ACCELERATE)
-    if word := _PRECISION.get(str(config.get("mixed_precision"))):
+    settings = _values(config, column_names.ACCELERATE)
+    if word := column_names.PRECISION.get(str(config.get("mixed_precision"))):
         settings["precision"] = word
     fsdp = config.get("fsdp_config")
     if config["distributed_type"] == "FSDP" and isinstance(fsdp, Mapping):
         # In FSDP2 a Boolean tells whether a layer's parameters are freed after its forward pass.
         reshards = {"True": "3", "False": "2"}.get(str(fsdp.get("fsdp_reshard_after_forward")))
         stage = (
-            _SHARDING.get(str(fsdp.get("fsdp_sharding_strategy", fsdp.get("fsdp_reshard_after_forward")))) or reshards
+            column_names.SHARDING.get(str(fsdp.get("fsdp_sharding_strategy", fsdp.get("fsdp_reshard_after_forward"))))
+            or reshards
         )
         settings |= {"zero_stage": stage} if stage else {}
     return settings
@@ -245,16 +145,16 @@ def read_nemo_command(text: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for path, value in re.findall(r"(?:^|\s)\+{0,2}((?:trainer|model|exp_manager)\.[\w.]+)=(\S+)", text):
         name, plain = path.rsplit(".", 1)[-1], value.strip("'\"")
-        if name == "precision" and plain in _PRECISION:
-            found["precision"] = _PRECISION[plain]
-        elif name in _NEMO_COMMAND and plain not in ("null", "-1"):
-            found[_NEMO_COMMAND[name]] = plain
+        if name == "precision" and plain in column_names.PRECISION:
+            found["precision"] = column_names.PRECISION[plain]
+        elif name in column_names.NEMO_COMMAND and plain not in ("null", "-1"):
+            found[column_names.NEMO_COMMAND[name]] = plain
     return found
 
 
 def read_litgpt(text: str) -> Mapping[str, str]:
     """Settings of litgpt's `hyperparameters.yaml`. Raises ValueError for other YAML."""
-    return not_empty(_values(_yaml(text), _LITGPT), "hyperparameter of litgpt")
+    return not_empty(_values(_yaml(text), column_names.LITGPT), "hyperparameter of litgpt")
 
 
 def read_torchtitan(text: str) -> Mapping[str, str]:
@@ -262,7 +162,7 @@ def read_torchtitan(text: str) -> Mapping[str, str]:
     config = tomllib.loads(text)
     if not isinstance(config.get("training"), dict):
         raise ValueError("it holds no [training] of torchtitan")
-    return _values(config, _TORCHTITAN)
+    return _values(config, column_names.TORCHTITAN)
 
 
 def beside(read: Callable[[str], Mapping[str, str]], *patterns: str) -> tuple[Sidecar, ...]:

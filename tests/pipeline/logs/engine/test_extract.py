@@ -220,7 +220,7 @@ def test_what_few_lines_tell_is_read_at_once(monkeypatch: pytest.MonkeyPatch) ->
 def test_every_evidence_pattern_has_a_known_kind_and_is_reachable_through_its_literals() -> None:
     assert {pattern.kind for pattern in patterns.PATTERNS} <= set(EVENT_KIND)
     for pattern in patterns.PATTERNS:
-        assert set(pattern.literals) <= set(patterns.ANCHORS)
+        assert set(pattern.literals) <= set(patterns.LITERALS)
 
 
 PIECES = [

@@ -1,0 +1,64 @@
+"""The primary log of each job: the one whose lines number its attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import polars as pl
+
+from sweepscope.pipeline.logs.dialect import Dialect, marks_run
+from sweepscope.pipeline.logs.evidence import symptoms
+from sweepscope.pipeline.logs.evidence.batch_systems import FROM_PARALLEL_LAUNCHER
+from sweepscope.pipeline.logs.facts import Facts
+
+
+def primary_logs(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """The `sources` row of each job's primary log: most steps, then most settings, then a known dialect, then its name.
+
+    A unit whose logs match no dialect and hold no sign of a failure, without a configuration beside them, is no run.
+    Lines that any program may print (exceptions, exit codes) count as such a sign only in a scheduler's job, whose
+    trainer died before it printed anything, or when they are FROM_PARALLEL_LAUNCHER.
+    """
+    is_common = pl.col("kind").is_in(["exception", "exit_code"]) & ~pl.col("text").str.contains(FROM_PARALLEL_LAUNCHER)
+    failures = facts.events.filter(~pl.col("kind").is_in(["traceback", *symptoms.KINDS]))
+    specific, common = failures.filter(~is_common), failures.filter(is_common)
+    counted = _with_dialect_beside(sources, dialects)
+    # Settings by name: how often a log repeats one is no evidence.
+    settings = facts.settings.unique(["source", "name"])
+    numbers = {"n_steps": facts.steps, "n_settings": settings, "n_events": specific, "n_common": common}
+    for name, frame in numbers.items():
+        counted = counted.join(frame["source"].value_counts(name=name), on="source", how="left")
+    counted = counted.with_columns(pl.col(*numbers).fill_null(0), known=pl.col("dialect").is_not_null())
+    is_log, of_a_job = pl.col("kind") == "log", pl.col("job").ne_missing("")
+    failed = (pl.col("n_events") > 0) | ((pl.col("n_common") > 0) & of_a_job)
+    counted = counted.filter(pl.when(is_log).then(pl.col("known") | failed).otherwise(pl.col("n_steps") > 0))
+    counted = counted.with_columns(is_log=is_log, of_log=pl.col("dialect").filter(is_log).first().over("unit", "job"))
+    order = ["unit", "job", "n_steps", "is_log", "known", "n_settings", "n_events", "path"]
+    ordered = counted.sort(order, descending=[False, False, *[True] * 5, False])
+    primary = ordered.unique(["unit", "job"], keep="first", maintain_order=True)
+    # Several trainers write the same kind of history as transformers; only the log tells which one it was.
+    dialect = pl.when("is_log").then("dialect").otherwise(pl.coalesce("of_log", "dialect"))
+    return primary.with_columns(dialect=dialect).drop("of_log")
+
+
+def _with_dialect_beside(sources: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """Logs and histories among `sources`; one without a dialect takes that of a file beside it that marks a run."""
+    beside = sources.filter(
+        ~pl.col("kind").is_in(["log", "history", "scheduler", "nccl", "flight_record"])
+        & pl.col("dialect").is_not_null()
+    )
+    by_name = {dialect.name: [dialect] for dialect in dialects}
+    marks = cache(lambda file, name: marks_run(file, by_name.get(name, [])))  # a sweep repeats a few names
+    is_mark = [marks(path.rpartition("/")[2], name) for path, name in beside.select("path", "dialect").iter_rows()]
+    framework = (
+        beside.filter(pl.Series(is_mark, dtype=pl.Boolean))
+        .group_by("unit")
+        .agg(dialect_beside=pl.col("dialect").first())
+    )
+    return (
+        sources.filter(pl.col("kind").is_in(["log", "history"]))
+        .join(framework, on="unit", how="left", maintain_order="left")
+        .with_columns(dialect=pl.coalesce("dialect", "dialect_beside"))
+        .drop("dialect_beside")
+    )
