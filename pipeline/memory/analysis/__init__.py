@@ -1,1 +1,1 @@
-"""Snapshots replayed: peaks, what was alive at them, timelines and allocation sites."""
+"""Analysis of snapshots: replay, peaks, live blocks by category, timelines and allocation sites."""

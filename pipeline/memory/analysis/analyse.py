@@ -1,4 +1,4 @@
-"""A snapshot in rows: summary, timeline and what was alive at the peak, as plain values that JSON can carry."""
+"""Rows of the memory tables from one snapshot, as plain values that JSON can carry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sweepscope.pipeline.memory.analysis.allocation_kinds import Words, uses_of
+from sweepscope.pipeline.memory.analysis.allocation_kinds import Descriptions, kinds_of
 from sweepscope.pipeline.memory.analysis.at_peak import gradient_sizes, peak_rows
 from sweepscope.pipeline.memory.analysis.downsample import kept_points
 from sweepscope.pipeline.memory.analysis.live_sites import Columns, alive_rows
@@ -20,7 +20,7 @@ from sweepscope.pipeline.memory.snapshot.snapshot import Device, Snapshot, read_
 
 Row = dict[str, Any]
 
-# Settings that say nothing: what PyTorch has when nobody sets anything.
+# Default settings of PyTorch, which are not reported.
 _DEFAULTS = {
     "PYTORCH_CUDA_ALLOC_CONF": "",
     "max_split_size": "-1",
@@ -50,7 +50,9 @@ _OF_SEGMENTS = (
 
 
 def analyse(chunks: Iterable[bytes]) -> dict[str, list[Row] | Columns]:
-    """Rows of the tables on snapshots, those of `memory_alive` as columns, without the columns that name the file.
+    """Rows by table, those of `memory_alive` as columns, without the columns that name the file.
+
+    Tables: `memory_snapshots`, `memory_timeline`, `memory_at_peak`, `memory_sites`, `memory_alive`.
 
     Raises:
         RefusedError: the bytes are not the pickle of a snapshot, or one that no allocator writes.
@@ -69,11 +71,11 @@ def analyse(chunks: Iterable[bytes]) -> dict[str, list[Row] | Columns]:
         rows["memory_snapshots"].append(_summary(snapshot, device, replayed, phases))
         kept = kept_points(replayed.active, replayed.allocated, replayed.reserved)
         rows["memory_timeline"] += _timeline(device, replayed, phases, kept)
-        lives, words = replayed.lives, Words(snapshot)
-        kinds = uses_of(device, lives, phases, np.arange(len(lives.size)), by_size=False)
-        gradients = gradient_sizes(*kinds, words, lives)
-        rows["memory_at_peak"] += peak_rows(words, device, replayed, phases, gradients)
-        sites, levels = alive_rows(words, device, replayed, kinds, gradients=gradients, timeline=kept)
+        lifetimes, descriptions = replayed.lifetimes, Descriptions(snapshot)
+        classified = kinds_of(device, lifetimes, phases, np.arange(len(lifetimes.size)), by_size=False)
+        gradients = gradient_sizes(*classified, descriptions, lifetimes)
+        rows["memory_at_peak"] += peak_rows(descriptions, device, replayed, phases, gradients)
+        sites, levels = alive_rows(descriptions, device, replayed, classified, gradients=gradients, timeline=kept)
         rows["memory_sites"] += sites
         for name, values in levels.items():
             alive.setdefault(name, []).extend(values)
@@ -113,7 +115,7 @@ def _summary(snapshot: Snapshot, device: Device, replayed: Replay, phases: Phase
 
 
 def _without_allocator(row: Row) -> Row:
-    """What a snapshot made from a profile cannot say: everything about segments."""
+    """Columns of a snapshot made from a profile: everything about segments is unknown."""
     unknown = [name for name in row if name.startswith(("fragmentation", "inactive_split"))]
     warnings = [row["warnings"]] if row["warnings"] else []
     return {
@@ -124,7 +126,7 @@ def _without_allocator(row: Row) -> Row:
 
 
 def _state(device: Device) -> Row:
-    """The state at the end, from segments and blocks. Parts of fragmentation add up to it."""
+    """Columns of the state at the end. `fragmentation` is the sum of its two parts."""
     segments, blocks = device.segments, device.blocks
     is_free = blocks.state == INACTIVE
     is_alone = segments.blocks[blocks.segment] == 1
@@ -152,7 +154,7 @@ def _state(device: Device) -> Row:
 
 
 def _failures(device: Device, replayed: Replay) -> Row:
-    """The allocations that failed, and the last of them in detail."""
+    """Columns of failed allocations: their number, and the last of them in detail."""
     events = device.events
     failed = np.flatnonzero(events.action == trace.OOM)
     row: Row = {"oom_events": len(failed)}
@@ -190,25 +192,25 @@ def _level(value: int | np.int64) -> int | None:
 def _inactive_at(device: Device, replayed: Replay, index: int) -> int | None:
     """Free bytes inside the segments before event `index`.
 
-    The blocks tell exactly where no event after it changed anything. Else the live blocks are rounded as the allocator
+    Exact from the blocks where no event changed anything after it. Else the live blocks are rounded as the allocator
     rounds requests (CUDACachingAllocator::round_size: up to 512 bytes); remainders that it did not split off then
     count as free, so that this is an upper bound.
     """
     if (device.events.action[index:] == trace.OOM).all():
         is_free = device.blocks.state == INACTIVE
         return int(device.blocks.size[is_free].sum())
-    sizes = replayed.lives.size[replayed.lives.at(index)]
+    sizes = replayed.lifetimes.size[replayed.lifetimes.at(index)]
     rounded = int((-(-np.maximum(sizes, 1) // ROUND_BYTES) * ROUND_BYTES).sum())
     return _level(int(replayed.reserved[index]) - rounded)
 
 
 def _settings(settings: dict[str, str]) -> str | None:
-    told = [
+    changed = [
         f"{name}:{value}" if name != "PYTORCH_CUDA_ALLOC_CONF" else value
         for name, value in settings.items()
         if value != _DEFAULTS.get(name) and not (name == "max_split_size" and value == str(2**64 - 1))
     ]
-    return ",".join(told)[:2_000] or None
+    return ",".join(changed)[:2_000] or None
 
 
 def _timeline(device: Device, replayed: Replay, phases: Phases, kept: npt.NDArray[np.intp]) -> list[Row]:

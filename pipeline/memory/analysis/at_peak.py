@@ -1,4 +1,4 @@
-"""What was alive at the active peak, in groups of blocks with one use, source line and size."""
+"""Blocks alive at the active peak, grouped by category, source line and size."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from sweepscope.pipeline.memory.analysis.allocation_kinds import Row, Use, Words, uses_of
+from sweepscope.pipeline.memory.analysis.allocation_kinds import AllocationKind, Descriptions, Row, kinds_of
 from sweepscope.pipeline.memory.analysis.phases import Phases
-from sweepscope.pipeline.memory.analysis.replay import Lives, Replay
+from sweepscope.pipeline.memory.analysis.replay import Lifetimes, Replay
 from sweepscope.pipeline.memory.snapshot.snapshot import Device
 from sweepscope.pipeline.memory.snapshot.trace import Ints
 
 MAX_GROUPS = 1_000
-MAX_USES = 20_000
-"""Kinds of blocks that are put into words; only a file made for it has more."""
+MAX_KINDS = 20_000
+"""Kinds of allocations that are described; only a file made for it has more."""
 BEFORE_RECORD = "allocated before recording"
 AS_GRADIENTS = "parameters", f"{BEFORE_RECORD}, as many and as large as the gradients"
 AS_STATES = "optimizer_state", f"{BEFORE_RECORD}, more of the size of each gradient"
@@ -23,52 +23,61 @@ MIN_MATCHED_BYTES = 1 << 20
 """Below, sizes are the same by chance."""
 
 
-def gradient_sizes(kinds: list[Use], kind: Ints, words: Words, lives: Lives) -> dict[int, int]:
-    """Number of gradients by size when most bytes of them were alive, which is seldom at the peak.
+def gradient_sizes(
+    kinds: list[AllocationKind], kind_of: Ints, descriptions: Descriptions, lifetimes: Lifetimes
+) -> dict[int, int]:
+    """Number of gradients by size at the moment with most gradient bytes, which is seldom the peak.
 
-    `kinds` and `kind` are `uses_of` of all lives.
+    `kinds` and `kind_of` are the result of `kinds_of` for all lifetimes.
     """
-    is_gradient = np.array([words.row(use)["category"] == "gradients" for use in kinds[:MAX_USES]], np.bool_)
-    rows = np.flatnonzero(is_gradient[np.minimum(kind, len(is_gradient) - 1)] & (kind < MAX_USES))
+    is_gradient = np.array([descriptions.row(kind)["category"] == "gradients" for kind in kinds[:MAX_KINDS]], np.bool_)
+    rows = np.flatnonzero(is_gradient[np.minimum(kind_of, len(is_gradient) - 1)] & (kind_of < MAX_KINDS))
     if not len(rows):
         return {}
-    at = np.concatenate([lives.begin[rows] + 1, lives.end[rows] + 1])  # alive after begin + 1 to end events
-    change = np.concatenate([lives.size[rows], -lives.size[rows]])
-    points, place = np.unique(at, return_inverse=True)
+    at = np.concatenate([lifetimes.begin[rows] + 1, lifetimes.end[rows] + 1])  # alive after begin + 1 to end events
+    change = np.concatenate([lifetimes.size[rows], -lifetimes.size[rows]])
+    points, index = np.unique(at, return_inverse=True)
     level = np.zeros(len(points), np.int64)
-    np.add.at(level, place, change)
+    np.add.at(level, index, change)
     most = points[int(np.cumsum(level).argmax())]
-    alive = rows[(lives.begin[rows] < most) & (lives.end[rows] >= most)]
-    return dict(zip(*(found.tolist() for found in np.unique(lives.size[alive], return_counts=True)), strict=True))
+    alive = rows[(lifetimes.begin[rows] < most) & (lifetimes.end[rows] >= most)]
+    return dict(zip(*(found.tolist() for found in np.unique(lifetimes.size[alive], return_counts=True)), strict=True))
 
 
 def peak_rows(
-    words: Words, device: Device, replayed: Replay, phases: Phases, gradients: Mapping[int, int]
+    descriptions: Descriptions, device: Device, replayed: Replay, phases: Phases, gradients: Mapping[int, int]
 ) -> list[Row]:
-    """Rows of `memory_at_peak`, the largest first; their bytes add up to the active peak. `gradients`: number by size.
+    """Rows of `memory_at_peak`, the largest first; their bytes add up to the active peak.
 
-    Blocks of one category, rule, source line and size are one row. Beyond MAX_GROUPS, sizes and lines of one category
-    are put together. Bytes of the level that no live block explains are a row of their own.
+    Blocks of one category, rule, source line and size are one row. Beyond MAX_GROUPS, the groups of one category are
+    merged. Bytes of the level that no live block explains are a separate row.
+
+    Args:
+        descriptions: of the snapshot.
+        device: the device.
+        replayed: its replay.
+        phases: its annotations.
+        gradients: number of gradients by size (`gradient_sizes`).
     """
     peak = int(replayed.active.argmax())
     groups: dict[tuple[Any, ...], Row] = {}
     total = 0
-    uses, use_of = uses_of(device, replayed.lives, phases, replayed.lives.at(peak), by_size=True)
-    for use, blocks in zip(uses, np.bincount(use_of, minlength=len(uses)).tolist(), strict=True):
-        row = words.row(use)
+    kinds, kind_of = kinds_of(device, replayed.lifetimes, phases, replayed.lifetimes.at(peak), by_size=True)
+    for kind, blocks in zip(kinds, np.bincount(kind_of, minlength=len(kinds)).tolist(), strict=True):
+        row = descriptions.row(kind)
         group = groups.setdefault(tuple(row.values())[:-1], {**row, "blocks": 0, "bytes": 0})
         group["blocks"] += blocks
-        group["bytes"] += blocks * use.block_bytes
-        total += blocks * use.block_bytes
-    told = [part for row in groups.values() for part in _by_size(row, gradients)]
-    rows = _limited(sorted(told, key=lambda row: -row["bytes"]))
-    if (rest := int(replayed.active[peak]) - total) > 0:
-        rows.append(_together("unattributed", "the level and the live blocks differ", blocks=0, size=rest))
+        group["bytes"] += blocks * kind.block_bytes
+        total += blocks * kind.block_bytes
+    parts = [part for row in groups.values() for part in _by_size(row, gradients)]
+    rows = _limited(sorted(parts, key=lambda row: -row["bytes"]))
+    if (unexplained := int(replayed.active[peak]) - total) > 0:
+        rows.append(_merged("unattributed", "the level and the live blocks differ", size=unexplained))
     return [{"device": device.number, "group_no": number, **row} for number, row in enumerate(rows, start=1)]
 
 
 def _by_size(row: Row, gradients: Mapping[int, int]) -> list[Row]:
-    """Blocks from before the record that nothing explains but their sizes, as parameters and optimizer states.
+    """Parts of a group from before the record: parameters and optimizer states, told apart by size where possible.
 
     A gradient is as large as its parameter, and an optimizer's state in the same precision as both. So of k times as
     many blocks as there are gradients of the size, one share is parameters and the others are states.
@@ -82,22 +91,22 @@ def _by_size(row: Row, gradients: Mapping[int, int]) -> list[Row]:
     parts = [{**row, "category": category, "rule": rule, "blocks": count, "bytes": size}]
     if copies > 1:
         category, rule = AS_STATES
-        rest = {"blocks": row["blocks"] - count, "bytes": row["bytes"] - size}
-        parts.append({**row, "category": category, "rule": rule, **rest})
+        others = {"blocks": row["blocks"] - count, "bytes": row["bytes"] - size}
+        parts.append({**row, "category": category, "rule": rule, **others})
     return parts
 
 
 def _limited(rows: list[Row]) -> list[Row]:
     if len(rows) <= MAX_GROUPS:
         return rows
-    rest: dict[str, Row] = {}
+    merged: dict[str, Row] = {}
     for row in rows[MAX_GROUPS:]:
-        told = rest.setdefault(row["category"], _together(row["category"], "smaller groups put together"))
-        told["blocks"] += row["blocks"]
-        told["bytes"] += row["bytes"]
-    return rows[:MAX_GROUPS] + sorted(rest.values(), key=lambda row: -row["bytes"])
+        group = merged.setdefault(row["category"], _merged(row["category"], "smaller groups put together"))
+        group["blocks"] += row["blocks"]
+        group["bytes"] += row["bytes"]
+    return rows[:MAX_GROUPS] + sorted(merged.values(), key=lambda row: -row["bytes"])
 
 
-def _together(category: str, rule: str, *, blocks: int = 0, size: int = 0) -> Row:
-    nothing = dict.fromkeys(("mem_origin", "frame", "label", "block_bytes", "stack"))
-    return {"category": category, "rule": rule, **nothing, "blocks": blocks, "bytes": size}
+def _merged(category: str, rule: str, *, size: int = 0) -> Row:
+    unknown = dict.fromkeys(("mem_origin", "frame", "label", "block_bytes", "stack"))
+    return {"category": category, "rule": rule, **unknown, "blocks": 0, "bytes": size}

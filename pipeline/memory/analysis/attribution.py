@@ -1,8 +1,8 @@
-"""What a block is for, by rules that say what they saw. A heuristic: what no rule covers stays `unknown`.
+"""Category of a block, by heuristic rules that name what they matched; what no rule covers stays `unknown`.
 
-The rules go from the surest to the weakest: the user's own word, the stack, the phase, the life. Names of functions are
-those of PyTorch, FSDP, Megatron-LM, DeepSpeed and apex; a hand-written optimizer is known by the annotation that
-torch.optim.Optimizer puts around its step. A backward pass runs on a thread of its own and has no Python stack.
+Rules from the surest to the weakest: the user's label, the stack, the phase, the lifetime. Names of functions are those
+of PyTorch, FSDP, Megatron-LM, DeepSpeed and apex; a hand-written optimizer is recognised by the annotation that
+torch.optim.Optimizer puts around its step. A backward pass runs on a separate thread without a Python stack.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sweepscope.pipeline.memory.snapshot.snapshot import Frame
 CUBLAS_WORKSPACE_BYTES = frozenset({8_519_680, 33_554_432})
 """Defaults of at::cuda::getChosenWorkspaceSize: 4096 KiB x 2 + 16 KiB x 8, and 32 MiB on Hopper."""
 
-# The profiler's categories (torch/profiler/_memory_profiler.py) and words that users choose.
+# The profiler's categories (torch/profiler/_memory_profiler.py) and labels that users choose.
 _LABELS = {
     "parameter": "parameters",
     "weight": "parameters",
@@ -32,7 +32,7 @@ _LABELS = {
     "workspace": "workspace",
 }
 
-# Looked for where the work is done: in the C++ frames and the innermost Python frames.
+# Searched where the work is done: in the C++ frames and the innermost Python frames.
 _COMMUNICATION = re.compile(
     r"ProcessGroup\w*::|c10d::|_?all_gather|allgather|reduce_scatter|all_reduce|allreduce|all_to_all|alltoall"
     r"|broadcast_coalesced|FlatParam|flat_param|_unshard|foreach_reduce|param_and_grad_buffer|Reducer::"
@@ -44,7 +44,7 @@ _PARAMETERS = re.compile(
     r"|to_empty",
     re.MULTILINE,
 )
-# Looked for in the whole stack: for whom the work is done. A line is "file name".
+# Searched in the whole stack: on whose behalf the work is done. A line is "file name".
 _OPTIMIZER = re.compile(
     r"torch/optim/|/optim\w*\.py |/optimizers?/\w+\.py |_init_group$|_(?:single|multi)_tensor_\w+$|distrib_optimizer"
     r"|[Ff]used_?[Aa]dam|cpu_adam| (?:adamw?|lion|muon|shampoo|adafactor|lamb)$",
@@ -64,7 +64,7 @@ _INNER_PYTHON = 4
 
 
 class Stack:
-    """Frames without machinery, innermost first, and what they say; each question is answered once."""
+    """Frames of user code and libraries, innermost first, as text to search; each text is built once."""
 
     def __init__(self, frames: Sequence[Frame]) -> None:
         self.frames = frames
@@ -83,7 +83,7 @@ class Stack:
 
     @cached_property
     def backward(self) -> str | None:
-        """What shows that this is a backward pass."""
+        """The text that identifies a backward pass; None for other stacks."""
         found = _BACKWARD.search(self.whole)
         return found[0].strip() if found else None
 
@@ -96,10 +96,10 @@ NO_STACK = Stack(())
 
 
 @dataclass(frozen=True)
-class Life:
-    """What is known about blocks of one kind: where they were made and released, and what surrounds that.
+class BlockFacts:
+    """Facts about blocks of one kind: the stacks that made and freed them, and their circumstances.
 
-    `in_optimizer`: made inside an Optimizer.step annotation; `outlives_optimizer`: still there at its end.
+    `in_optimizer`: made inside an Optimizer.step annotation; `outlives_optimizer`: still alive at its end.
     """
 
     made: Stack
@@ -113,35 +113,35 @@ class Life:
     is_compute_stream: bool
 
 
-def categorise(life: Life) -> tuple[str, str]:
-    """Category (a word of vocab MEM_CATEGORY) and the rule that chose it, in words."""
-    if category := _LABELS.get(life.label.strip().lower().removeprefix("category.")):
-        return category, f"labelled {life.label}"
-    if not life.made.frames:
-        return _in_optimizer(life) if life.in_optimizer else _without_stack(life)
+def categorise(facts: BlockFacts) -> tuple[str, str]:
+    """Category (a term of vocab MEM_CATEGORY) and the rule that chose it, as a sentence."""
+    if category := _LABELS.get(facts.label.strip().lower().removeprefix("category.")):
+        return category, f"labelled {facts.label}"
+    if not facts.made.frames:
+        return _in_optimizer(facts) if facts.in_optimizer else _without_stack(facts)
     for pattern, category in ((_COMMUNICATION, "communication"), (_WORKSPACE, "workspace")):
-        if found := pattern.search(life.made.inner):
+        if found := pattern.search(facts.made.inner):
             return category, f"stack has {found[0]}"
-    if life.in_optimizer or _OPTIMIZER.search(life.made.whole):
-        return _in_optimizer(life)
-    if life.made.backward:
-        return _in_backward(life, life.made.backward)
-    return _in_forward(life)
+    if facts.in_optimizer or _OPTIMIZER.search(facts.made.whole):
+        return _in_optimizer(facts)
+    if facts.made.backward:
+        return _in_backward(facts, facts.made.backward)
+    return _in_forward(facts)
 
 
-def _without_stack(life: Life) -> tuple[str, str]:
-    if life.block_bytes in CUBLAS_WORKSPACE_BYTES:
+def _without_stack(facts: BlockFacts) -> tuple[str, str]:
+    if facts.block_bytes in CUBLAS_WORKSPACE_BYTES:
         return "workspace", "no stack; the size of cuBLAS's default workspace"
-    if not life.was_recorded:
-        category, released = _from_release(life.freed)
+    if not facts.was_recorded:
+        category, released = _from_release(facts.freed)
         return category, f"allocated before recording, {released}"
-    if not life.is_compute_stream:
+    if not facts.is_compute_stream:
         return "unknown", "no stack; on another stream than most blocks"
     return "unknown", "no stack was recorded (autograd's C++ threads have no Python stack)"
 
 
 def _from_release(freed: Stack) -> tuple[str, str]:
-    """What the place of its release says about a block of which nothing else is known."""
+    """Category and rule of a block of which only the stack that freed it is known."""
     if _ZERO_GRAD.search(freed.whole):
         return "gradients", "released by zero_grad"
     if freed.backward:
@@ -151,36 +151,36 @@ def _from_release(freed: Stack) -> tuple[str, str]:
     return "unknown", "without a stack"
 
 
-def _in_optimizer(life: Life) -> tuple[str, str]:
-    where = "inside an Optimizer.step annotation" if life.in_optimizer else "in an optimizer's code"
-    is_kept = life.outlives_optimizer if life.in_optimizer else not life.was_freed
+def _in_optimizer(facts: BlockFacts) -> tuple[str, str]:
+    where = "inside an Optimizer.step annotation" if facts.in_optimizer else "in an optimizer's code"
+    is_kept = facts.outlives_optimizer if facts.in_optimizer else not facts.was_freed
     if is_kept:
         return "optimizer_state", f"allocated {where} and kept"
     return "temporary", f"allocated {where} and released again"
 
 
-def _in_backward(life: Life, seen: str) -> tuple[str, str]:
-    if found := _ACCUMULATE.search(life.made.whole):
+def _in_backward(facts: BlockFacts, seen: str) -> tuple[str, str]:
+    if found := _ACCUMULATE.search(facts.made.whole):
         return "gradients", f"stack has {found[0]}"
-    if found := _RECOMPUTE.search(life.made.whole):
+    if found := _RECOMPUTE.search(facts.made.whole):
         return "activations", f"recomputed in the backward pass ({found[0]})"
-    if life.was_freed and not _ZERO_GRAD.search(life.freed.whole):
-        if life.freed.backward:
+    if facts.was_freed and not _ZERO_GRAD.search(facts.freed.whole):
+        if facts.freed.backward:
             return "temporary", f"made ({seen}) and released in the backward pass"
-        if not life.freed.frames:
+        if not facts.freed.frames:
             return "temporary", f"made in the backward pass ({seen}), released there as far as can be seen"
     return "gradients", f"made in the backward pass ({seen}) and kept beyond it"
 
 
-def _in_forward(life: Life) -> tuple[str, str]:
-    if found := _PARAMETERS.search(life.made.inner):
+def _in_forward(facts: BlockFacts) -> tuple[str, str]:
+    if found := _PARAMETERS.search(facts.made.inner):
         return "parameters", f"stack has {found[0]}"
-    if not life.made.is_forward:
-        if _CONSTRUCTOR.search(life.made.inner):
+    if not facts.made.is_forward:
+        if _CONSTRUCTOR.search(facts.made.inner):
             return "parameters", "made in a constructor, outside a forward pass"
         return "unknown", "no rule knows the stack"
-    if life.freed.is_forward:
+    if facts.freed.is_forward:
         return "temporary", "made and released in a forward pass"
-    if life.freed.backward:
+    if facts.freed.backward:
         return "activations", "made in a forward pass, released in the backward pass"
-    return "activations", "made in a forward pass and " + ("kept beyond it" if life.was_freed else "not released")
+    return "activations", "made in a forward pass and " + ("kept beyond it" if facts.was_freed else "not released")

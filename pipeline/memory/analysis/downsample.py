@@ -1,4 +1,4 @@
-"""Fewer points of a curve, without losing a peak."""
+"""Downsampling of curves that keeps every peak."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What was alive along the record, by use and source line: the sites of allocations, and their bytes at instants.
+"""Allocation sites and their live bytes over the record.
 
-A site is everything that one source line keeps for one reason. Its level is written where it changes from one instant
-to the next, so that a steady site is one row. Instants are points of the timeline; the peak is one of them.
+A site is everything that one source line keeps for one category and rule. Its level is written where it changes from
+one instant to the next, so that a steady site is one row. Instants are points of the timeline, including the peak.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sweepscope.pipeline.memory.analysis.allocation_kinds import Row, Use, Words
+from sweepscope.pipeline.memory.analysis.allocation_kinds import AllocationKind, Descriptions, Row
 from sweepscope.pipeline.memory.analysis.at_peak import (
     AS_GRADIENTS,
     AS_STATES,
     BEFORE_RECORD,
-    MAX_USES,
+    MAX_KINDS,
     MIN_MATCHED_BYTES,
 )
 from sweepscope.pipeline.memory.analysis.downsample import kept_points
-from sweepscope.pipeline.memory.analysis.replay import RECORDED, Lives, Replay
+from sweepscope.pipeline.memory.analysis.replay import RECORDED, Lifetimes, Replay
 from sweepscope.pipeline.memory.snapshot import trace
 from sweepscope.pipeline.memory.snapshot.snapshot import Device
 from sweepscope.pipeline.memory.snapshot.trace import Ints
@@ -35,45 +35,51 @@ Columns = dict[str, list[Any]]
 
 
 def alive_rows(
-    words: Words,
+    descriptions: Descriptions,
     device: Device,
     replayed: Replay,
-    kinds: tuple[list[Use], Ints],
+    classified: tuple[list[AllocationKind], Ints],
     *,
     gradients: Mapping[int, int],
     timeline: npt.NDArray[np.intp],
 ) -> tuple[list[Row], Columns]:
-    """Rows of `memory_sites`, the largest first, and columns of `memory_alive`; `timeline` are points to choose from.
-
-    `kinds` are `uses_of` of all lives, `gradients` is the number of them by size.
+    """Rows of `memory_sites`, the largest first, and columns of `memory_alive`.
 
     At every instant the sites' bytes add up to the active level, up to what the replay cannot explain.
+
+    Args:
+        descriptions: of the snapshot.
+        device: the device.
+        replayed: its replay.
+        classified: the result of `kinds_of` for all its lifetimes.
+        gradients: number of gradients by size (`gradient_sizes`).
+        timeline: points to choose instants from.
     """
-    lives = replayed.lives
-    if not len(lives.size):
+    lifetimes = replayed.lifetimes
+    if not len(lifetimes.size):
         return [], {}
     instants = _instants(device, replayed, timeline)
-    uses, use_of = kinds
-    sites, site_of_use = _sites(words, uses)
-    site = _by_size(sites, site_of_use[use_of], lives, lives.at(int(replayed.active.argmax())), gradients)
-    first = np.searchsorted(instants, lives.begin, side="right")
-    last = np.searchsorted(instants, lives.end, side="right")  # alive at instants first to last - 1
+    kinds, kind_of = classified
+    sites, site_of_kind = _sites(descriptions, kinds)
+    site = _by_size(sites, site_of_kind[kind_of], lifetimes, lifetimes.at(int(replayed.active.argmax())), gradients)
+    first = np.searchsorted(instants, lifetimes.begin, side="right")
+    last = np.searchsorted(instants, lifetimes.end, side="right")  # alive at instants first to last - 1
     peak = int(np.searchsorted(instants, replayed.active.argmax()))
     span = np.maximum(last - first, 0) / len(instants)
-    site, sites = _largest(sites, site, lives.size * (span + ((first <= peak) & (last > peak))))
+    site, sites = _largest(sites, site, lifetimes.size * (span + ((first <= peak) & (last > peak))))
     steps = np.zeros((2, len(sites), len(instants) + 1), np.int64)
-    for at, weight in ((0, lives.size), (1, np.ones_like(lives.size))):
+    for at, weight in ((0, lifetimes.size), (1, np.ones_like(lifetimes.size))):
         np.add.at(steps[at], (site, first), weight)
         np.subtract.at(steps[at], (site, last), weight)
     levels, blocks = np.cumsum(steps, axis=2)[:, :, :-1]
-    is_new = lives.origin == RECORDED
+    is_new = lifetimes.origin == RECORDED
     made = np.bincount(site[is_new], minlength=len(sites))
     made_bytes = np.zeros(len(sites), np.int64)
-    np.add.at(made_bytes, site[is_new], lives.size[is_new])
+    np.add.at(made_bytes, site[is_new], lifetimes.size[is_new])
     top = levels.max(axis=1)
     order = np.argsort(-top, kind="stable")
-    order = order[(top[order] > 0) | (made[order] > 0)]  # the others were there before, and were named above
-    told = [
+    order = order[(top[order] > 0) | (made[order] > 0)]  # others existed before the record and are merged above
+    rows = [
         {
             "device": device.number,
             "site_no": number,
@@ -84,7 +90,7 @@ def alive_rows(
         }
         for number, at in enumerate(order.tolist(), start=1)
     ]
-    return told, _changes(device.number, instants, levels[order], blocks[order])
+    return rows, _changes(device.number, instants, levels[order], blocks[order])
 
 
 def _instants(device: Device, replayed: Replay, timeline: npt.NDArray[np.intp]) -> Ints:
@@ -93,28 +99,28 @@ def _instants(device: Device, replayed: Replay, timeline: npt.NDArray[np.intp]) 
     return np.unique(np.concatenate([chosen, [int(replayed.active.argmax())], failed])).astype(np.int64)
 
 
-def _sites(words: Words, uses: list[Use]) -> tuple[list[Row], Ints]:
-    """Sites, and the site of each kind of blocks."""
+def _sites(descriptions: Descriptions, kinds: list[AllocationKind]) -> tuple[list[Row], Ints]:
+    """Sites, and the index of the site of each kind."""
     sites: dict[tuple[Any, ...], int] = {}
     rows: list[Row] = []
     numbers = []
-    for use in uses[:MAX_USES]:
-        row = words.row(use)
+    for kind in kinds[:MAX_KINDS]:
+        row = descriptions.row(kind)
         key = tuple(row[name] for name in _SITE)
         if key not in sites:
             sites[key] = len(rows)
             rows.append({name: row[name] for name in (*_SITE, "stack")})
         numbers.append(sites[key])
-    if len(uses) > MAX_USES:
-        rows.append(_rest("unknown"))
-        numbers += [len(rows) - 1] * (len(uses) - MAX_USES)
+    if len(kinds) > MAX_KINDS:
+        rows.append(_merged("unknown"))
+        numbers += [len(rows) - 1] * (len(kinds) - MAX_KINDS)
     return rows, np.array(numbers, np.int64)
 
 
 def _by_size(
-    sites: list[Row], site: Ints, lives: Lives, live: npt.NDArray[np.intp], gradients: Mapping[int, int]
+    sites: list[Row], site: Ints, lifetimes: Lifetimes, live: npt.NDArray[np.intp], gradients: Mapping[int, int]
 ) -> Ints:
-    """`site` with blocks of no other sign told apart by size, as `memory_at_peak` does; appends to `sites`.
+    """`site` with otherwise unexplained blocks separated by size, as in `memory_at_peak`; appends to `sites`.
 
     Of k times as many blocks from before the record as there are gradients of the size, one share is parameters.
     """
@@ -124,7 +130,7 @@ def _by_size(
     for at in np.flatnonzero(is_open).tolist():
         mine = live[site[live] == at]
         for size, count in gradients.items():
-            rows = mine[lives.size[mine] == size]
+            rows = mine[lifetimes.size[mine] == size]
             if size < MIN_MATCHED_BYTES or not len(rows) or len(rows) % count:
                 continue
             for part, (category, rule) in ((rows[:count], AS_GRADIENTS), (rows[count:], AS_STATES)):
@@ -137,7 +143,7 @@ def _by_size(
 
 
 def _largest(sites: list[Row], site: Ints, weight: npt.NDArray[np.float64]) -> tuple[Ints, list[Row]]:
-    """The sites whose blocks weigh most, by bytes at the peak or over all instants; others of a category together."""
+    """Index of the site of each block, and the sites with most bytes; the other sites of a category are merged."""
     if len(sites) <= MAX_SITES:
         return site, sites
     score = np.bincount(site, weights=weight, minlength=len(sites))
@@ -145,23 +151,23 @@ def _largest(sites: list[Row], site: Ints, weight: npt.NDArray[np.float64]) -> t
     number = np.full(len(sites), -1, np.int64)
     number[kept] = np.arange(len(kept))
     rows = [sites[at] for at in kept.tolist()]
-    rests: dict[str, int] = {}
+    merged: dict[str, int] = {}
     for at in np.flatnonzero(number < 0).tolist():
         category = sites[at]["category"]
-        if category not in rests:
-            rests[category] = len(rows)
-            rows.append(_rest(category))
-        number[at] = rests[category]
+        if category not in merged:
+            merged[category] = len(rows)
+            rows.append(_merged(category))
+        number[at] = merged[category]
     return number[site], rows
 
 
-def _rest(category: str) -> Row:
-    nothing = dict.fromkeys(("mem_origin", "frame", "label", "stack"))
-    return {"category": category, "rule": "smaller sites put together", **nothing}
+def _merged(category: str) -> Row:
+    unknown = dict.fromkeys(("mem_origin", "frame", "label", "stack"))
+    return {"category": category, "rule": "smaller sites put together", **unknown}
 
 
 def _changes(device: int, instants: Ints, levels: Ints, blocks: Ints) -> Columns:
-    """One entry per site and instant whose level differs from that before; from nothing to nothing is no change."""
+    """Columns of `memory_alive`: one entry per site and instant whose level differs from the one before."""
     before = np.zeros((2, len(levels), 1), np.int64)
     now = np.stack([levels, blocks])
     site, at = np.nonzero((np.diff(now, axis=2, prepend=before) != 0).any(axis=0))

@@ -1,4 +1,4 @@
-"""Which annotation is open at an event: optimizer steps, profiler steps, ranges that the user named."""
+"""Annotations open at an event: optimizer steps, profiler steps, ranges that the user named."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Phases:
         if not self._count or not mine or int(time_us[0]) < 0:
             mine = []
         times = np.array([a.time_us for a in mine], np.int64)
-        # Events of a moment belong to what began in it, and to what ended in it.
+        # An event at the time of a start or an end belongs to that range.
         starts = np.searchsorted(time_us, times, side="left") if mine else np.empty(0, np.intp)
         ends = np.searchsorted(time_us, times, side="right") if mine else np.empty(0, np.intp)
         self.ranges = _ranges(mine, starts.tolist(), ends.tolist(), self._count)
@@ -40,7 +40,7 @@ class Phases:
         return names[int(np.searchsorted(cuts, point - 1, side="right")) - 1] if point > 0 and names else None
 
     def optimizer_ends(self, events: Ints) -> Ints:
-        """Behind which event the optimizer step ends that holds each event; -1 for events in none."""
+        """Index behind the last event of the optimizer step around each event; -1 outside of any step."""
         ends = np.full(len(events), -1, np.int64)
         if self.optimizer:
             order = np.argsort(events, kind="stable")
@@ -65,7 +65,7 @@ def _ranges(found: list[Annotation], starts: list[int], ends: list[int], count: 
 
 
 def _innermost(ranges: list[tuple[int, int, str]], count: int) -> tuple[list[int], list[str | None]]:
-    """Cuts of the record and the name that holds from each; the shortest range around a stretch is the innermost."""
+    """Boundaries of the record and the name that applies from each; the shortest range is the innermost."""
     if not ranges:
         return [0], []
     cuts = sorted({0, count, *(b for b, _, _ in ranges), *(e for _, e, _ in ranges)})

@@ -1,9 +1,9 @@
-"""From the segments backwards through the events: what was allocated, active and reserved at every moment.
+"""Replay of a trace: bytes allocated, active and reserved after every event, and the lifetime of every block.
 
-A trace is a ring buffer, so it begins in the middle; the segments are the state behind its last event. Levels are in
-requested bytes (events carry no rounded sizes): `active` is what torch.cuda.memory_stats calls requested_bytes,
-`allocated` leaves out blocks whose program has freed them while another stream still uses them. Rules of the allocator:
-c10/cuda/CUDACachingAllocator.cpp in PyTorch.
+A trace is a ring buffer, so it begins in the middle; the segments are the state after its last event, from which levels
+are computed backwards. Levels are in requested bytes (events carry no rounded sizes): `active` is requested_bytes of
+torch.cuda.memory_stats, `allocated` excludes blocks that the program has freed while another stream still uses them.
+Allocator: c10/cuda/CUDACachingAllocator.cpp in PyTorch.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from sweepscope.pipeline.memory.snapshot.snapshot import Device
 from sweepscope.pipeline.memory.snapshot.trace import Ints
 
 BEFORE = -1
-"""Begin of a block that was there before the first event."""
+"""`begin` of a block that existed before the first event."""
 
 RECORDED, FROM_BLOCK, FROM_FREE, NO_RECORD = range(4)
-"""Where the stack of a block comes from: its allocation, the block at the end, the event that freed it, nowhere."""
+"""Origin of a block's stack: its allocation, the block at the end, the event that freed it, none."""
 
 
 @dataclass(frozen=True)
-class Lives:
-    """One row per block that lived during the window: it is live after `i` events if begin < i <= end.
+class Lifetimes:
+    """One row per block that was alive during the window: it is live after `i` events if begin < i <= end.
 
     `begin` is the index of its allocation or -1, `end` that of the event that ended it or the number of events.
     """
@@ -48,18 +48,18 @@ class Lives:
 
 @dataclass(frozen=True)
 class Replay:
-    """Levels after 0 to n events, in bytes, and what does not fit together, as counts by name."""
+    """Levels after 0 to n events, in bytes, and counts of contradictions by name."""
 
     allocated: Ints
     active: Ints
     reserved: Ints
-    lives: Lives
+    lifetimes: Lifetimes
     violations: dict[str, int]
     notes: list[str]
 
     @property
     def is_cut(self) -> bool:
-        """Whether something was there before the first event, so that a peak may have been before the window."""
+        """Whether memory was in use before the first event, so that the true peak may be before the window."""
         return len(self.active) == 1 or bool(self.active[0] > 0 or self.reserved[0] > 0)
 
 
@@ -88,20 +88,20 @@ def replay(device: Device) -> Replay:
     grows = (action == trace.SEGMENT_ALLOC) | (action == trace.SEGMENT_MAP)
     shrinks = (action == trace.SEGMENT_FREE) | (action == trace.SEGMENT_UNMAP)
     reserved = _levels(int(device.segments.size.sum()), size, grows, shrinks)
-    lives, violations = _lives(device, ends_active)
+    lifetimes, violations = _lifetimes(device, ends_active)
     violations |= {
         "negative levels": int(sum((level < 0).sum() for level in (active, allocated, reserved))),
         "active above reserved": int((active > reserved).sum()),
         "times going backwards": _backwards(events.time_us),
     }
-    return Replay(allocated, active, reserved, lives, {k: n for k, n in violations.items() if n}, notes)
+    return Replay(allocated, active, reserved, lifetimes, {k: n for k, n in violations.items() if n}, notes)
 
 
 def _freeing_actions(kinds: npt.NDArray[np.intp], *, has_pending: bool) -> tuple[int, int]:
-    """Which action ends "active" and which "allocated": one may have been left out when recording (skip_actions).
+    """Actions that end "active" and "allocated". One of the two may not have been recorded (skip_actions).
 
-    Frees that were requested and are still pending at the end are no sign of that, nor is a single completed one: the
-    window may begin between the two.
+    Requested frees that are still pending at the end do not indicate that, nor does a single completed one: the window
+    may begin between the two.
     """
     requested, completed = bool(kinds[trace.FREE_REQUESTED]), kinds[trace.FREE_COMPLETED] > 1
     ends_active = trace.FREE_REQUESTED if requested and not completed and not has_pending else trace.FREE_COMPLETED
@@ -121,8 +121,8 @@ def _backwards(time_us: Ints) -> int:
     return int((np.diff(known) < 0).sum())
 
 
-def _lives(device: Device, ends_active: int) -> tuple[Lives, dict[str, int]]:
-    """Pair allocations with frees by address, and both with the blocks at the end."""
+def _lifetimes(device: Device, ends_active: int) -> tuple[Lifetimes, dict[str, int]]:
+    """Lifetimes, from allocations paired with frees by address and with the blocks at the end; counts of violations."""
     events, blocks = device.events, device.blocks
     count = len(events)
     index = np.flatnonzero((events.action == trace.ALLOC) | (events.action == ends_active))
@@ -162,16 +162,16 @@ def _lives(device: Device, ends_active: int) -> tuple[Lives, dict[str, int]]:
         (size[kept], index[kept], np.full(len(kept), count), index[kept], RECORDED),
         (size[initial], np.full(len(initial), BEFORE), index[initial], index[initial], FROM_FREE),
     ]
-    sizes, begins, ends, told_by, _ = (list(column) for column in zip(*rows, strict=True))
+    sizes, begins, ends, stack_event, _ = (list(column) for column in zip(*rows, strict=True))
     origins = [np.full(len(row[0]), row[4], np.uint8) for row in rows]
     return (
-        Lives(
+        Lifetimes(
             size=np.concatenate([*sizes, blocks.requested[untouched]]),
             begin=np.concatenate([*begins, np.full(len(untouched), BEFORE)]),
             end=np.concatenate([*ends, np.full(len(untouched), count)]),
-            stack=np.concatenate([*(events.stack[i] for i in told_by), blocks.stack[untouched]]),
-            stream=np.concatenate([*(events.stream[i] for i in told_by), streams]),
-            label=np.concatenate([*(events.label[i] for i in told_by), np.zeros(len(untouched), np.int32)]),
+            stack=np.concatenate([*(events.stack[i] for i in stack_event), blocks.stack[untouched]]),
+            stream=np.concatenate([*(events.stream[i] for i in stack_event), streams]),
+            label=np.concatenate([*(events.label[i] for i in stack_event), np.zeros(len(untouched), np.int32)]),
             origin=np.concatenate([*origins, np.where(with_frames, FROM_BLOCK, NO_RECORD).astype(np.uint8)]),
         ),
         violations,
@@ -179,7 +179,7 @@ def _lives(device: Device, ends_active: int) -> tuple[Lives, dict[str, int]]:
 
 
 def _freed_but_allocated(device: Device, ends_active: int) -> int:
-    """Blocks that the program freed after their last allocation and that the segments still call allocated."""
+    """Number of blocks that were freed after their last allocation but are allocated in the segments."""
     events, blocks = device.events, device.blocks
     if ends_active == trace.FREE_REQUESTED:
         return 0

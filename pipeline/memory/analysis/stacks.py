@@ -1,4 +1,4 @@
-"""Stacks in words: without the recorder's own frames, with the line that a reader would look at first."""
+"""Stacks as text, without frames of the interpreter and the recorder, and the source line of interest."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ _MACHINERY = re.compile(
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|<frozen|<string>|<eval_with_key>|torch/|importlib")
 
 
-def shown(frames: Sequence[Frame]) -> list[Frame]:
-    """Frames without machinery, innermost first."""
+def without_machinery(frames: Sequence[Frame]) -> list[Frame]:
+    """Frames without those of unwinding, the interpreter and the start of the program, innermost first."""
     return [frame for frame in frames if not _MACHINERY.search(frame.name)]
 
 
 def source_line(frames: Sequence[Frame]) -> str | None:
-    """The innermost line of the user's own Python, else of any Python, else the operation; None without frames.
+    """The innermost line of the user's Python, else of any Python, else the operation; None without frames.
 
-    C++ stacks say which operation they belong to by the nodes of autograd's graph and the operators they go through;
-    the outermost of these is the one that the program asked for.
+    A C++ stack names its operation by nodes of autograd's graph and operators; the outermost is the one that the
+    program called.
 
     >>> source_line([Frame("at::empty", "??", 0), Frame("forward", "/run/model.py", 12)])
     '/run/model.py:12 forward'
     """
     python = [frame for frame in frames if frame.filename.endswith(".py")]
-    own = (frame for frame in python if not _LIBRARY.search(frame.filename))
-    chosen = next(own, None) or next(iter(python), None)
+    user = (frame for frame in python if not _LIBRARY.search(frame.filename))
+    chosen = next(user, None) or next(iter(python), None)
     if chosen:
-        return described(chosen)
+        return frame_text(chosen)
     operations = [found for frame in frames if (found := _OPERATION.search(frame.name))]
     if operations:
         nodes = [found[1] for found in operations if found[1]]
         return nodes[-1] if nodes else operations[-1][2]
-    return described(frames[0]) if frames else None
+    return frame_text(frames[0]) if frames else None
 
 
-def described(frame: Frame) -> str:
-    """One frame in one text: the place, then the function."""
+def frame_text(frame: Frame) -> str:
+    """One frame as text: file, line and function."""
     if frame.filename in ("", "??"):
         return _short(frame.name)
-    place = f"{frame.filename}:{frame.line}" if frame.line else frame.filename
-    return f"{place} {_short(frame.name)}"
+    location = f"{frame.filename}:{frame.line}" if frame.line else frame.filename
+    return f"{location} {_short(frame.name)}"
 
 
-def in_words(frames: Sequence[Frame]) -> str | None:
+def stack_text(frames: Sequence[Frame]) -> str | None:
     """The innermost frames, joined by ` < `: each was called by the next. None without frames."""
-    return " < ".join(described(frame) for frame in frames[:SHOWN_FRAMES]) or None
+    return " < ".join(frame_text(frame) for frame in frames[:SHOWN_FRAMES]) or None
 
 
 def _short(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Blocks are attributed by what their stacks and lives show, and to nothing where they show nothing."""
+"""Blocks are attributed by what their stacks and lifetimes show, and to nothing where they show nothing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from sweepscope.pipeline.memory.analysis.attribution import NO_STACK, Life, Stack, categorise
-from sweepscope.pipeline.memory.analysis.stacks import described, in_words, shown, source_line
+from sweepscope.pipeline.memory.analysis.attribution import NO_STACK, BlockFacts, Stack, categorise
+from sweepscope.pipeline.memory.analysis.stacks import frame_text, source_line, stack_text, without_machinery
 from sweepscope.pipeline.memory.snapshot.snapshot import Frame
 
 
@@ -21,7 +21,7 @@ def stack(*lines: str) -> Stack:
     return Stack(frames)
 
 
-ALONE = Life(
+ALONE = BlockFacts(
     made=NO_STACK,
     freed=NO_STACK,
     block_bytes=1 << 20,
@@ -51,7 +51,7 @@ WORKSPACE = stack("at::cuda::getCurrentCUDABlasHandle()", *CPP, "/run/model.py:2
 
 
 @pytest.mark.parametrize(
-    ("life", "category", "because"),
+    ("facts", "category", "because"),
     [
         (replace(ALONE, label="PARAMETER"), "parameters", "labelled PARAMETER"),
         (replace(ALONE, made=FORWARD), "activations", "not released"),
@@ -91,8 +91,8 @@ WORKSPACE = stack("at::cuda::getCurrentCUDABlasHandle()", *CPP, "/run/model.py:2
         (replace(ALONE, made=stack("/run/evaluate.py:3 main")), "unknown", "no rule knows the stack"),
     ],
 )
-def test_what_a_block_is_for(life: Life, category: str, because: str) -> None:
-    found, rule = categorise(life)
+def test_what_a_block_is_for(facts: BlockFacts, category: str, because: str) -> None:
+    found, rule = categorise(facts)
     assert found == category
     assert because in rule
 
@@ -117,5 +117,5 @@ def test_the_source_line_is_the_users_own() -> None:
 
 def test_machinery_is_left_out_and_signatures_are_cut() -> None:
     frames = stack("torch::unwind::unwind()", "_PyEval_EvalFrameDefault", *CPP).frames
-    assert in_words(shown(frames)) == "at::native::empty_strided_cuda < at::_ops::empty_strided::call"
-    assert described(Frame("f", "/a.py", 0)) == "/a.py f"
+    assert stack_text(without_machinery(frames)) == "at::native::empty_strided_cuda < at::_ops::empty_strided::call"
+    assert frame_text(Frame("f", "/a.py", 0)) == "/a.py f"

@@ -56,15 +56,15 @@ def test_levels_are_the_allocators_own_in_every_window(steps: list[tuple[str, in
     snapshot = allocator.snapshot(last_events=window)
     if not (snapshot["segments"] or window):
         return
-    said = replayed(snapshot)
-    assert not said.violations
-    if said.notes:  # a window with completed frees only cannot tell what was requested when
+    result = replayed(snapshot)
+    assert not result.violations
+    if result.notes:  # a window with completed frees only cannot tell what was requested when
         return
     truth = allocator.levels[len(allocator.levels) - window - 1 :]
-    assert said.active.tolist() == [level.active for level in truth]
-    assert said.allocated.tolist() == [level.allocated for level in truth]
-    assert said.reserved.tolist() == [level.reserved for level in truth]
-    assert said.is_cut == (window == 0 or truth[0].active > 0 or truth[0].reserved > 0)
+    assert result.active.tolist() == [level.active for level in truth]
+    assert result.allocated.tolist() == [level.allocated for level in truth]
+    assert result.reserved.tolist() == [level.reserved for level in truth]
+    assert result.is_cut == (window == 0 or truth[0].active > 0 or truth[0].reserved > 0)
 
 
 @given(st.lists(STEPS, max_size=60), st.integers(1, 200), st.integers(0, 200))
@@ -75,9 +75,9 @@ def test_live_blocks_add_up_to_the_level_at_every_moment(
     window = min(window, len(allocator.trace))
     if not window:
         return
-    said = replayed(allocator.snapshot(last_events=window))
+    result = replayed(allocator.snapshot(last_events=window))
     moment = min(moment, window)
-    assert int(said.lives.size[said.lives.at(moment)].sum()) == said.active[moment]
+    assert int(result.lifetimes.size[result.lifetimes.at(moment)].sum()) == result.active[moment]
 
 
 def test_a_peak_before_the_window_is_a_lower_bound() -> None:
@@ -92,18 +92,18 @@ def test_a_peak_before_the_window_is_a_lower_bound() -> None:
 
 def test_without_events_the_state_is_all_there_is() -> None:
     allocator = trained()
-    said = replayed({"segments": allocator.snapshot()["segments"]})
-    assert said.active.tolist() == [allocator.levels[-1].active]
-    assert said.is_cut
-    assert set(said.lives.origin.tolist()) == {1}  # the blocks keep their stacks
+    result = replayed({"segments": allocator.snapshot()["segments"]})
+    assert result.active.tolist() == [allocator.levels[-1].active]
+    assert result.is_cut
+    assert set(result.lifetimes.origin.tolist()) == {1}  # the blocks keep their stacks
 
 
 def test_blocks_without_a_stack_from_before_the_record() -> None:
     allocator = Allocator()
     allocator.alloc(1000)
     allocator.alloc(2000, stack("f"))
-    said = replayed(allocator.snapshot(last_events=1))
-    assert sorted(zip(said.lives.size.tolist(), said.lives.origin.tolist(), strict=True)) == [
+    result = replayed(allocator.snapshot(last_events=1))
+    assert sorted(zip(result.lifetimes.size.tolist(), result.lifetimes.origin.tolist(), strict=True)) == [
         (1000, NO_RECORD),
         (2000, RECORDED),
     ]
@@ -125,10 +125,10 @@ def test_events_that_were_not_recorded_on_purpose(missing: str, stands_in: str) 
     allocator = trained()
     snapshot = allocator.snapshot()
     snapshot["device_traces"][0] = [event for event in allocator.trace if event["action"] != missing]
-    said = replayed(snapshot)
-    assert not said.violations
-    assert said.notes == [f"no {missing} events were recorded; {stands_in} stands for both"]
-    assert said.active.max() == said.allocated.max() == max(level.active for level in allocator.levels)
+    result = replayed(snapshot)
+    assert not result.violations
+    assert result.notes == [f"no {missing} events were recorded; {stands_in} stands for both"]
+    assert result.active.max() == result.allocated.max() == max(level.active for level in allocator.levels)
 
 
 def test_pending_frees_at_the_end_are_no_missing_events() -> None:
@@ -136,9 +136,9 @@ def test_pending_frees_at_the_end_are_no_missing_events() -> None:
     blocks = [allocator.alloc(1000) for _ in range(3)]
     for block in blocks:
         allocator.free(block, is_used_elsewhere=True)
-    said = replayed(allocator.snapshot())
-    assert not said.notes
-    assert (said.active[-1], said.allocated[-1]) == (3000, 0)
+    result = replayed(allocator.snapshot())
+    assert not result.notes
+    assert (result.active[-1], result.allocated[-1]) == (3000, 0)
 
 
 def event(action: str, addr: int, size: int, time_us: int = 1) -> dict[str, Any]:
