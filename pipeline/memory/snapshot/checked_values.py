@@ -1,4 +1,4 @@
-"""Values of a snapshot, checked one by one: what came out of a hostile file is not yet a number."""
+"""Checks of single values of a snapshot, which may come from a hostile file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TEXT_LIMIT: Final = 1_000
 
 
 def integer_of(value: object, what: str, *, bits: int = 64) -> int:
-    """`value`, if it is an integer in [0, 2**bits). A bool is none. Raises RefusedError."""
+    """`value`, if it is an integer in [0, 2**bits) and no bool. Raises RefusedError."""
     if type(value) is not int:
         raise RefusedError(f"{what} is {type(value).__name__}, not an integer")
     if not 0 <= value < 1 << bits:
@@ -20,12 +20,12 @@ def integer_of(value: object, what: str, *, bits: int = 64) -> int:
 
 
 def count_of(value: object, what: str) -> int:
-    """`value`, if it is a number of bytes that a table can hold. Raises RefusedError."""
+    """`value`, if it is a number of bytes that fits into a column. Raises RefusedError."""
     return integer_of(value, what, bits=63)
 
 
 def text_of(value: object) -> str:
-    """`value` as text that can be stored and shown: no NUL, no lone surrogate, bounded; '' for what is no text.
+    """`value` as text that can be stored and shown: no NUL, no lone surrogate, bounded; '' for other values.
 
     >>> text_of("a\\x00b\\ud800"), text_of(7)
     ('a b\\ufffd', '')

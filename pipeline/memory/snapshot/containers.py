@@ -1,6 +1,6 @@
-"""Where a snapshot begins: bare as a pickle or JSON, in a zip of torch.save, or as base64 in the viewer's HTML.
+"""Snapshots in their containers: bare (pickle, JSON), in a zip of torch.save, or as base64 in the viewer's HTML.
 
-Runs in the worker: archives and pages are as little trusted as what they hold.
+Runs in the sandbox: archives and pages are as little trusted as their contents.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ NO_SNAPSHOT = "a page without an embedded snapshot"
 _PIECE_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
 _ZIP = b"PK\x03\x04"
-_BOMB_BYTES, _BOMB_RATIO = 64 << 20, 200  # snapshots pack 10 to 40 times smaller; torch.save does not pack them at all
+_BOMB_BYTES, _BOMB_RATIO = 64 << 20, 200  # snapshots compress 10 to 40 times; torch.save does not compress
 # What torch/cuda/_memory_viz.py writes: const local_files = [{"name": "snapshot.pickle", "base64": "gASV..."}]
 _EMBEDDED = re.compile(rb'"base64"\s*:\s*"')
 _PICTURE = re.compile(rb"data:image/png;base64")
 
 
 def snapshot_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The bytes of the snapshot that a file holds, in pieces.
+    """The bytes of the snapshot in a file, in pieces.
 
     Raises:
-        RefusedError: none of the containers, or a damaged one.
+        RefusedError: the file is none of the containers, or is damaged.
     """
     stream = iter(chunks)
     head = b""
@@ -49,8 +49,8 @@ def snapshot_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _from_zip(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """`data.pkl` of an archive that torch.save wrote; its directory stands at the end, hence the copy on disk."""
-    import tempfile  # with zipfile a fifth of the worker's start, for a container that few files have
+    """`data.pkl` of an archive that torch.save wrote; its directory is at the end, hence the copy on disk."""
+    import tempfile  # both take a fifth of the child's start, for a container that few files have
     import zipfile
 
     with tempfile.TemporaryFile() as copy:
@@ -74,32 +74,32 @@ def _from_zip(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _from_html(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """The first embedded file of a page. A page of the profiler's memory timeline holds a picture and no numbers."""
-    held = b""
+    buffer = b""
     for chunk in chunks:
-        held += chunk
-        if found := _EMBEDDED.search(held):
-            yield from _decoded(itertools.chain([held[found.end() :]], chunks))
+        buffer += chunk
+        if found := _EMBEDDED.search(buffer):
+            yield from _decoded(itertools.chain([buffer[found.end() :]], chunks))
             return
-        if _PICTURE.search(held):
+        if _PICTURE.search(buffer):
             raise RefusedError("the page holds a picture only; export the memory timeline as .json or .raw.json.gz")
-        held = held[-64:] if len(held) > _HEAD_BYTES else held
+        buffer = buffer[-64:] if len(buffer) > _HEAD_BYTES else buffer
     raise RefusedError(NO_SNAPSHOT)
 
 
 def _decoded(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Bytes of base64 text up to its closing quote."""
-    held = b""
+    buffer = b""
     for chunk in chunks:
         text, quote, _ = chunk.partition(b'"')
-        held += text
-        whole = len(held) - len(held) % 4
+        buffer += text
+        whole = len(buffer) - len(buffer) % 4
         try:
-            yield base64.b64decode(held[:whole], validate=True)
+            yield base64.b64decode(buffer[:whole], validate=True)
         except binascii.Error as error:
             raise RefusedError(f"damaged base64: {error}") from error
-        held = held[whole:]
+        buffer = buffer[whole:]
         if quote:
-            if held:
+            if buffer:
                 raise RefusedError("damaged base64: its length is not a multiple of four")
             return
     raise RefusedError("the page ends inside the embedded snapshot")

@@ -1,8 +1,7 @@
-"""What an entry of a trace looks like in a pickle: a pattern for all entries with the same keys in the same order.
+"""Patterns of a trace's entries in a pickle, one per list of keys (docs/performance.md).
 
-Nothing is taken from an entry but what a match covers from its first byte to its last: a pattern that does not fit
-costs time and nothing else. Texts are references into the memo nearly always; entries in which one stands in full have
-a pattern of their own, which takes longer.
+A match covers an entry from its first byte to its last, so a pattern that does not fit only costs time. Texts are
+nearly always references into the memo; entries with a text in full have a second, slower pattern.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-# Python's pickler writes the shortest form, so that LONG1 has five bytes or more; anything else goes the slow way.
+# Python's pickler writes the shortest form, so LONG1 has five bytes or more; other forms are executed by the machine.
 _INT = (
     rb"(K.|M..|J...[\0-\x7f]|\x8a(?:\x06.{5}[\0-\x7f]|\x07.{6}[\0-\x7f]|\x05.{4}[\0-\x7f]|\x08.{7}[\0-\x7f]"
     rb"|\x09.{8}\0))"
 )
-_PUT = rb"(\x94|q.|r.{4}|)"  # before protocol 4 the slot of the memo is named
+_PUT = rb"(\x94|q.|r.{4}|)"  # before protocol 4 with the slot of the memo
 _REF = rb"h.|j.{4}"
-# Up to the MEMOIZE behind it, as ASCII holds none: whether its length is right, `is_whole` says. Before protocol 4 it
-# takes a branch per length.
+# ASCII up to the MEMOIZE behind it, which is no ASCII; `is_whole` checks the length. Before protocol 4 one branch per
+# length is needed.
 _SHORT = rb"\x8c.[\0-\x7f]{0,255}+(?=\x94)|" + rb"|".join(rb"X\x%02x\0\0\0.{%d}" % (size, size) for size in range(16))
 _TEXT = rb"(" + _REF + rb"|" + _SHORT + rb")" + _PUT
 _PAIR = rb"(?:" + _REF + rb"|K.K.\x86" + _PUT + rb")"
@@ -34,10 +33,14 @@ _UNUSED_TEXTS = frozenset({"compile_context"})
 
 @dataclass(frozen=True)
 class Template:
-    """Pattern of an entry, up to and with the mark of its stack if that stands there in full.
+    """Pattern of an entry, up to and including the mark of a stack that is written in full.
 
-    Group 0 says how the dict went into the memo, if it did; `puts` are such groups in their order, those of texts with
-    the group of the text, those of pairs with None. The last group is the stack. `groups`: others by their key.
+    Attributes:
+        keys: of the entry, in order.
+        entry: the pattern. Group 0 is the opcode that stores the dict in the memo, if any; the last is the stack.
+        groups: index of the group of each key with a value.
+        puts: groups of opcodes that store a value in the memo, in order, with the group of its text; None for a pair.
+        has_texts: whether texts may be written in full.
     """
 
     keys: tuple[str, ...]
@@ -48,12 +51,12 @@ class Template:
 
     @property
     def has_frames(self) -> bool:
-        """Whether entries have a stack."""
+        """Whether the entries have a stack."""
         return "frames" in self.keys
 
 
 def is_whole(text: bytes) -> bool:
-    """Whether a text that matched, or a reference to one, is as long as it says itself.
+    """Whether a matched text, or a reference to one, has the length that its opcode states.
 
     >>> is_whole(b"\\x8c\\x03abc"), is_whole(b"\\x8c\\x03ab")
     (True, False)
@@ -62,7 +65,7 @@ def is_whole(text: bytes) -> bool:
 
 
 def templates(keys: tuple[str, ...], slots: Mapping[str, int]) -> Iterator[Template]:
-    """The patterns of entries with these keys, which the memo holds at `slots`; none where they are not worth it."""
+    """Patterns of entries with these keys, which are in the memo at `slots`; none where matching would not pay."""
     is_event = {"action", "size"} <= set(keys) and set(keys) & {"addr", "device_free"}
     if is_event and "frames" not in keys[:-1] and set(slots) == set(keys):
         yield _template(keys, slots, has_texts=False)
@@ -92,11 +95,11 @@ def _template(keys: tuple[str, ...], slots: Mapping[str, int], *, has_texts: boo
             count += 1
         else:
             pattern += _OTHER
-    groups["addr"] = groups.get("device_free", groups.get("addr", 0))  # an `oom` says how much was free instead
+    groups["addr"] = groups.get("device_free", groups.get("addr", 0))  # `oom` events have the free bytes instead
     pattern += _STACK if "frames" in keys else b"u"
     return Template(keys, re.compile(pattern, re.DOTALL), groups, tuple(puts), has_texts)
 
 
 def _get(slot: int) -> bytes:
-    """The opcode that recalls a slot of the memo."""
+    """The opcode that loads a slot of the memo."""
     return b"h" + bytes([slot]) if slot < 256 else b"j" + slot.to_bytes(4, "little")

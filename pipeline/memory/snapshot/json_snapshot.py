@@ -1,7 +1,7 @@
-"""Allocator snapshots that people wrote with `json.dump`, because their scripts and viewers do not read pickles.
+"""Allocator snapshots written with `json.dump`, for scripts and viewers that do not read pickles.
 
-The keys are those of the pickle. JSON knows no shared values, so that every event has its own copy of its stack: copies
-are put together while they are read, and stacks keep the form that the rest of the reader expects.
+The keys are those of the pickle. JSON has no shared values, so every event has a copy of its stack; equal copies become
+one object while they are read, as in a pickle.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ def is_json_snapshot(head: bytes) -> bool:
 def load_json(chunks: Iterable[bytes]) -> tuple[Any, int]:
     """The value, in which equal stacks are one list, and the size of the file in bytes.
 
-    Raises RefusedError for what is no JSON to its end.
+    Raises RefusedError for bytes that are not one JSON document.
     """
     data = b"".join(chunks)
     try:
         return json.loads(data.decode("utf-8-sig"), object_hook=_Shared()), len(data)
-    except ValueError as error:  # also numbers of thousands of digits, and bytes that are no text
+    except ValueError as error:  # includes numbers of thousands of digits, and bytes that are not UTF-8
         raise RefusedError(f"not JSON to its end: {str(error)[:200]}") from error
 
 
 class _Shared:
-    """Takes each dict when it is complete: frames before the event that has them."""
+    """Object hook that shares equal frames and stacks; frames are complete before the event that has them."""
 
     def __init__(self) -> None:
         self._frames: dict[tuple[object, ...], dict[str, Any]] = {}
@@ -49,11 +49,11 @@ class _Shared:
 
     def __call__(self, value: dict[str, Any]) -> dict[str, Any]:
         if "filename" in value:
-            told = tuple(value.get(key) for key in _FRAME_KEYS)
-            is_plain = all(type(part) in (str, int) for part in told)
-            return self._frames.setdefault(told, value) if is_plain else value
+            frame = tuple(value.get(key) for key in _FRAME_KEYS)
+            is_plain = all(type(part) in (str, int) for part in frame)
+            return self._frames.setdefault(frame, value) if is_plain else value
         frames = value.get("frames")
         if type(frames) is list and frames:
-            # The first of equal stacks keeps its frames alive, so that no number stands for two of them.
+            # The first of equal stacks keeps its frames alive, so that no id is used twice.
             value["frames"] = self._stacks.setdefault(tuple(map(id, frames)), frames)
         return value

@@ -1,7 +1,6 @@
-"""The state at the end of an allocator snapshot: its segments and the blocks in them, as arrays.
+"""Segments of an allocator snapshot and the blocks in them, as arrays: the state at the end.
 
-Keys and their history by PyTorch release: torch/csrc/cuda/memory_snapshot.cpp. What the allocator cannot have written
-is refused: see `snapshot`.
+Keys and their history by PyTorch release: torch/csrc/cuda/memory_snapshot.cpp. What is refused: see `snapshot`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from sweepscope.pipeline.memory.snapshot.trace import Addresses, Ints
 
 INACTIVE, ALLOCATED, PENDING = range(3)
 
-# The docstring of torch.cuda.memory_snapshot says awaiting, the code says pending.
+# The docstring of torch.cuda.memory_snapshot has awaiting, the code has pending.
 _STATES = {
     "inactive": INACTIVE,
     "active_allocated": ALLOCATED,
@@ -41,9 +40,9 @@ class Segments:
 
 @dataclass(frozen=True)
 class Blocks:
-    """One row per block in address order of its segment. `requested` is what the caller asked for, in bytes.
+    """One row per block in address order of its segment. `requested`: bytes that the caller asked for.
 
-    On an inactive block it is the last user's and means nothing. `stack` is -1 where none was recorded.
+    On an inactive block `requested` is a meaningless leftover. `stack` is -1 where none was recorded.
     """
 
     address: Addresses
@@ -57,9 +56,17 @@ class Blocks:
 def read_segments(
     found: list[dict[str, Any]], machine: SnapshotMachine, warnings: list[str], *, number: int, budget: int
 ) -> tuple[Segments, Blocks]:
-    """Segments and blocks of device `number`, both by address; says in `warnings` what is only odd.
+    """Segments and blocks of one device, both by address.
 
-    `budget`: the most blocks that the file can hold. Raises RefusedError for what no allocator writes.
+    Args:
+        found: the segments of the snapshot.
+        machine: knows their stacks.
+        warnings: receives oddities that do not refuse the file.
+        number: the device.
+        budget: the most blocks that the file can have.
+
+    Raises:
+        RefusedError: values that no allocator writes.
     """
     rows = sorted(
         (
@@ -84,7 +91,7 @@ def read_segments(
         if type(blocks) is not list:
             raise RefusedError("a segment has no list of blocks")
         if len(columns) + len(blocks) > budget:
-            raise RefusedError("the same blocks stand in several places")
+            raise RefusedError("the same blocks are in several places")
         ends = _blocks(blocks, columns, machine, address=address, end=address + size, segment=at)
         if ends != address + size:
             if not is_expandable:
@@ -95,7 +102,7 @@ def read_segments(
         counts.append(len(blocks))
     if loose:
         warnings.append(f"device {number}: the blocks of {loose} expandable segments do not fill them")
-    place, sizes, requested, state, stack, owner = zip(*columns, strict=True) if columns else ((),) * 6
+    addresses, sizes, requested, state, stack, owner = zip(*columns, strict=True) if columns else ((),) * 6
     return (
         Segments(
             np.array([row[0] for row in rows], np.uint64),
@@ -105,7 +112,7 @@ def read_segments(
             np.array(counts, np.int64),
         ),
         Blocks(
-            np.array(place, np.uint64),
+            np.array(addresses, np.uint64),
             np.array(sizes, np.int64),
             np.array(requested, np.int64),
             np.array(state, np.uint8),
@@ -124,26 +131,26 @@ def _blocks(
     end: int,
     segment: int,
 ) -> int:
-    """Append the blocks of one segment; the address behind the last one."""
+    """The address behind the last block of one segment, whose blocks are appended to `columns`."""
     here = address
     for block in blocks:
         if type(block) is not dict:
             raise RefusedError("a block is not a dict")
         size = count_of(block.get("size"), "the size of a block")
-        place = block.get("address")
-        place = here if place is None else integer_of(place, "the address of a block")
-        if place < here or place + size > end:
-            raise RefusedError(f"a block at 0x{place:x} leaves its segment or overlaps the one before")
-        word = block.get("state")
-        state = _STATES.get(word) if type(word) is str else None
+        at = block.get("address")
+        at = here if at is None else integer_of(at, "the address of a block")
+        if at < here or at + size > end:
+            raise RefusedError(f"a block at 0x{at:x} leaves its segment or overlaps the one before")
+        name = block.get("state")
+        state = _STATES.get(name) if type(name) is str else None
         if state is None:
-            raise RefusedError(f"a block in the state {text_of(word)[:40] or type(word).__name__}")
+            raise RefusedError(f"a block in the state {text_of(name)[:40] or type(name).__name__}")
         history = _history(block)
         requested = block.get("requested_size", history.get("real_size", size))
         frames = block.get("frames", history.get("frames"))
         columns.append(
             (
-                place,
+                at,
                 size,
                 count_of(requested, "the requested size of a block"),
                 state,
@@ -151,7 +158,7 @@ def _blocks(
                 segment,
             )
         )
-        here = place + size
+        here = at + size
     return here
 
 

@@ -1,4 +1,4 @@
-"""Fills the columns of a trace: from dicts one by one, or from opcodes that are decoded many at a time."""
+"""Columns of a trace, filled from dicts one by one or from opcodes that are decoded in bulk."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _OTHERS = "others"
 _LONG1 = 0x8A
 _INTEGERS = ("addr", "size", "stream", "time_us")
 _LABEL_KEYS = ("category", "user_metadata")
-"""What the profiler, then what the user says that the block is."""
+"""The profiler's category and the user's own metadata of the block."""
 
 
 class _Numbers(dict[bytes, int]):
-    """Numbers of undecoded values; each is asked for once."""
+    """Numbers of undecoded values, each computed once."""
 
     def __init__(self, number_of: Callable[[bytes], int]) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class _Numbers(dict[bytes, int]):
 
 
 class EventSink:
-    """Takes events and hands them over as columns. `text_of` says what text an opcode stands for, or None."""
+    """Collects events and returns them as columns. `text_of` decodes the text of an opcode, None for another value."""
 
     def __init__(self, text_of: Callable[[bytes], str | None]) -> None:
         self.count = 0
@@ -48,20 +48,20 @@ class EventSink:
         self._label_of = _Numbers(lambda value: self._label(text_of(value) or ""))
 
     def add(self, event: Mapping[str, Any], stack: int) -> int:
-        """Append one entry as the writer gave it; its index. Raises RefusedError for values that cannot be."""
+        """Index of one appended entry. Raises RefusedError for impossible values."""
         time = event.get("time_us")
-        place = event.get("device_free", event.get("addr"))  # the former in place of the latter when memory ran out
+        address = event.get("device_free", event.get("addr"))  # `oom` events have the former in place of the latter
         values = (
-            integer_of(0 if place is None else place, "the address of an event"),
+            integer_of(0 if address is None else address, "the address of an event"),
             count_of(event.get("size", 0), "the size of an event"),
             integer_of(event.get("stream", 0), "the stream of an event", bits=63),
             None if time is None else integer_of(time, "the time of an event", bits=63),
         )
-        # As opcodes, like those that are taken over undecoded: rows of two kinds would be decoded in many small parts.
+        # As opcodes, like entries of `extend`: rows of two kinds would be decoded in many small parts.
         for opcodes, value in zip(self._integers.values(), values, strict=True):
             opcodes.append(b"" if value is None else _opcode(value))
-        words = (event.get(key) for key in _LABEL_KEYS)
-        label = self._label(next((word for word in words if type(word) is str and word), ""))
+        texts = (event.get(key) for key in _LABEL_KEYS)
+        label = self._label(next((text for text in texts if type(text) is str and text), ""))
         for numbers, number in zip(self._known, (self._code(event.get("action")), stack, label), strict=True):
             numbers.append(number)
         self._added(1)
@@ -75,13 +75,13 @@ class EventSink:
         actions, known_stacks, labels = self._known
         actions.extend(map(self._code_of.__getitem__, opcodes["action"]))
         known_stacks.extend(stacks)
-        words = [[self._label_of[value] for value in opcodes[key]] for key in _LABEL_KEYS if key in opcodes]
-        first, *others = words or [[0] * len(stacks)]
+        found = [[self._label_of[value] for value in opcodes[key]] for key in _LABEL_KEYS if key in opcodes]
+        first, *others = found or [[0] * len(stacks)]
         labels.extend((a or b for a, b in zip(first, *others, strict=True)) if others else first)
         self._added(len(stacks))
 
     def events(self) -> Events:
-        """Everything so far."""
+        """All events so far."""
         self._flush()
         if len(self._chunks) > 1:
             pieces = zip(*(vars(chunk).values() for chunk in self._chunks), strict=True)
@@ -89,7 +89,7 @@ class EventSink:
         return self._chunks[0] if self._chunks else no_events()
 
     def _code(self, action: object) -> int:
-        """Number of an action; from UNKNOWN on those that PyTorch did not have when this was written."""
+        """Number of an action; UNKNOWN and above for actions that this version does not know."""
         if type(action) is not str:
             raise RefusedError("an event whose action is not text")
         name = action[:80]
@@ -98,7 +98,7 @@ class EventSink:
         return self._codes.setdefault(name, len(self._codes))
 
     def _label(self, text: str) -> int:
-        """Number of a user's word; 0 for none."""
+        """Index of a label; 0 for none."""
         number = self._label_index.setdefault(text[:200], len(self.labels))
         if number == len(self.labels):
             self.labels.append(text[:200])
@@ -148,13 +148,13 @@ def _signed(parts: Sequence[bytes], what: str) -> Ints:
 
 
 def decode_integers(opcodes: Sequence[bytes]) -> Addresses:
-    r"""Values of pickle opcodes for integers that are not negative: `K.`, `M..`, `J....`, `\x8a` with its length.
+    r"""Values of pickle opcodes of non-negative integers: `K.`, `M..`, `J....`, `\x8a` with its length.
 
     An empty one gives 0.
 
     >>> decode_integers([b"K\x05", b"M\x00\x02", b"\x8a\x06\x00\x00\x00\x00\x00\x7f"]).tolist()
     [5, 512, 139637976727552]
     """
-    rows = np.array(opcodes, "S11").view(np.uint8).reshape(-1, 11)  # filled up with zeros
+    rows = np.array(opcodes, "S11").view(np.uint8).reshape(-1, 11)  # padded with zeros
     behind_opcode, behind_length = (np.ascontiguousarray(rows[:, at : at + 8]).view("<u8").ravel() for at in (1, 2))
     return np.where(rows[:, 0] == _LONG1, behind_length, behind_opcode)

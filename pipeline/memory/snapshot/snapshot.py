@@ -1,11 +1,11 @@
-"""An allocator snapshot as arrays: every key that is used is checked here, and nothing else is looked at.
+"""An allocator snapshot as arrays; every key that is used is checked, and no other key is read.
 
-Keys and their history by PyTorch release: torch/csrc/cuda/memory_snapshot.cpp, torch/cuda/memory.py. No version is
-stored in the file, so what is there decides. Which faults refuse a file and which are only told:
+Keys and their history by PyTorch release: torch/csrc/cuda/memory_snapshot.cpp, torch/cuda/memory.py. The file stores no
+version, so the keys that are present decide.
 
-- refused: values of a wrong type or range, segments that overlap, blocks that leave their segment or do not fill it,
-  one event list in two places. The allocator cannot have written that.
-- told in `warnings`: times that go backwards, unknown actions, blocks that do not fill an expandable segment (other
+- Refused, because no allocator writes them: values of a wrong type or range, segments that overlap, blocks that leave
+  their segment or do not fill it, one event list in two places.
+- Reported in `warnings`: times that go backwards, unknown actions, blocks that do not fill an expandable segment (other
   writers list only those in use).
 """
 
@@ -28,10 +28,10 @@ from sweepscope.pipeline.memory.snapshot.trace import NO_TIME, USER_DEFINED, Eve
 MAX_DEVICES: Final = 128  # what PyTorch is built for at most
 MAX_MARKS: Final = 100_000
 MAX_FRAMES: Final = 5_000
-"""Of one stack, from the innermost on; Python's own limit of calls is a thousand."""
+"""Frames of one stack, from the innermost on; Python's recursion limit is a thousand."""
 
-_TOLD_ACTIONS = 10
-_PROFILER_FRAME = re.compile(r"(.+\.py)\((\d{1,9})\): (.+)")  # in a snapshot made from a profile, all in the name
+_MAX_NAMED_ACTIONS = 10
+_PROFILER_FRAME = re.compile(r"(.+\.py)\((\d{1,9})\): (.+)")  # snapshots made from a profile have all in the name
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Device:
-    """What the snapshot says about one device; -1 is the CPU.
+    """Segments, blocks and events of one device; -1 is the CPU.
 
     `is_profile`: made from a profile (torch.cuda._memory_viz._profile_to_snapshot), not by an allocator: the one
-    segment spans the tensors that were seen, and its size says nothing.
+    segment spans all tensors, and its size is meaningless.
     """
 
     number: int
@@ -90,10 +90,10 @@ class Snapshot:
 
 
 def read_snapshot(chunks: Iterable[bytes]) -> Snapshot:
-    """Read a snapshot, pickle or JSON: the dict of `torch.cuda.memory._snapshot()` or a bare list of segments.
+    """The snapshot in a pickle or JSON: the dict of `torch.cuda.memory._snapshot()` or a bare list of segments.
 
     Raises:
-        RefusedError: it holds anything else, or something that no allocator writes.
+        RefusedError: it is anything else, or has values that no allocator writes.
     """
     value, machine, size = _loaded(chunks)
     if type(value) is list:  # torch.cuda.memory_snapshot(), and everything before PyTorch 2.0
@@ -120,9 +120,9 @@ def read_snapshot(chunks: Iterable[bytes]) -> Snapshot:
         is_cpu = is_profile and number == len(traces) - 1  # which is the last trace there
         devices.append(Device(-1 if is_cpu else number, segments, blocks, events, is_profile))
     if unknown := machine.sink.unknown_actions:
-        counted = [f"{text_of(name)} ({count:,})" for name, count in unknown.most_common(_TOLD_ACTIONS)]
-        if len(unknown) > _TOLD_ACTIONS:
-            counted.append(f"{len(unknown) - _TOLD_ACTIONS} more")
+        counted = [f"{text_of(name)} ({count:,})" for name, count in unknown.most_common(_MAX_NAMED_ACTIONS)]
+        if len(unknown) > _MAX_NAMED_ACTIONS:
+            counted.append(f"{len(unknown) - _MAX_NAMED_ACTIONS} more")
         warnings.append(f"events of unknown actions were left out of the replay: {', '.join(counted)}")
     snapshot = Snapshot(
         devices,
@@ -138,7 +138,7 @@ def read_snapshot(chunks: Iterable[bytes]) -> Snapshot:
 
 
 def _loaded(chunks: Iterable[bytes]) -> tuple[Any, SnapshotMachine, int]:
-    """The value, the machine that holds its events and stacks, and the size in bytes."""
+    """The value, the machine with its events and stacks, and the size in bytes."""
     stream = iter(chunks)
     head = next(stream, b"")
     whole = itertools.chain([head], stream)
@@ -151,7 +151,7 @@ def _loaded(chunks: Iterable[bytes]) -> tuple[Any, SnapshotMachine, int]:
 
 
 def _is_profile(segments: list[dict[str, Any]], events: Events) -> bool:
-    """Whether a device comes from a profile: one segment without what an allocator says of it, events without times."""
+    """Whether a device comes from a profile: one segment without an allocator's keys, events without times."""
     is_bare = len(segments) == 1 and not {"segment_type", "allocated_size"} & segments[0].keys()
     return is_bare and bool((events.label > 0).any()) and bool((events.time_us == NO_TIME).all())
 
@@ -184,13 +184,13 @@ def _traces(value: object, machine: SnapshotMachine) -> list[Events]:
                 raise RefusedError("an event is not a dict")
         ranges.append(_joined(mine))
     if sum(end - begin for mine in ranges for begin, end in mine) > machine.sink.count:
-        raise RefusedError("the same events stand in several places")
+        raise RefusedError("the same events are in several places")
     events = machine.sink.events()
     return [events.part(mine) for mine in ranges]
 
 
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges with neighbours made one."""
+    """Ranges with adjacent ones merged."""
     joined: list[tuple[int, int]] = []
     for begin, end in ranges:
         if joined and joined[-1][1] == begin:
@@ -201,7 +201,7 @@ def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _annotations(value: object) -> list[Annotation]:
-    """Annotations in order of time; entries of another shape are passed over, they only name phases."""
+    """Annotations in order of time; malformed entries are left out, as they only name phases."""
     found = []
     for entry in value if type(value) is list else []:
         if type(entry) is dict and type(time := entry.get("time_us")) is int and 0 <= time < 1 << 63:
@@ -227,6 +227,6 @@ def _frame(entry: object) -> Frame:
     line = entry.get("line")
     name, filename = text_of(entry.get("name")), text_of(entry.get("filename"))
     if filename == "none":
-        place = _PROFILER_FRAME.fullmatch(name)
-        return Frame(place[3], place[1], int(place[2])) if place else Frame(name, "", 0)
+        found = _PROFILER_FRAME.fullmatch(name)
+        return Frame(found[3], found[1], int(found[2])) if found else Frame(name, "", 0)
     return Frame(name, filename, line if type(line) is int and 0 <= line < 1 << 31 else 0)

@@ -1,10 +1,8 @@
-"""Opcodes of a snapshot's pickle to columns, without the million dicts in between.
+"""Events of a snapshot's pickle as columns, without a dict per event (docs/performance.md).
 
-The entries of a trace are dicts of the same keys, which the pickler writes with the same opcodes every time: only the
-integers and the memo indices differ. The first entry of a kind is executed opcode by opcode; from its keys a pattern is
-made (`entries`), which the next entries are matched with. Where it does not match (a frame header between two keys, a
-stack with a new frame, another set of keys), the machine goes on opcode by opcode. Nothing is searched for or skipped:
-a match begins where the last one ended and stands for the very opcodes that it covers.
+The first entry of a trace with a set of keys is executed opcode by opcode; the next ones are matched with a pattern
+made from its keys (`entry_patterns`). Where it does not match, the machine continues opcode by opcode. Nothing is
+skipped: a match begins where the last one ended and is equivalent to the opcodes that it covers.
 """
 
 from __future__ import annotations
@@ -19,13 +17,15 @@ from sweepscope.pipeline.memory.snapshot.entry_patterns import Template, is_whol
 from sweepscope.pipeline.memory.snapshot.sink import EventSink
 from sweepscope.pipeline.memory.snapshot.trace import NO_STACK
 
-_REFS_TO_END = re.compile(rb"((?:j.{4}|h.)++)e(?=[^(])", re.DOTALL)  # after 1,000 values a second part follows
+_REFS_TO_END = re.compile(
+    rb"((?:j.{4}|h.)++)e(?=[^(])", re.DOTALL
+)  # lists of over 1,000 values continue in a second part
 _REFS = re.compile(rb"j.{4}|h.", re.DOTALL)
 _AHEAD_BYTES = 1 << 16
 _MAX_TEMPLATES = 16
 _MEMOIZE = b"\x94"
 _NEW_STACK, _MARK, _LIST = b"]\x94(", *b"(]"
-_TEXT_AT = {0x8C: 2, ord("X"): 5}  # behind the opcode and the length
+_TEXT_AT = {0x8C: 2, ord("X"): 5}  # offset of the text, behind the opcode and the length
 
 
 @dataclass
@@ -38,7 +38,7 @@ class EventRun:
 
 @dataclass(frozen=True)
 class StackRef:
-    """A list of frames, all of which the memo holds: number `index` of the machine's stacks; -1 for an empty one."""
+    """A list of frames that are all in the memo: stack `index` of the machine; -1 for an empty one."""
 
     index: int
 
@@ -47,7 +47,7 @@ _EMPTY_STACK = StackRef(NO_STACK)
 
 
 class SnapshotMachine(PickleMachine):
-    """A machine whose value holds EventRun where the pickle has entries of a trace; the entries stand in `sink`."""
+    """A machine whose value has an EventRun in place of entries of a trace; the entries are in `sink`."""
 
     def __init__(self, chunks: Iterable[bytes], limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(chunks, limits)
@@ -58,7 +58,7 @@ class SnapshotMachine(PickleMachine):
         self._templates: list[Template] = []
 
     def stack_index(self, frames: object) -> int:
-        """Number of a list of frames; -1 for none or an empty one."""
+        """Index of a list of frames; -1 for none or an empty one."""
         if type(frames) is StackRef:
             return frames.index
         if type(frames) is not list or not frames:
@@ -75,16 +75,16 @@ class SnapshotMachine(PickleMachine):
         return self._recalled(found) if type(found) is bytes else found  # type: ignore[return-value]  # stacks are lists
 
     def remember(self, index: int, value: object) -> None:
-        if index < len(self.memo):  # no writer does that, and what was learned about the slot would no longer hold
+        if index < len(self.memo):  # no writer does that, and patterns rely on the slot
             raise self.refusal("a slot of the memo is written twice")
         super().remember(index, value)
 
     def set_item(self) -> None:
         value, key = self.stack.pop(), self.stack.pop()
-        super().set_items([key, value])  # one key of several: an entry that comes so stays a dict
+        super().set_items([key, value])  # one key of several: such an entry stays a dict
 
     def mark(self) -> None:
-        """A list of nothing but known values, such as a stack of known frames, is read in one go."""
+        """Begin a list; one of known values only, such as a stack of known frames, is read at once."""
         if self.stack and type(self.stack[-1]) is list and not self.stack[-1] and self.buffer[self.pos] in b"hj":
             match = _REFS_TO_END.match(self.buffer, self.pos)
             if match and self.memo and self.memo[-1] is self.stack[-1]:
@@ -113,7 +113,7 @@ class SnapshotMachine(PickleMachine):
         if len(items) > 2 and "action" in entry and "segments" not in entry:
             self._learn(tuple(entry))
             index = self.sink.add(entry, self.stack_index(entry.get("frames")))
-            entry.clear()  # the memo may hold it
+            entry.clear()  # the memo may refer to it
             self.stack.pop()
             self._push_run(index, index + 1)
 
@@ -140,7 +140,7 @@ class SnapshotMachine(PickleMachine):
             self._templates += templates(keys, slots)
 
     def _match_events(self) -> bool:
-        """Take as many entries as match; whether there was one. `pos` stands behind the first one's `}`."""
+        """Whether entries matched, which are then taken. `pos` is behind the `}` of the first one."""
         begin = self.sink.count
         self.pos -= 1
         self._look_ahead()
@@ -157,7 +157,7 @@ class SnapshotMachine(PickleMachine):
             self.refill(1 << 20)
 
     def _match_with(self, known: Template) -> bool:
-        """Take entries from `pos` on that match one template, up to the first that differs; whether there was one."""
+        """Whether entries from `pos` on matched one template, which are then taken up to the first that differs."""
         buffer, pos, memo, match = self.buffer, self.pos, self.memo, known.entry.match
         has_frames, puts, known_stack = known.has_frames, known.puts, self._stack_of_bytes.get
         entries: list[tuple[bytes, ...]] = []
@@ -189,7 +189,7 @@ class SnapshotMachine(PickleMachine):
             stacks.append(stack.index)
             pos = end
             if not has_text:
-                break  # the faster template would do from here on
+                break  # the faster template can continue from here
         if entries:
             self.pos = pos
             columns = tuple(zip(*entries, strict=True))
@@ -197,16 +197,16 @@ class SnapshotMachine(PickleMachine):
         return bool(entries)
 
     def _put(self, put: bytes, value: object) -> None:
-        """Execute an opcode that puts a value into the memo."""
+        """Execute an opcode that stores a value in the memo."""
         if put == _MEMOIZE:
             self.memo.append(value)
         else:
             self.remember(int.from_bytes(put[1:], "little"), value)
 
     def _other_stack(self, opcodes: bytes, pos: int) -> tuple[int, StackRef | None]:
-        """Where an entry ends whose last value begins with `opcodes` and goes on at `pos`, and its stack.
+        """End of an entry whose last value begins with `opcodes` and continues at `pos`, and its stack.
 
-        None for the machine, which then begins the entry anew.
+        None where the machine must execute the entry from its beginning.
         """
         if opcodes[0] != _LIST:
             return pos, self._memo_stack(int.from_bytes(opcodes[1:-1], "little"))
@@ -227,7 +227,7 @@ class SnapshotMachine(PickleMachine):
         return frames if type(frames) is StackRef else None
 
     def _stack_of(self, refs: bytes) -> StackRef:
-        """The stack of these references. Lists with the same frames become one; the frames are looked up at the end."""
+        """The stack of these references, one for all equal lists; its frames are resolved at the end."""
         stack = self._stack_of_bytes.get(refs)
         if stack is None:
             stack = self._stack_of_bytes[refs] = StackRef(len(self._stacks))
@@ -235,7 +235,7 @@ class SnapshotMachine(PickleMachine):
         return stack
 
     def _text(self, value: bytes) -> str | None:
-        """The text of an opcode that stands for one; None where what it refers to is none."""
+        """The text that an opcode has or refers to; None where it refers to something else."""
         if begin := _TEXT_AT.get(value[0]):
             return value[begin:].decode("utf-8", "replace")
         index = int.from_bytes(value[1:], "little")

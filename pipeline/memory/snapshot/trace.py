@@ -1,7 +1,6 @@
-"""The events of an allocator snapshot as columns (`sink` fills them while the pickle is read).
+"""Events of an allocator snapshot as columns, which `sink` fills while the pickle is read (docs/performance.md).
 
-An entry of `device_traces` is a dict of about ten keys; a million of them as Python objects take 700 MB, as columns
-50 MB. Keys and actions: torch/csrc/cuda/memory_snapshot.cpp and torch/cuda/_memory_viz.py in PyTorch.
+Keys and actions: torch/csrc/cuda/memory_snapshot.cpp and torch/cuda/_memory_viz.py in PyTorch.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ Addresses = npt.NDArray[np.uint64]
 class Events:
     """Columns of one device's trace, oldest event first. `size` in bytes as requested; `time_us` Unix time or -1.
 
-    `addr` of an `oom` event is the free memory that the device reported. `label` is 0 or the index of the user's own
-    word for the block. `stack` is an index into the stacks of the snapshot, or -1.
+    `addr` of an `oom` event is the free memory that the device reported. `label` is 0 or the index of the block's
+    label. `stack` is an index into the stacks of the snapshot, or -1.
     """
 
     action: npt.NDArray[np.uint8]
