@@ -2,7 +2,7 @@
 
 Guards inside one process are not enough: string functions allocate past DuckDB's memory limit, and COPY writes into
 directories that are allowed for other reasons. So each query gets a child with hard limits (`pipeline.io.sandbox`),
-which does what `worker` says; pages call `run_query` and show `QueryError` as it is.
+in which `worker` runs; pages call `run_query` and show the message of `QueryError`.
 """
 
 from __future__ import annotations

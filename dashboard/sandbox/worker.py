@@ -24,7 +24,7 @@ _BATCH_ROWS = 1024
 
 
 class Refusal(Exception):
-    """The text is not one reading statement; the message says so to the user."""
+    """The text is not one reading statement; the message is for the user."""
 
 
 def one_reading_statement(sql: str) -> duckdb.Statement:

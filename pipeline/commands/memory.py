@@ -1,4 +1,4 @@
-"""`sweepscope memory [FILE...]`: what memory artefacts say, without a store; without a file, what the store says."""
+"""`sweepscope memory [FILE...]`: analysis of memory artefacts without a store; without a file, of the store."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def _run(args: argparse.Namespace) -> int:
     if args.run_id or args.sweep:
         raise UsageError("--run and --sweep ask the store; give them without a FILE.")
     other = _groups(_read(args.against), args.device) if args.against else None
-    told = [_told(path, _read(path), args.device, args.top, other) for path in args.files]
+    files = [_file(path, _read(path), args.device, args.top, other) for path in args.files]
     if args.json:
-        say_json({"against": args.against, "files": told})
+        say_json({"against": args.against, "files": files})
     else:
-        say("\n\n".join(_text(file, args.against) for file in told))
+        say("\n\n".join(_text(file, args.against) for file in files))
     return 0
 
 
@@ -62,16 +62,16 @@ def _run_store(args: argparse.Namespace) -> int:
 
     home = Home.resolve(args.home, for_writing=False)
     if args.run_id:
-        told = stored_memory.told_run(home, args.run_id)
-        say_result(told, stored_memory.run_text(told), as_json=args.json)
+        run = stored_memory.memory_of_run(home, args.run_id)
+        say_result(run, stored_memory.run_text(run), as_json=args.json)
     else:
-        told = stored_memory.told_sweep(home, args.sweep)
-        say_result(told, stored_memory.sweep_text(told), as_json=args.json)
+        sweep = stored_memory.memory_of_sweep(home, args.sweep)
+        say_result(sweep, stored_memory.sweep_text(sweep), as_json=args.json)
     return 0
 
 
 def _read(path: str) -> Mapping[str, pl.DataFrame]:
-    """Rows by table. Raises InputError for a file that is none of the artefacts, UsageError for none at all."""
+    """Frames by table. Raises InputError for another kind of file, UsageError where `path` is not one file."""
     from sweepscope.pipeline.memory.sources import read_memory_file  # numpy and the readers: only when they are needed
 
     found = list(list_files(path))
@@ -97,10 +97,10 @@ def _rows(tables: Mapping[str, pl.DataFrame], name: str, device: int | None) -> 
     return (frame if device is None else frame.filter(pl.col("device") == device)).to_dicts()
 
 
-def _told(
+def _file(
     path: str, tables: Mapping[str, pl.DataFrame], device: int | None, count: int, against: Rows | None
 ) -> dict[str, Any]:
-    """One file for programs; the text is made of the same."""
+    """Results of one file, as `--json` prints them; the text is made from them."""
     devices = []
     for row in _rows(tables, "memory_snapshots", device):
         groups = [group for group in _groups(tables, None) if group["device"] == row["device"]]
@@ -113,7 +113,7 @@ def _told(
         )
     samples = tables.get("gpu_samples")
     if not devices and samples is None:
-        raise UsageError(f"{path} says nothing about device {device}. Leave out --device to see what it has.")
+        raise UsageError(f"{path} has nothing about device {device}. Leave out --device to see what it has.")
     return {"path": path, "devices": devices, "gpu_samples": [] if samples is None else _sampled(samples)}
 
 
@@ -178,7 +178,7 @@ def _text(file: Mapping[str, Any], against: str | None) -> str:
 VERB = Verb(
     name="memory",
     help="peak, fragmentation and what was alive at the peak, of one memory snapshot, timeline or trace",
-    description="Read memory artefacts as ingest does and print what they say, without a store: levels, fragmentation "
+    description="Read memory artefacts as ingest does and print their contents, without a store: levels, fragmentation "
     "and its parts, failures, and the blocks that were alive at the peak by use and source line.",
     add_arguments=_add_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""What the store says about GPU memory: a run's way from the estimate to the card, a sweep's fragmentation and fit."""
+"""GPU memory in the store: a run's waterfall from estimate to device, a sweep's fragmentation and fit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIT = """SELECT run_id, origin, sweep, layout, model, status, mem_verdict, verd
 FROM memory_fit WHERE {scope} ORDER BY status = 'oom' DESC, origin, sweep, run_id"""
 
 
-def told_run(home: Home, run_id: str) -> dict[str, Any]:
+def memory_of_run(home: Home, run_id: str) -> dict[str, Any]:
     """The waterfall of one run, its parts in order and its verdict (None: it neither failed nor came near).
 
     Raises UsageError when the store has no such run or nothing about its memory.
@@ -35,7 +35,7 @@ def told_run(home: Home, run_id: str) -> dict[str, Any]:
         fit = _rows(con, "SELECT * FROM memory_fit WHERE run_id = $1", run_id)
         if not found and not fit:
             known = _rows(con, "SELECT 1 FROM runs WHERE run_id = $1", run_id)
-            what = "says nothing about the memory of" if known else "has no run"
+            what = "has no memory figures of" if known else "has no run"
             raise UsageError(
                 f"This store {what} {run_id}. `sweepscope query 'FROM memory_waterfall'` lists what is known."
             )
@@ -43,7 +43,7 @@ def told_run(home: Home, run_id: str) -> dict[str, Any]:
     return {"run": found[0] if found else None, "parts": parts, "fit": fit[0] if fit else None}
 
 
-def told_sweep(home: Home, sweep: str | None) -> dict[str, Any]:
+def memory_of_sweep(home: Home, sweep: str | None) -> dict[str, Any]:
     """Fragmentation, terms and verdicts of one sweep, or over all sweeps. Raises UsageError for an unknown sweep."""
     scope, fit_scope = ("sweep = $1", "sweep = $1") if sweep is not None else ("sweep IS NULL", "true")
     values = [] if sweep is None else [sweep]
@@ -60,7 +60,7 @@ def told_sweep(home: Home, sweep: str | None) -> dict[str, Any]:
 
 
 def file_verdict(row: Row, groups: Iterable[Row]) -> dict[str, str] | None:
-    """What a snapshot with a failed allocation needs, by the rules of the store; None when nothing failed in it."""
+    """Verdict on a snapshot with a failed allocation, by the rules of the store; None where nothing failed."""
     if not row.get("oom_events") or row["oom_requested_bytes"] is None:
         return None
     parts: dict[str, int] = {}
@@ -94,34 +94,34 @@ _FILE_VERDICT = """SELECT
   ) AS verdict_evidence"""
 
 
-def run_text(told: Mapping[str, Any]) -> str:
-    """A run's waterfall as lines: levels in full, their gaps and parts indented; what is unknown says so."""
+def run_text(memory: Mapping[str, Any]) -> str:
+    """A run's waterfall as lines: levels in full, their gaps and parts indented."""
     lines = []
-    if told["run"]:
-        run = told["run"]
+    if memory["run"]:
+        run = memory["run"]
         lines.append(" ".join(str(run[name]) for name in ("run_id", "framework", "model", "layout") if run[name]))
-    for part in told["parts"]:
+    for part in memory["parts"]:
         if part["part_kind"] == "measured" and part["bytes"] is None:
-            continue  # no snapshot: said once, below
+            continue  # no snapshot: one line below
         mark = {"level": "", "gap": "+ ", "estimated": "    ", "measured": "    of it "}[part["part_kind"]]
         shown = "unknown" if part["bytes"] is None else size(part["bytes"])
         lines.append(f"{shown:>12}  {mark}{PART[part['part']]}")
-    if told["run"] and told["run"]["snapshot_path"] is None:
-        lines.append("no allocator snapshot says what the allocated bytes were for")
-    if told["fit"]:
-        lines.append(f"{MEM_FIT[told['fit']['mem_verdict']]}: {told['fit']['verdict_evidence']}")
+    if memory["run"] and memory["run"]["snapshot_path"] is None:
+        lines.append("no allocator snapshot: the use of the allocated bytes is unknown")
+    if memory["fit"]:
+        lines.append(f"{MEM_FIT[memory['fit']['mem_verdict']]}: {memory['fit']['verdict_evidence']}")
     return "\n".join(lines)
 
 
-def sweep_text(told: Mapping[str, Any]) -> str:
+def sweep_text(memory: Mapping[str, Any]) -> str:
     """A sweep's fragmentation, terms and verdicts as lines."""
-    lines = [f"sweep {told['sweep']}" if told["sweep"] else "all sweeps"]
+    lines = [f"sweep {memory['sweep']}" if memory["sweep"] else "all sweeps"]
     lines.append("\nreserved beyond allocated (eps_frag): median, 10 to 90 %, runs")
-    lines += [_spread_line(row) for row in told["fragmentation"]] or ["  no run logs both"]
+    lines += [_spread_line(row) for row in memory["fragmentation"]] or ["  no run logs both"]
     lines.append("\nthe term of the estimate that is off, one at a time: factor, share of the residuals explained")
-    lines += [_term_line(row) for row in told["terms"]] or ["  too few completed runs with an estimate and a peak"]
+    lines += [_term_line(row) for row in memory["terms"]] or ["  too few completed runs with an estimate and a peak"]
     lines.append("\nout of GPU memory, or near it")
-    fit: Sequence[Row] = told["fit"]
+    fit: Sequence[Row] = memory["fit"]
     lines += [
         f"  {row['run_id']}  {MEM_FIT[row['mem_verdict']]}\n      {row['verdict_evidence']}" for row in fit[:_SHOWN]
     ]
@@ -133,17 +133,17 @@ def sweep_text(told: Mapping[str, Any]) -> str:
 def _spread_line(row: Row) -> str:
     estimated = f", estimates allow {row['est_eps_frag']:.1%}" if row["est_eps_frag"] is not None else ""
     return (
-        f"  {_place(row)}: {row['eps_frag']:.1%} ({row['eps_frag_low']:.1%} to {row['eps_frag_high']:.1%}, "
+        f"  {_label(row)}: {row['eps_frag']:.1%} ({row['eps_frag_low']:.1%} to {row['eps_frag_high']:.1%}, "
         f"n={row['n']:,}){estimated}"
     )
 
 
 def _term_line(row: Row) -> str:
     by = f"x {row['term_factor']:.2f}" if row["term_factor"] is not None else f"+ {size(row['term_offset_bytes'])}"
-    return f"  {_place(row)}: {TERM[row['term']]} {by}, {row['explained_share']:.0%} (n={row['n']:,})"
+    return f"  {_label(row)}: {TERM[row['term']]} {by}, {row['explained_share']:.0%} (n={row['n']:,})"
 
 
-def _place(row: Row) -> str:
+def _label(row: Row) -> str:
     return " ".join(str(part) for part in (row["origin"], row["framework"]) if part)
 
 
@@ -152,9 +152,9 @@ def _store(home: Home) -> duckdb.DuckDBPyConnection:
 
 
 def _rows(con: duckdb.DuckDBPyConnection, sql: str, *values: Any) -> list[dict[str, Any]]:
-    given = values[0] if values and isinstance(values[0], dict) else list(values)
+    parameters = values[0] if values and isinstance(values[0], dict) else list(values)
     try:
-        found: list[dict[str, Any]] = con.sql(sql, params=given).pl().to_dicts()
+        found: list[dict[str, Any]] = con.sql(sql, params=parameters).pl().to_dicts()
     except duckdb.CatalogException as error:
         raise StoreError("This store is older than its views on memory. Run `sweepscope ingest PATH` again.") from error
     return found

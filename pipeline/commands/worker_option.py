@@ -1,4 +1,4 @@
-"""The option `--workers` of verbs that read with several processor cores."""
+"""The option `--workers` of verbs that read in several processes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.io.process_pool import MOST_BY_DEFAULT, default_workers
 
 MOST = 64
-"""More would wait for the one that feeds them."""
+"""More would wait for the process that feeds them."""
 
 
 def add_workers_argument(parser: argparse.ArgumentParser, *, cores_each: int = 1) -> None:
-    """How many read at once, where each keeps so many cores busy."""
+    """Add `--workers`, whose default assumes that each process keeps `cores_each` cores busy."""
     cores = "core" if cores_each == 1 else f"{cores_each} cores"
     parser.add_argument(
         "--workers",
@@ -24,7 +24,7 @@ def add_workers_argument(parser: argparse.ArgumentParser, *, cores_each: int = 1
 
 
 def asked_workers(args: argparse.Namespace) -> int:
-    """The number of them. Raises UsageError for none, or too many."""
+    """The value of `--workers`. Raises UsageError for one out of range."""
     if not 1 <= args.workers <= MOST:
         raise UsageError(f"--workers must be between 1 and {MOST}, not {args.workers}.")
     return int(args.workers)

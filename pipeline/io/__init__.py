@@ -1,4 +1,4 @@
-"""Files, URLs, streams, encodings, processes and safe unpickling.
+"""Files, URLs, streams, encodings, processes, sandboxes and safe unpickling.
 
 Nothing here interprets what it reads.
 """

@@ -1,4 +1,4 @@
-"""The landing zone: list files and read them in chunks, from local disk or any fsspec URL. Interprets nothing."""
+"""Files below a path or an fsspec URL."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from sweepscope.pipeline.io.remote import is_url
 
 @dataclass(frozen=True)
 class Entry:
-    """One file: absolute path or URL, size in bytes, modification time in seconds since 1970.
+    """One file, or a directory that cannot be listed.
 
-    Or a directory that may not be looked into: it stands for the files that we cannot see.
-
-    `linked_path` is the file's own name where `path` leads to it through a link, else None.
+    Attributes:
+        path: absolute path or URL.
+        bytes: size.
+        mtime: modification time in seconds since 1970.
+        is_file: false for an unreadable directory, which represents the files in it.
+        linked_path: the real path where `path` leads to the file through a link.
     """
 
     path: str
@@ -30,14 +33,14 @@ class Entry:
 
     @property
     def own_path(self) -> str:
-        """The one name that the file has without links."""
+        """The path of the file without links."""
         return self.linked_path or self.path
 
 
 def canonical(path: str) -> str:
-    """The one name by which a path is known, however it was spelled: absolute, `..` and links resolved; a URL as it is.
+    """`path` in its one canonical form: absolute, `..` and links resolved; a URL as it is.
 
-    Two names would make two runs of one log, and a repeat that never ran.
+    Two names would make two runs of one log.
 
     >>> canonical("file:///proc/../proc/version"), canonical("s3://bucket/runs")
     ('/proc/version', 's3://bucket/runs')
@@ -49,9 +52,9 @@ def canonical(path: str) -> str:
 def list_files(root: str) -> Iterator[Entry]:
     """Every regular file at or below `root`; hidden files and directories are left out.
 
-    A `root` that is a link is listed under the name of what it leads to. Links below are followed where they lead out
-    of `root`; each file is listed once, what lies below `root` under its own name. A file that vanishes
-    while the listing runs is left out; a directory that cannot be listed is an entry itself.
+    A `root` that is a link is listed under the name of its target. Links below are followed where they lead out of
+    `root`; each file is listed once, and files below `root` under their real path. A file that vanishes during the
+    listing is left out; a directory that cannot be listed is an entry itself.
 
     Raises:
         UsageError: `root` is empty or does not exist.
@@ -80,13 +83,13 @@ def list_files(root: str) -> Iterator[Entry]:
 
 
 def _list_directory(root: str) -> Iterator[Entry]:
-    met: set[str] = set()  # own names of directories, and of files that links lead to
+    seen: set[str] = set()  # real paths of directories, and of files that links lead to
     todo = [(root, root)]
     while todo:
-        directory, own = todo.pop()
-        if own in met:
+        directory, real = todo.pop()
+        if real in seen:
             continue
-        met.add(own)
+        seen.add(real)
         try:
             children = _children(directory)
         except OSError as error:
@@ -100,20 +103,20 @@ def _list_directory(root: str) -> Iterator[Entry]:
         for child in children:
             try:
                 is_link = child.is_symlink()
-                # Joined names only below a link: elsewhere a file's own name is the one it is listed by.
-                plain = child.path if own == directory else os.path.join(own, child.name)
-                child_own = os.path.realpath(child.path) if is_link else plain
-                if is_link and (_is_met_anyway(child_own, root) or child_own in met):
+                # Joined names only below a link: elsewhere the listed path is the real one.
+                plain = child.path if real == directory else os.path.join(real, child.name)
+                child_real = os.path.realpath(child.path) if is_link else plain
+                if is_link and (_is_listed_anyway(child_real, root) or child_real in seen):
                     continue
                 if child.is_dir():
-                    below.append((child.path, child_own))
+                    below.append((child.path, child_real))
                 elif child.is_file():
                     stat = child.stat()
-                    linked = None if child_own == child.path else _storable(child_own)
+                    linked = None if child_real == child.path else _storable(child_real)
                     if linked is not None:
-                        if linked in met:
+                        if linked in seen:
                             continue
-                        met.add(linked)
+                        seen.add(linked)
                     yield Entry(_storable(child.path), stat.st_size, stat.st_mtime, linked_path=linked)
             except FileNotFoundError:
                 continue
@@ -123,12 +126,12 @@ def _list_directory(root: str) -> Iterator[Entry]:
 
 
 def _closed(path: str) -> Entry:
-    """What stands for a place that we may not look into; reading it fails, and the ledger keeps that failure."""
+    """Entry of an unreadable directory; reading it fails, and the ledger records that failure."""
     return Entry(_storable(path), 0, 0.0, is_file=False)
 
 
 def _children(directory: str) -> list[os.DirEntry[str]]:
-    """What is in a directory apart from hidden names, by name; nothing if it has just vanished. Raises OSError."""
+    """Children of a directory apart from hidden names, by name; none if it has just vanished. Raises OSError."""
     try:
         with os.scandir(directory) as found:
             return sorted((child for child in found if not child.name.startswith(".")), key=lambda child: child.name)
@@ -136,16 +139,16 @@ def _children(directory: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _is_met_anyway(own: str, root: str) -> bool:
-    """Whether the place that a link leads to is met below `root` without it, or holds `root` and so would be a loop."""
-    if own == root or root.startswith(own.rstrip(os.sep) + os.sep):
+def _is_listed_anyway(real: str, root: str) -> bool:
+    """Whether the target of a link is below `root`, or above it, which would be a loop."""
+    if real == root or root.startswith(real.rstrip(os.sep) + os.sep):
         return True
-    below = own.removeprefix(root.rstrip(os.sep) + os.sep)
-    return below != own and not any(part.startswith(".") for part in below.split(os.sep))
+    below = real.removeprefix(root.rstrip(os.sep) + os.sep)
+    return below != real and not any(part.startswith(".") for part in below.split(os.sep))
 
 
 def _storable(path: str) -> str:
-    """`path`, if it can be stored as text. Raises InputError for a name that is not UTF-8."""
+    """`path`, if it is UTF-8. Raises InputError."""
     try:
         path.encode()
     except UnicodeEncodeError as error:
@@ -155,9 +158,9 @@ def _storable(path: str) -> str:
 
 
 def marker_above(marker: str) -> Callable[[str], bool]:
-    """Tells of a directory whether it or one above it holds a file of that name (local paths only).
+    """Function that tells whether a directory or one above it has a file of that name (local paths only).
 
-    What is above is looked at once, however many directories are asked about.
+    Directories above are examined once, however many directories are asked about.
     """
 
     @cache

@@ -1,4 +1,4 @@
-"""What the C library keeps of memory that was freed: behind blocks of many megabytes, a tenth of the process."""
+"""Release of freed memory that the C library keeps: a tenth of the process after blocks of many megabytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 
 
 def give_back() -> None:
-    """Hand it to the system: worth it between stages, not between blocks, for the pages are fetched anew.
+    """Return it to the system: pays between stages, not between blocks, since the pages are faulted in again.
 
     malloc_trim is glibc's (malloc/malloc.c); other C libraries keep less and have none.
     """

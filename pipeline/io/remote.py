@@ -1,4 +1,4 @@
-"""Files behind a URL, by whatever file system fsspec knows for it."""
+"""Files behind URLs, through fsspec."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from sweepscope.pipeline.errors import InputError, UsageError
 
 
 def is_url(path: str) -> bool:
-    """Whether fsspec rather than the local file system is meant."""
+    """Whether a path is a URL for fsspec rather than a local one."""
     return "://" in path
 
 
 def listed(root: str) -> Iterator[tuple[str, int, float]]:
-    """Address, size in bytes and modification time (seconds since 1970) of every file at or below a URL.
+    """URL, size in bytes and modification time (seconds since 1970) of every file at or below a URL.
 
     Hidden files and directories are left out.
 
     Raises:
-        UsageError: the URL cannot be understood, or nothing is there.
+        UsageError: the URL is malformed, or nothing is there.
         InputError: it cannot be listed.
     """
     try:
@@ -42,7 +42,7 @@ def listed(root: str) -> Iterator[tuple[str, int, float]]:
 
 
 def modified(info: Mapping[str, Any]) -> float:
-    """Modification time in seconds since 1970, by whatever name and type the store has for it; 0 where it has none."""
+    """Modification time in seconds since 1970, from the name and type of any file system; 0 where it has none."""
     names = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
     stamp = next((info[name] for name in names if info.get(name)), 0)
     if isinstance(stamp, str):

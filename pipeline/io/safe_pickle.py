@@ -1,9 +1,9 @@
-"""Plain values out of a pickle that nobody vouches for: no import, no call, no object is ever made.
+"""Plain values of an untrusted pickle: nothing is imported, called or constructed.
 
-Own opcode machine for the part of protocols 2 to 5 that dumps of plain values use (PyTorch's allocator snapshots need
+An opcode machine for the part of protocols 2 to 5 that dumps of plain values use (PyTorch's allocator snapshots need
 22 opcodes, its flight recorder 18; https://docs.python.org/3/library/pickletools.html lists them all). Any other
-opcode refuses the file before it has an effect. Streams that are cheap to write and dear to read are refused by
-`Limits`: deep or endless nesting, announced lengths, memo indices, values that grow without bound when walked.
+opcode refuses the file before it has an effect. `Limits` refuse streams that are cheap to write and expensive to read:
+deep nesting, announced lengths, memo indices, values that grow without bound when walked.
 
 `load` is for dumps of moderate size. A reader of large ones subclasses `PickleMachine`
 (see `pipeline.memory.snapshot`).
@@ -22,14 +22,14 @@ _LONGEST_FIXED = 16  # an opcode with its argument, strings apart
 
 
 class PickleRefusedError(ValueError):
-    """The stream is not a dump of plain values, is damaged, or goes beyond the limits. Says where and why."""
+    """The stream is not a dump of plain values, is damaged, or exceeds a limit; the message has offset and reason."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a stream may ask for. `nodes` counts a value each time a walk would meet it, shared ones again.
+    """Limits of a stream. `nodes` counts a shared value each time that a walk would reach it.
 
-    `open_values`: values on the stack that no container took yet; Python's pickler leaves a thousand at most.
+    `open_values`: values on the stack that are in no container yet; Python's pickler leaves a thousand at most.
     """
 
     string_bytes: int = 16 << 20
@@ -45,7 +45,7 @@ DEFAULT_LIMITS: Final = Limits()
 
 
 class _Unset:
-    """Memo slot that nothing may refer to."""
+    """Value of an empty memo slot."""
 
 
 UNSET: Final = _Unset()
@@ -66,7 +66,7 @@ def load(data: bytes | Iterable[bytes], limits: Limits = DEFAULT_LIMITS) -> obje
 
 
 def is_pickle(head: bytes) -> bool:
-    """Whether a file that begins so is a pickle of protocol 2 to 5.
+    """Whether a file with this beginning is a pickle of protocol 2 to 5.
 
     >>> is_pickle(b"\\x80\\x04\\x95"), is_pickle(b"step 1")
     (True, False)
@@ -75,9 +75,9 @@ def is_pickle(head: bytes) -> bool:
 
 
 def check_walk(value: object, limits: Limits) -> None:
-    """Refuse a value that contains itself, nests too deep, or is met too often by whoever walks it.
+    """Refuse a value that contains itself, nests too deep, or unfolds to too many nodes in a walk.
 
-    Every container is looked at once, whatever the number of its parents. Raises PickleRefusedError.
+    Every container is examined once, whatever the number of its parents. Raises PickleRefusedError.
     """
     sizes: dict[int, tuple[int, int]] = {}  # id -> nodes and depth of a walk from there
     open_ids: set[int] = set()
@@ -88,9 +88,9 @@ def check_walk(value: object, limits: Limits) -> None:
             continue
         children = list(node.values()) if isinstance(node, dict) else node
         if is_done:
-            met = [sizes[id(c)] for c in children if isinstance(c, list | tuple | dict)]
-            nodes = 1 + len(children) - len(met) + sum(n for n, _ in met)
-            depth = 1 + max((d for _, d in met), default=0)
+            known = [sizes[id(c)] for c in children if isinstance(c, list | tuple | dict)]
+            nodes = 1 + len(children) - len(known) + sum(n for n, _ in known)
+            depth = 1 + max((d for _, d in known), default=0)
             if nodes > limits.nodes or depth > limits.depth:
                 raise PickleRefusedError(f"its values nest over {limits.depth} deep or unfold to over {limits.nodes:,}")
             sizes[id(node)] = nodes, depth
@@ -104,7 +104,7 @@ def check_walk(value: object, limits: Limits) -> None:
 
 
 class PickleMachine:
-    """Executes opcodes of one stream, block by block. Subclasses override handlers to keep less than the value."""
+    """Executes opcodes of one stream, block by block. Subclasses override handlers to keep less of the value."""
 
     def __init__(self, chunks: Iterable[bytes], limits: Limits = DEFAULT_LIMITS) -> None:
         self.chunks, self.limits = iter(chunks), limits
@@ -138,7 +138,7 @@ class PickleMachine:
             raise self.refusal("malformed stream") from error
 
     def refill(self, wanted: int) -> None:
-        """Have `wanted` bytes behind `pos`, as far as the stream has them."""
+        """Fill the buffer with `wanted` bytes behind `pos`, as far as the stream has them."""
         if len(self.stack) > self.limits.open_values:
             raise self.refusal(f"over {self.limits.open_values:,} values that belong to nothing")
         parts, have = [self.buffer[self.pos :]], len(self.buffer) - self.pos
@@ -149,7 +149,7 @@ class PickleMachine:
         self.buffer, self.pos = b"".join(parts), 0
 
     def refusal(self, why: str) -> PickleRefusedError:
-        """The error to raise, with the place."""
+        """The error to raise, with the offset."""
         return PickleRefusedError(f"refused at byte {self.base + self.pos:,}: {why}")
 
     def take(self, size: int) -> bytes:
@@ -176,12 +176,12 @@ class PickleMachine:
         if self.base + self.pos < self._frame_end:
             raise self.refusal("a frame goes on behind STOP")
         self.refill(self.limits.padding_bytes + 1)
-        rest = self.buffer[self.pos :]
-        if len(rest) > self.limits.padding_bytes or rest.strip(b"\0"):
+        padding = self.buffer[self.pos :]
+        if len(padding) > self.limits.padding_bytes or padding.strip(b"\0"):
             raise self.refusal("there is more behind STOP")
         return self.stack[0]
 
-    # One method per opcode; `pos` stands behind the opcode.
+    # One method per opcode; `pos` is behind the opcode.
 
     def mark(self) -> None:
         if len(self.marks) >= self.limits.marks:
@@ -190,7 +190,7 @@ class PickleMachine:
         self.stack = []
 
     def pop_mark(self) -> list[object]:
-        """Values since the last mark; the stack is then what it was before."""
+        """Values since the last mark, which are removed from the stack."""
         if not self.marks:
             raise self.refusal("a mark is missing")
         items, self.stack = self.stack, self.marks.pop()
@@ -200,7 +200,7 @@ class PickleMachine:
         self.stack.append({})
 
     def remember(self, index: int, value: object) -> None:
-        """Put a value into the memo. Writers count up; an index far ahead would only cost memory."""
+        """Store a value in the memo. Writers count up; an index far ahead would only cost memory."""
         size = len(self.memo)
         if index == size:
             self.memo.append(value)
@@ -255,14 +255,14 @@ class PickleMachine:
         self.extend([value])
 
     def extend(self, items: list[object]) -> None:
-        """Items to the list on top of the stack."""
+        """Append items to the list on top of the stack."""
         target = self.stack[-1]
         if type(target) is not list:
             raise self.refusal("items for something that is not a list")
         target.extend(items)
 
     def set_items(self, items: list[object]) -> None:
-        """Keys and values to the dict on top of the stack."""
+        """Add keys and values to the dict on top of the stack."""
         target = self.stack[-1]
         if type(target) is not dict or len(items) % 2:
             raise self.refusal("items for something that is not a dict")
@@ -276,7 +276,7 @@ class PickleMachine:
         self.set_items([key, value])
 
     def last(self, count: int) -> tuple[object, ...]:
-        """Takes `count` values off the stack."""
+        """The last `count` values, which are removed from the stack."""
         if len(self.stack) < count:
             raise self.refusal("too few values for a tuple")
         items = tuple(self.stack[-count:])

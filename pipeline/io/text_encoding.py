@@ -1,4 +1,4 @@
-"""Is this text? Bytes of a file to UTF-8 bytes of a log, or a refusal. Interprets nothing else."""
+"""UTF-8 bytes of a log from the bytes of a file: other encodings, and envelopes of Docker and JSON loggers."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The chunks of a log as UTF-8 or something that is mostly so.
+    """Chunks of a log as UTF-8, or nearly so.
 
-    A hole of NULs at the beginning is left out: a log that was rotated by copy-and-truncate under an open writer starts
-    with one. UTF-16 with its byte order mark (what PowerShell's `>` writes) is transcoded, and of what Docker keeps of
-    a container's output (`<id>-json.log`) the lines are what the container wrote. Of a log of objects, each with a
-    message and its time, the lines are the messages.
+    - NULs at the beginning are left out: a log rotated by copy-and-truncate under an open writer starts with a hole.
+    - UTF-16 with a byte order mark (PowerShell's `>`) is transcoded.
+    - Docker's records of a container's output (`<id>-json.log`) become the lines that the container wrote.
+    - JSON objects with a message and a time, one per line, become the messages.
 
     Raises:
         InputError: the file is binary; nothing has been yielded then.
@@ -73,7 +73,7 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def is_utf16(head: bytes) -> bool:
-    """Whether a text begins with the mark of UTF-16. Half the bytes of ASCII are zeros in it.
+    """Whether a text begins with the byte order mark of UTF-16 and has the zeros of ASCII in it.
 
     A binary file may begin with the mark by chance.
     """
@@ -81,7 +81,7 @@ def is_utf16(head: bytes) -> bool:
 
 
 def is_container_log(head: bytes) -> bool:
-    """Whether a text is what Docker keeps of a container's output.
+    """Whether a text is Docker's record of a container's output.
 
     >>> is_container_log(b'{"log":"step 1\\\\n","stream":"stdout","time":"2025-05-16T16:39:51.2Z"}')
     True
@@ -90,7 +90,7 @@ def is_container_log(head: bytes) -> bool:
 
 
 def is_message_log(head: bytes) -> bool:
-    """Whether a text is a log of objects, one per line, each of which wraps a message and says when it was written.
+    """Whether a text has JSON objects, one per line, each with a message and a time.
 
     >>> is_message_log(b'{"asctime": "2025-05-01 12:00:00", "levelname": "INFO", "message": "step: 1"}\\n')
     True
@@ -105,14 +105,14 @@ def is_message_log(head: bytes) -> bool:
 
 
 def may_be_transcoded(head: bytes) -> bool:
-    """Whether `text_chunks` may yield other bytes than the file's, so that no place in them is one in the file."""
+    """Whether `text_chunks` may yield other bytes than the file's, so that offsets differ."""
     return is_utf16(head) or head.lstrip().startswith(b'{"')
 
 
 def is_binary(head: bytes) -> bool:
-    """Known magic, or too many bytes that no log prints: control bytes, or bytes that are not UTF-8.
+    """Whether bytes have a known magic number, or too many control bytes or bytes that are not UTF-8.
 
-    Stray NULs and a few undecodable bytes are not enough: logs of many ranks hold both.
+    Stray NULs and a few undecodable bytes are not enough: logs of many ranks have both.
 
     >>> is_binary(b"step: 1\\x00\\xff"), is_binary(bytes(range(256)))
     (False, True)
@@ -126,27 +126,29 @@ def is_binary(head: bytes) -> bool:
 
 
 def _unpacked(chunks: Iterable[bytes], text_of: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """The texts of a log's objects. A line that Docker cut, as it does after 16 KiB, is whole again; what is no object
-    stays as it is, and so does a line that is too long to be held."""
-    rest = b""
+    """Texts of a log's objects. Docker splits lines after 16 KiB; they are joined again.
+
+    Lines that are no objects, or exceed _MOST_OBJECT_BYTES, stay as they are.
+    """
+    partial = b""
     for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
+        *whole, partial = (partial + chunk).split(b"\n")
         yield b"".join(map(text_of, whole))
-        if len(rest) > _MOST_OBJECT_BYTES:
-            yield rest
-            rest = b""
-    if rest:
-        yield text_of(rest)
+        if len(partial) > _MOST_OBJECT_BYTES:
+            yield partial
+            partial = b""
+    if partial:
+        yield text_of(partial)
 
 
 def _text_of(line: bytes) -> bytes:
-    """What a container wrote: a line feed is part of it."""
+    """The text that a container wrote, with its line feed."""
     text = _object(line).get("log")
     return text.encode("utf-8", errors="replace") if isinstance(text, str) else line + b"\n"
 
 
 def _message_of(line: bytes) -> bytes:
-    """The message as lines of their own, behind its time where it shows none itself."""
+    """The message as lines, after its time where it shows none itself."""
     found = _object(line)
     text = _message(found)
     if text is None:
@@ -158,7 +160,7 @@ def _message_of(line: bytes) -> bytes:
 
 
 def _message(found: Mapping[str, Any]) -> str | None:
-    """None of an object that holds more than a message, and so must stay whole."""
+    """The message of an object; None for one with metrics, which must stay whole."""
     if any(map(_METRIC.fullmatch, found)):
         return None
     texts = (found[key] for key in _MESSAGES if isinstance(found.get(key), str))
@@ -166,14 +168,14 @@ def _message(found: Mapping[str, Any]) -> str | None:
 
 
 def _object(line: bytes) -> Mapping[str, Any]:
-    """The object of a line; an empty one for any other line."""
+    """The JSON object of a line; an empty one for other lines."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
         return {}
     if not isinstance(found, dict):
         return {}
-    payload = found.get("jsonPayload")  # Google Cloud's, of what was an object already
+    payload = found.get("jsonPayload")  # Google Cloud's, where the message was an object itself
     return found | payload if isinstance(payload, dict) else found
 
 

@@ -1,4 +1,4 @@
-"""What names say about memory artefacts. Imports nothing, so that listing files stays fast."""
+"""Memory artefacts and ranks by file name. Imports only `re`, so that listing files stays fast."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _DEVICES = re.compile(r"^(?:gpus?|vram|nvidia|rocm|amd)(?:[_.-].*)?\.jsonl?$")
 _SAMPLES = re.compile(
     r"(?:dcgm|dmon|gpustat|(?:nvidia|rocm|amd)[_-]?smi).*\.(?:txt|log|out|prom|dat|jsonl?|xml)$|\.prom$"
 )
-# Files that may be anything else as well are taken when their name says memory.
+# Extensions of many formats: only with a name about memory.
 _NAMED = re.compile(r"\.html$|(?:mem|alloc|oom|snapshot).*\.(?:zip|pt|pth|bin|p)$")
 _RANK = re.compile(r"rank[_-]?(\d{1,6})|(?:^|[_.-])r(\d{1,6})(?=[_.-]|$)")
 
 
 def is_memory_file(name: str) -> bool:
-    """Whether a file may hold memory artefacts, by its name. Nobody packs JSON but for profiler traces.
+    """Whether a file may be a memory artefact, by its name. Compressed JSON is usually a profiler trace.
 
     >>> is_memory_file("rank3_memory_snapshot.pickle"), is_memory_file("model.pt"), is_memory_file("snapshot_oom.html")
     (True, False, True)

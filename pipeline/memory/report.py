@@ -1,4 +1,4 @@
-"""What the memory tables say about a file, in words: a summary per device, categories, top groups, differences."""
+"""Text of memory artefacts: summary per device, categories, top groups, differences."""
 
 from __future__ import annotations
 
@@ -23,47 +23,37 @@ def size(count: float | None) -> str:
 
 
 def categories(groups: Iterable[Row]) -> list[dict[str, Any]]:
-    """Bytes, share and blocks by category, the largest first."""
+    """Rows of category, bytes, blocks and share, the largest first."""
     totals: dict[str, dict[str, Any]] = {}
     for row in groups:
-        told = totals.setdefault(row["category"], {"category": row["category"], "bytes": 0, "blocks": 0})
-        told["bytes"] += row["bytes"]
-        told["blocks"] += row["blocks"] or 0
+        total = totals.setdefault(row["category"], {"category": row["category"], "bytes": 0, "blocks": 0})
+        total["bytes"] += row["bytes"]
+        total["blocks"] += row["blocks"] or 0
     whole = sum(row["bytes"] for row in totals.values())
     ranked = sorted(totals.values(), key=lambda row: -row["bytes"])
     return [{**row, "share": row["bytes"] / whole if whole else None} for row in ranked]
 
 
 def top(groups: Iterable[Row], count: int) -> list[dict[str, Any]]:
-    """The largest groups by category and source line, sizes put together; each with its largest group's rule."""
+    """The `count` largest groups by category and source line, with the rule and stack of their largest part."""
     lines: dict[tuple[str, str | None], dict[str, Any]] = {}
     for row in sorted(groups, key=lambda row: -row["bytes"]):
-        key = row["category"], row["frame"]
-        told = lines.setdefault(
-            key,
-            {
-                "category": row["category"],
-                "frame": row["frame"],
-                "rule": row["rule"],
-                "stack": row["stack"],
-                "bytes": 0,
-                "blocks": 0,
-            },
-        )
-        told["bytes"] += row["bytes"]
-        told["blocks"] += row["blocks"] or 0
+        described = {name: row[name] for name in ("category", "frame", "rule", "stack")}
+        line = lines.setdefault((row["category"], row["frame"]), {**described, "bytes": 0, "blocks": 0})
+        line["bytes"] += row["bytes"]
+        line["blocks"] += row["blocks"] or 0
     return sorted(lines.values(), key=lambda row: -row["bytes"])[:count]
 
 
 def differences(groups: Iterable[Row], against: Iterable[Row], count: int) -> list[dict[str, Any]]:
-    """Categories and source lines by how far their bytes at the peak differ: what is new, gone, grown or smaller."""
+    """The `count` categories and source lines whose bytes at the peak differ most between two files."""
     mine, theirs = ({(r["category"], r["frame"]): r for r in top(rows, 10**9)} for rows in (groups, against))
-    told = []
+    rows = []
     for key in {**mine, **theirs}:
         here, there = mine.get(key), theirs.get(key)
         bytes_here, bytes_there = here["bytes"] if here else 0, there["bytes"] if there else 0
         if bytes_here != bytes_there:
-            told.append(
+            rows.append(
                 {
                     "category": key[0],
                     "frame": key[1],
@@ -74,15 +64,15 @@ def differences(groups: Iterable[Row], against: Iterable[Row], count: int) -> li
                     "against_blocks": there["blocks"] if there else 0,
                 }
             )
-    return sorted(told, key=lambda row: -abs(row["difference_bytes"]))[:count]
+    return sorted(rows, key=lambda row: -abs(row["difference_bytes"]))[:count]
 
 
 def summary_lines(row: Row) -> list[tuple[str, str]]:
-    """One device of one file in a few lines of (name, text); what is unknown is left out."""
+    """Lines of (name, text) about one device of one file; unknown values are left out."""
     lines = [("source", _source(row))]
     lines.append(("peak", _peak(row)))
-    held = f"reserved {size(row['reserved_bytes'])}" if row["reserved_bytes"] is not None else "reserved unknown"
-    lines.append(("at the end", f"allocated {size(row['allocated_bytes'])}, {held}{_fragmentation(row)}"))
+    reserved = f"reserved {size(row['reserved_bytes'])}" if row["reserved_bytes"] is not None else "reserved unknown"
+    lines.append(("at the end", f"allocated {size(row['allocated_bytes'])}, {reserved}{_fragmentation(row)}"))
     if row["oom_events"]:
         lines.append(("out of memory", _failure(row)))
     if row["allocator_settings"]:
@@ -105,13 +95,13 @@ def _source(row: Row) -> str:
 
 def _peak(row: Row) -> str:
     figures = []
-    for column, word in (
+    for column, name in (
         ("peak_requested_active_bytes", "requested and active"),
         ("peak_allocated_bytes", "allocated"),
         ("peak_reserved_bytes", "reserved"),
     ):
         if row[column] is not None:
-            figures.append(f"{size(row[column])} {word}")
+            figures.append(f"{size(row[column])} {name}")
     where = f" after {row['peak_after_events']:,} events" if row["peak_after_events"] else ""
     phase = f" in {row['peak_phase']}" if row["peak_phase"] else ""
     bound = "; at least: memory was in use when the record began" if row["peak_is_lower_bound"] else ""
@@ -121,11 +111,11 @@ def _peak(row: Row) -> str:
 def _fragmentation(row: Row) -> str:
     if row["fragmentation"] is None:
         return ""
-    told = f"; {row['fragmentation']:.1%} over allocated"
+    text = f"; {row['fragmentation']:.1%} over allocated"
     if row["fragmentation_releasable"] is None:
-        return told
+        return text
     return (
-        f"{told} = {row['fragmentation_releasable']:.1%} releasable cache + {row['fragmentation_split']:.1%} split "
+        f"{text} = {row['fragmentation_releasable']:.1%} releasable cache + {row['fragmentation_split']:.1%} split "
         f"blocks; rounding {size(row['rounding_bytes'])}"
     )
 
@@ -143,7 +133,7 @@ def _failure(row: Row) -> str:
 
 
 def group_lines(rows: Sequence[Row], whole: int) -> list[str]:
-    """The top groups as lines: share, bytes, category, blocks, place and rule."""
+    """The top groups as lines: share, bytes, category, blocks, source line and rule."""
     return [
         f"{row['bytes'] / whole if whole else 0:6.1%} {size(row['bytes']):>10}  {row['category']:<15} "
         f"{row['blocks']:>6,} x  {row['frame'] or 'no stack'}\n{'':42}{row['rule']}"

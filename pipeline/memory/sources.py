@@ -1,6 +1,6 @@
-"""Which memory artefact a file is, and its rows as frames of the memory tables.
+"""Frames of the memory tables from a file, whose format is detected by its content.
 
-By name first (`names.is_memory_file`, for discovery), then by content. A new format is one module and one branch here.
+Discovery selects files by name (`names.is_memory_file`). A new format is one module and one entry of `_READERS`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,15 @@ TEXT_LIMIT_BYTES = 512 << 20
 
 @dataclass(frozen=True)
 class MemoryFile:
-    """What one file says: the reader's name, rows by table, lines (number,
-    reason, raw) that could not be read and the table they were meant for, or why it was left alone."""
+    """Contents of one file.
+
+    Attributes:
+        parser: name of the reader; None for a file that is not read.
+        tables: frames by table.
+        rejects: line number, reason and text of unreadable lines.
+        table: the table of these lines.
+        skipped: why the file has no rows.
+    """
 
     parser: str | None
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
@@ -37,11 +44,16 @@ class MemoryFile:
     skipped: str | None = None
 
 
-def read_memory_file(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
-    """Read one file. `place` has `run_dir` and `sweep` as discovery found them.
+def read_memory_file(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
+    """Contents of one file.
+
+    Args:
+        path: where it is; its name has the rank.
+        chunks: its bytes.
+        location: `run_dir` and `sweep` as discovery found them.
 
     Raises:
-        ValueError: it is not what it seems to be, is damaged, or goes beyond the limits (RefusedError: a pickle).
+        ValueError: its format is another one, it is damaged, or exceeds a limit (RefusedError: a pickle).
         InputError: `chunks` cannot be read.
     """
     stream = iter(chunks)
@@ -54,22 +66,22 @@ def read_memory_file(path: str, chunks: Iterable[bytes], place: Mapping[str, obj
         if path.lower().endswith((".pickle", ".pkl")):
             raise RefusedError("not a pickle of protocol 2 to 5")
         return MemoryFile(None, skipped="holds no memory timeline, trace, statistics, snapshot or GPU samples")
-    return reader(path, whole, place)
+    return reader(path, whole, location)
 
 
-def _snapshot(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
+def _snapshot(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
     try:
         rows = analyse_limited(chunks)
     except RefusedError as error:
-        if str(error) == NO_SNAPSHOT:  # most pages are somebody's report
+        if str(error) == NO_SNAPSHOT:  # most pages are reports of other tools
             return MemoryFile(None, skipped=NO_SNAPSHOT)
         raise
     if not rows["memory_snapshots"]:
         return MemoryFile("memory_snapshot", skipped="a snapshot with no segments and no events: nothing was allocated")
-    return MemoryFile("memory_snapshot", _frames(rows, path, place))
+    return MemoryFile("memory_snapshot", _frames(rows, path, location))
 
 
-def _trace(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
+def _trace(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
     rows, odd = kineto.read_trace(chunks)
     if not rows["memory_snapshots"]:
         if odd:
@@ -77,27 +89,27 @@ def _trace(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> M
         return MemoryFile(None, skipped="a profiler trace without memory events (record with profile_memory=True)")
     for row in rows["memory_snapshots"]:
         row["warnings"] = f"{odd:,} memory events could not be read" if odd else None
-    return MemoryFile("kineto", _frames(rows, path, place))
+    return MemoryFile("kineto", _frames(rows, path, location))
 
 
-def _timeline(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
+def _timeline(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
     rows = timeline.read_timeline(b"".join(_limited(chunks)))
-    return MemoryFile("memory_timeline", _frames(rows, path, place))
+    return MemoryFile("memory_timeline", _frames(rows, path, location))
 
 
-def _samples(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
+def _samples(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
     frame, rejects = read_samples(_text(chunks))
-    frame = frame.with_columns(source_path=pl.lit(path), run_dir=pl.lit(place["run_dir"], pl.String))
+    frame = frame.with_columns(source_path=pl.lit(path), run_dir=pl.lit(location["run_dir"], pl.String))
     return MemoryFile("gpu_samples", {"gpu_samples": TABLES["gpu_samples"].conform(frame)}, rejects, "gpu_samples")
 
 
-def _statistics(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
+def _statistics(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
     text = _text(chunks)
     if allocator_stats.is_summary(text):
         rows = allocator_stats.read_summaries(text)
-        return MemoryFile("memory_summary", _frames({"memory_snapshots": rows}, path, place))
+        return MemoryFile("memory_summary", _frames({"memory_snapshots": rows}, path, location))
     rows = allocator_stats.read_statistics(text)
-    return MemoryFile("memory_stats", _frames({"memory_snapshots": rows}, path, place))
+    return MemoryFile("memory_stats", _frames({"memory_snapshots": rows}, path, location))
 
 
 def _limited(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -114,16 +126,16 @@ def _text(chunks: Iterable[bytes]) -> str:
 
 
 def _frames(
-    rows: Mapping[str, list[dict[str, Any]] | dict[str, list[Any]]], path: str, place: Mapping[str, object]
+    rows: Mapping[str, list[dict[str, Any]] | dict[str, list[Any]]], path: str, location: Mapping[str, object]
 ) -> dict[str, pl.DataFrame]:
-    """Frames of tables whose rows come one by one or as columns; empty ones are left out."""
+    """Frames by table from rows or from columns; empty ones are left out."""
     frames = {}
-    for name, told in rows.items():
-        if told:
-            frame = pl.DataFrame(told, infer_schema_length=None).with_columns(
+    for name, values in rows.items():
+        if values:
+            frame = pl.DataFrame(values, infer_schema_length=None).with_columns(
                 source_path=pl.lit(path),
-                run_dir=pl.lit(place["run_dir"], pl.String),
-                sweep=pl.lit(place["sweep"], pl.String),
+                run_dir=pl.lit(location["run_dir"], pl.String),
+                sweep=pl.lit(location["sweep"], pl.String),
                 rank=pl.lit(rank_of(path), pl.Int64),
             )
             frames[name] = TABLES[name].conform(frame)
@@ -146,7 +158,7 @@ def _is_statistics(head: bytes) -> bool:
     return allocator_stats.is_summary(_start(head)) or allocator_stats.is_statistics(_start(head))
 
 
-# In this order: what is no text is for the worker, which says why it is no snapshot.
+# In this order: binary files go to the sandbox, which has the reason why one is no snapshot.
 _READERS: tuple[tuple[Callable[[bytes], bool], Callable[..., MemoryFile]], ...] = (
     (_is_binary, _snapshot),
     (is_json_snapshot, _snapshot),

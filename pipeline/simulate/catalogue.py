@@ -1,4 +1,4 @@
-"""Models and accelerators that the simulator draws from. Shapes are the published ones."""
+"""Models and accelerators of simulated runs, with published shapes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class ModelShape:
-    """A decoder-only transformer. `repo` is the name picotron's config carries, `flavor` torchtitan's word for it."""
+    """A decoder-only transformer. `repo` is its name in picotron's config, `flavor` in torchtitan."""
 
     name: str
     repo: str
@@ -105,7 +105,7 @@ MODELS: tuple[ModelShape, ...] = (
     ModelShape("Qwen3-14B", "Qwen/Qwen3-14B", "qwen3", "14B", 40, 5120, 40, 8, 17408, 151936),
     ModelShape("Llama-3.1-70B", "meta-llama/Llama-3.1-70B", "llama3", "70B", 80, 8192, 64, 8, 28672, 128256),
 )
-"""Dense models that every framework can be drawn with."""
+"""Dense models for every framework."""
 
 GPT_MODELS: tuple[ModelShape, ...] = (
     ModelShape(

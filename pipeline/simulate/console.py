@@ -1,4 +1,4 @@
-"""Lines on their way to a terminal: who printed them and whether their end was written."""
+"""Lines of output with the process that printed them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Origin = Literal["worker", "agent", "scheduler"]
 class LogLine:
     """One line of output.
 
-    `rank` is the worker's; torchrun's agent and the scheduler print lines of their own, which carry no rank. `ends` is
-    false where the file stops before the line feed. Undecodable bytes are carried as surrogates (PEP 383).
+    `rank` is the worker's; lines of torchrun's agent and of the scheduler have none. `ends` is false where the file
+    stops before the line feed. Undecodable bytes are surrogates (PEP 383).
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""How runs end badly: the lines that torch, NCCL, torchrun, Slurm and Python leave behind.
+"""Last lines of failed runs, as torch, NCCL, torchrun, Slurm and Python print them.
 
 `TAILS[status][failure]` gives the lines for one way of reaching a status. Sources: torch
 c10/cuda/CUDACachingAllocator.cpp (three ages of the OOM message), torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp
@@ -145,7 +145,7 @@ def _slurm(reason: str) -> Tail:
 
 
 def _signal(number: int, name: str) -> Tail:
-    """torchrun was told to stop: by Ctrl-C or by `kill`."""
+    """torchrun received a signal, from Ctrl-C or `kill`."""
 
     def tail(scene: Scene) -> list[LogLine]:
         shown = scene.rng.choice((f"Signals.{name}", str(number)))  # the enum's name; its number from Python 3.11 on
@@ -188,7 +188,7 @@ def _nothing(_scene: Scene) -> list[LogLine]:
 TAILS: Mapping[str, Mapping[str, Tail]] = {
     "completed": {
         "": _nothing,
-        # What comes after the last step does not undo the run.
+        # A failure after the last step leaves the run completed.
         "traceback_after": _crash("BrokenPipeError: [Errno 32] Broken pipe", ("main", "finish", "close")),
         "time_limit_after": _slurm(" DUE TO TIME LIMIT"),
     },
@@ -209,7 +209,7 @@ TAILS: Mapping[str, Mapping[str, Tail]] = {
     "cancelled": {"scancel": _slurm(""), "ctrl_c": _signal(2, "SIGINT"), "sigterm": _signal(15, "SIGTERM")},
     "node_fail": {"slurm": _slurm(" DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS")},
     "preempted": {"slurm": _slurm(" DUE TO PREEMPTION")},
-    "truncated": {"line_end": _nothing, "mid_line": _nothing},  # the cut itself is `render`'s
+    "truncated": {"line_end": _nothing, "mid_line": _nothing},  # `render` truncates the line
 }
 
 

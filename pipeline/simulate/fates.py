@@ -1,4 +1,4 @@
-"""How a simulated run goes: what it logs step by step, and how it ends."""
+"""Steps and end of a simulated run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import timedelta
 from sweepscope.pipeline.simulate import physics
 from sweepscope.pipeline.simulate.truth import ExactStep, SimulatedRun
 
-# Chances of what can hit any run, however it is laid out; OOM is physics. The rest completes.
+# Probabilities of failures that do not depend on the layout; OOM follows from `physics`. Other runs complete.
 _ACCIDENTS: tuple[tuple[str, str, float], ...] = (
     ("hang", "watchdog", 0.025),
     ("hang", "watchdog_old", 0.01),
@@ -32,12 +32,12 @@ _BEFORE_FIRST_STEP = {("crash", "value"): 1.0, ("hang", "watchdog"): 0.4, ("nccl
 
 
 def draw_fate(rng: random.Random, setup: SimulatedRun) -> tuple[str, str, int]:
-    """Status, the way to it, and how many step lines are logged before the end."""
+    """Status, kind of failure, and number of step lines that are logged before the end."""
     planned = setup.steps_planned // setup.log_interval + (setup.log_interval > 1 and setup.framework == "torchtitan")
     later = rng.randrange(1, planned) if planned > 1 else 0
     predicted = physics.predict(setup.model, setup.layout, setup.seq_len, setup.accelerator, setup.gpus_per_node)
     fill = predicted.mem_allocated_bytes / setup.accelerator.memory_bytes
-    if fill > 0.95:  # what the allocator cannot use
+    if fill > 0.95:  # the rest is lost to fragmentation
         return "oom", _oom_age(setup), 0
     if fill > 0.88 and rng.random() < 0.4:  # fits at first, then fragments
         return "oom", _oom_age(setup), later

@@ -1,4 +1,4 @@
-"""Draw a plausible sweep: models x nodes x layouts, their physics, and the ways in which runs end.
+"""Runs of a plausible sweep: models x nodes x layouts, their physics, and how they end.
 
 `generate(seed, n)` is deterministic, and run i does not depend on n: a longer sweep begins with the shorter one.
 """
@@ -19,7 +19,7 @@ from sweepscope.pipeline.simulate.renderers.registry import RENDERERS
 from sweepscope.pipeline.simulate.truth import Layout, Noise, SimulatedRun, Tee
 
 GPUS_PER_NODE = 8
-BATCH_TOKENS = 2**20  # held constant over the sweep, as in the playbook's
+BATCH_TOKENS = 2**20  # constant over the sweep, as in the playbook's
 FRAMEWORKS: tuple[str, ...] = tuple(RENDERERS)
 _NODES = (1, 2, 4, 8, 16, 32, 64)
 _EPOCH = datetime(2025, 3, 3, 8, 0, 0)
@@ -33,7 +33,7 @@ def generate(
     Args:
         seed: equal seeds give equal runs.
         n: number of runs.
-        frameworks: words of vocab.FRAMEWORK to draw from, in turn.
+        frameworks: terms of vocab.FRAMEWORK, used in turn.
         noise: disturb about half of the logs (see `noise`).
     """
     names: Counter[str] = Counter()
@@ -46,7 +46,7 @@ def generate(
 
 def _draw(rng: random.Random, renderer: Renderer, index: int, noise: bool) -> SimulatedRun:
     variant = rng.choice(renderer.variants)
-    while True:  # until a cell is drawn that has a layout for this age of the framework
+    while True:  # until a cell has a layout that this version of the framework supports
         setup = _setup(rng, renderer, variant, index)
         if setup:
             return _live(rng, renderer, setup, noise)

@@ -1,4 +1,4 @@
-"""Draw a layout that a framework would accept for a model on so many GPUs, and that somebody would plausibly try."""
+"""Random plausible layouts that a framework accepts for a model and a number of GPUs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sweepscope.pipeline.simulate import physics
 from sweepscope.pipeline.simulate.catalogue import Accelerator, ModelShape
 from sweepscope.pipeline.simulate.truth import Layout
 
-_HOPELESS = 1.5  # predicted memory over the card's: nobody tries worse than this while something leaner exists
+_HOPELESS = 1.5  # predicted memory over the device's; a layout above is drawn only where every other is above, too
 _TRIES = 80
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is given before a layout is chosen. `gbs` in sequences."""
+    """Inputs to the choice of a layout. `gbs` in sequences."""
 
     model: ModelShape
     num_gpus: int
@@ -28,10 +28,10 @@ class Cell:
 def draw_layout(
     rng: random.Random, cell: Cell, *, zero_stages: tuple[int, ...], accepts: Callable[[Layout], bool]
 ) -> Layout | None:
-    """A layout of the cell that `accepts` takes.
+    """A layout of the cell that `accepts` approves.
 
-    The first that is not hopeless in memory, or else the leanest proposed (it will run out); None when none of the
-    proposals divides or is accepted.
+    The first within _HOPELESS times the memory, or else the one with least memory (it will run out); None when no
+    proposal divides or is accepted.
     """
     leanest: tuple[float, Layout] | None = None
     for _ in range(_TRIES):
@@ -56,9 +56,9 @@ def _propose(rng: random.Random, cell: Cell, zero_stages: tuple[int, ...]) -> La
         return None
     dp = cell.num_gpus // (tp * pp * cp)
     mbs = rng.choices((1, 2, 4, 8), (4, 3, 2, 1))[0]
-    gas, rest = divmod(cell.gbs, dp * mbs)
+    gas, remainder = divmod(cell.gbs, dp * mbs)
     ep = rng.choice((1, 2, 4, 8)) if model.num_experts else 1
-    if rest or gas == 0 or dp % ep or cell.seq_len % (2 * cp):
+    if remainder or gas == 0 or dp % ep or cell.seq_len % (2 * cp):
         return None
     return Layout(
         dp=dp,

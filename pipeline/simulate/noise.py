@@ -1,7 +1,7 @@
-"""What happens to lines between a process and the file: prefixes, other ranks, colours, redrawn bars, bad bytes.
+"""Disturbances of lines on their way to a file: prefixes, other ranks, colours, redrawn bars, bad bytes.
 
-Each disturbance is a function over lines that leaves what they say alone; `disturb` applies those that a run switches
-on, `encode` writes the bytes. A last line without its end stays last and unended.
+Each is a function over lines that does not change their values; `disturb` applies those of a run, `encode` makes the
+bytes. A last line without a line feed stays last and without it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOJIBAKE = (
 def disturb(
     lines: Sequence[LogLine], noise: Noise, rng: random.Random, *, num_ranks: int, gpus_per_node: int
 ) -> list[LogLine]:
-    """`lines` as they arrive in the file; only what `noise` switches on happens."""
+    """`lines` with the disturbances that `noise` enables."""
     found = list(lines)
     if noise.duplicate_lines:
         found = duplicated(found, rng)
@@ -51,7 +51,7 @@ def disturb(
 
 
 def encode(lines: Sequence[LogLine], *, crlf: bool = False) -> bytes:
-    """UTF-8 bytes; surrogates become the undecodable bytes they stand for."""
+    """UTF-8 bytes; surrogates become undecodable bytes."""
     end = "\r\n" if crlf else "\n"
     text = "".join(line.text + (end if line.ends else "") for line in lines)
     return text.encode("utf-8", errors="surrogateescape")
@@ -87,15 +87,15 @@ def sprinkled(
 
 
 def coloured(lines: Sequence[LogLine], rng: random.Random) -> list[LogLine]:
-    """Workers' lines painted whole and again from a blank on; now and then the screen is cleared."""
+    """Lines of workers in one colour up to the first blank and another after it; some clear the screen."""
     found = []
     for line in lines:
         if line.origin != "worker" or not line.ends or rng.random() < 0.3:
             found.append(line)
             continue
         paint, second = rng.choice(_PAINTS), rng.choice(_PAINTS)
-        head, blank, rest = line.text.partition(" ")
-        text = f"{paint}{head}{blank}{second}{rest}\x1b[0m"
+        head, blank, tail = line.text.partition(" ")
+        text = f"{paint}{head}{blank}{second}{tail}\x1b[0m"
         found.append(replace(line, text=("\x1b[H\x1b[2J" if rng.random() < 0.02 else "") + text))
     return found
 

@@ -1,6 +1,6 @@
-"""Step time and memory of a layout, from a formula short enough to read.
+"""Step time and memory of a simulated layout, from a short formula.
 
-Plausible, not accurate: it decides which simulated layout is fast and which runs out of memory, and predicts nothing.
+Plausible, not accurate: it decides which simulated layout is fast and which runs out of memory.
 Symbols as in the tables; byte counts are those of BF16 weights, FP32 gradients' copy and Adam states (2 + 4 + 12).
 """
 
@@ -79,7 +79,7 @@ def memory_bytes(model: ModelShape, layout: Layout, seq_len: int) -> float:
 
 
 def reserved_bytes(allocated: float, fragmentation: float) -> int:
-    """What the caching allocator holds: the peak plus fragmentation, in whole 2 MiB segments."""
+    """Bytes that the caching allocator reserves: the peak plus fragmentation, in whole 2 MiB segments."""
     return 2 * 2**20 * math.ceil(allocated * (1 + fragmentation) / (2 * 2**20))
 
 

@@ -1,6 +1,6 @@
-"""What a job script prints before the framework starts: `nvidia-smi` and, with `set -x`, the launch command.
+"""Lines of a job script before the framework starts: `nvidia-smi` and, with `set -x`, the launch command.
 
-Most frameworks never name the accelerator or the nodes; these lines are where a log says them.
+Most frameworks do not print the accelerator or the nodes; these lines do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _RULE = "+-----------------------------------------+------------------------+---
 
 
 def prologue(run: SimulatedRun, script: str) -> list[LogLine]:
-    """The first node's `nvidia-smi` table and the echoed torchrun command; nothing where the job script is silent."""
+    """The first node's `nvidia-smi` table and the echoed torchrun command; none for a script that prints nothing."""
     if not run.prologue:
         return []
     launch = (
@@ -24,7 +24,7 @@ def prologue(run: SimulatedRun, script: str) -> list[LogLine]:
 
 
 def stated(run: SimulatedRun) -> Stated:
-    """Columns of `runs` that the prologue says."""
+    """Columns of `runs` that the prologue states."""
     if not run.prologue:
         return {}
     return {"accelerator": run.accelerator.name, "num_nodes": run.num_nodes, "gpus_per_node": run.gpus_per_node}

@@ -1,4 +1,4 @@
-"""A run to the bytes of its files."""
+"""Bytes of the files of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sweepscope.pipeline.simulate.truth import SimulatedRun
 
 
 def render(run: SimulatedRun) -> dict[str, bytes]:
-    """Files of the run's directory by name, in a fixed order: sidecars, log, and stderr where it is kept apart."""
+    """Files of the run's directory by name, in a fixed order: sidecars, log, and stderr where it is a separate file."""
     renderer = RENDERERS[run.framework]
     if run.unfinished is None:
         body = renderer.body(run)
@@ -37,7 +37,7 @@ def _stderr_name(log_name: str) -> str:
     return log_name.rsplit(".", 1)[0] + ".err"
 
 
-# The first value after the step number, as each dialect names it: a line that stops before it says nothing yet.
+# The first value after the step number in each dialect: a line cut before it has no value.
 _FIRST_VALUES = ("Loss", "loss", "elapsed", "time_per_iteration")
 
 

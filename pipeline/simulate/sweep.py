@@ -1,4 +1,4 @@
-"""Write a simulated sweep: run directories, the truth beside them, and the marker that says what it is."""
+"""Directories of a simulated sweep: runs, their ground truth, and the marker."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write_sweep(
         "frameworks": list(frameworks),
         "noise": noise,
     }
-    # First, so that what an interrupted call leaves is known for what it is.
+    # First, so that an interrupted call leaves a marked directory.
     (root / MARKER_NAME).write_text(json.dumps(marker, indent=2) + "\n", encoding="utf-8")
     with (root / TRUTH_NAME).open("w", encoding="utf-8") as truth:
         for run in generate(seed, runs, frameworks=frameworks, noise=noise):
@@ -74,7 +74,7 @@ def write_run(root: Path, run: SimulatedRun) -> str:
 
 
 def truth_of(run: SimulatedRun, log: str) -> dict[str, object]:
-    """The answer sheet of one run, for JSON: what its files say (`stated`, `steps` by column) and what they do not."""
+    """Ground truth of one run, for JSON: values in its files (`stated`, `steps` by column) and others."""
     last = run.steps[-1] if run.steps else None
     return {
         "log": log,
@@ -112,7 +112,7 @@ def truth_of(run: SimulatedRun, log: str) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """A value that JSON has: times as text, NaN as null."""
+    """The value as JSON has it: times as text, NaN as null."""
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
     if isinstance(value, float) and math.isnan(value):

@@ -1,7 +1,7 @@
-"""Ground truth of a simulated run: what its files say, as values, before anything is printed.
+"""Ground truth of a simulated run: the values in its files, before anything is printed.
 
-Step values are already rounded to what the dialect can print, and None where it prints nothing; so parsing the rendered
-text must give back exactly these. Names and units are those of the tables.
+Step values are rounded as the dialect prints them, and None where it prints nothing, so that parsing the rendered text
+must return exactly these. Names and units are those of the tables.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Tee = Literal["none", "default", "rank", "srun"]
 
 @dataclass(frozen=True)
 class Layout:
-    """Parallel layout and batch. `ep` lives inside `dp` (as in Megatron)."""
+    """Parallel layout and batch. `ep` divides `dp` (as in Megatron)."""
 
     dp: int
     tp: int = 1
@@ -55,7 +55,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class ExactStep:
-    """One logged step before rounding. `step_time_s` is the mean since the step logged before, `ts` its end."""
+    """One logged step before rounding. `step_time_s` is the mean since the previous logged step, `ts` its end."""
 
     step: int
     ts: datetime
@@ -87,12 +87,12 @@ class SimulatedStep:
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """One run. `status` is a word of vocab.STATUS, `failure` the way it got there (see `failures`).
+    """One run. `status` is a term of vocab.STATUS, `failure` a kind of it (see `failures`).
 
-    `exact` holds the steps logged before the end, `steps` the same as printed; `unfinished` is the step whose line was
-    being written when the file stopped. `variant` names the dialect's age.
-    `prologue`: the job script prints `nvidia-smi` and its launch command first. `stderr_apart`: failures go to a file
-    of their own. `seed` drives only what carries no meaning: host names, process ids, where noise falls.
+    `exact` has the steps logged before the end, `steps` the same as printed; `unfinished` is the step whose line was
+    being written when the file stopped. `variant` names the dialect's version.
+    `prologue`: the job script prints `nvidia-smi` and its launch command first. `stderr_apart`: failures go to another
+    file. `seed` determines only host names, process ids and the positions of noise.
     """
 
     name: str

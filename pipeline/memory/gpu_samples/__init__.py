@@ -1,1 +1,1 @@
-"""What nvidia-smi, rocm-smi, amd-smi, gpustat and DCGM print, as rows of `gpu_samples`."""
+"""Rows of `gpu_samples` from the output of nvidia-smi, rocm-smi, amd-smi, gpustat and DCGM."""

@@ -1,9 +1,9 @@
-"""Tables of GPU samples with a header: nvidia-smi's queries, rocm-smi, amd-smi, xpu-smi, and people's own loops.
+"""Rows of `gpu_samples` from tables with a header: nvidia-smi's queries, rocm-smi, amd-smi, xpu-smi, custom scripts.
 
 nvidia-smi (https://docs.nvidia.com/deploy/nvidia-smi, names by `--help-query-gpu` and `--help-query-compute-apps`):
-the header names columns and units, values carry them again unless `nounits` was asked for. rocm-smi `--csv`
-(rocm_smi_lib, python_smi_tools/rocm_smi.py): units in parentheses, cards by name, no time. amd-smi `--csv` of `monitor`
-and `metric`: MB without saying so. Spreadsheets save them with semicolons, tabs and decimal commas.
+the header names columns and units, values repeat the units except with `nounits`. rocm-smi `--csv` (rocm_smi_lib,
+python_smi_tools/rocm_smi.py): units in parentheses, cards by name, no time. amd-smi `--csv` of `monitor` and `metric`:
+MB without a unit. Spreadsheets save them with semicolons, tabs and decimal commas.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from sweepscope.pipeline.memory.gpu_samples.units import (
     MISSING,
     NUMBERS,
     RAW_LIMIT,
+    REQUIRED_ANY,
     SHARES,
-    TELLING,
     Rejects,
 )
 
-# Name in small letters, blanks as underscores -> column.
+# Name in lower case, blanks as underscores -> column.
 _COLUMNS = {
     "timestamp": "ts",
     "time": "ts",
@@ -125,13 +125,13 @@ _BANNER = re.compile(r"\s*[+|]|\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4}\s*$|\s*$")
 _MAX_CELLS, _MAX_CHARS = 60, 80
 
 Named = list[tuple[str | None, float]]
-"""Column, or None for one that is not kept, and factor to its unit, of each cell."""
+"""Column (None: not read) and factor to its unit, of each cell."""
 Header = tuple[int, str, Named]
 """Index of the line, separator, cells."""
 
 
 def header(line: str) -> tuple[str, Named] | None:
-    """Separator and cells of a header, where a line is one."""
+    """Separator and cells of a header; None for another line."""
     for separator in ",;\t":
         cells = [cell.strip(' "') for cell in line.split(separator)]
         if 1 < len(cells) <= _MAX_CELLS and not any(char.isdigit() for char in cells[0]) and (named := _named(cells)):
@@ -140,7 +140,7 @@ def header(line: str) -> tuple[str, Named] | None:
 
 
 def column_of(cell: str) -> tuple[str, float] | None:
-    """The column that a printed name stands for, and the factor to its unit; None for names that are not known.
+    """The column of a printed name and the factor to its unit; None for an unknown name.
 
     >>> column_of("VRAM Total Used Memory (B)"), column_of("memory.used [MiB]"), column_of("loss")
     (('mem_used_bytes', 1), ('mem_used_bytes', 1048576), None)
@@ -156,7 +156,7 @@ def _name_and_unit(cell: str) -> tuple[str, str] | None:
 
 
 def _column(name: str, unit: str) -> tuple[str | None, float]:
-    # People put the unit into the name.
+    # Some scripts put the unit into the name.
     suffix = _UNIT_IN_NAME.search(name) if name not in _COLUMNS else None
     column = _COLUMNS.get(name[: suffix.start()] if suffix else name)
     return column, FACTORS.get(unit or (suffix[1] if suffix else ""), MIB) if column in BYTES else 1.0
@@ -170,19 +170,22 @@ def _named(cells: Sequence[str]) -> Named | None:
     named: Named = []
     for name, unit in parts:
         column, factor = _column(name, unit)
-        is_another = name == "name" if lists_processes else name == "used_memory"
-        if is_another or column in {known for known, _ in named}:  # the latter was asked for twice
+        is_other = name == "name" if lists_processes else name == "used_memory"
+        if is_other or column in {known for known, _ in named}:  # the column was requested twice
             column = None
         named.append((column, factor if column else 1.0))
     if not {"gpu_index", "gpu_uuid"} & {column for column, _ in named}:
         address = next((at for at, (name, _) in enumerate(parts) if name in _ADDRESSES), None)
-        if address is not None:  # else samples of several GPUs could not be told apart
+        if address is not None:  # else several GPUs could not be distinguished
             named[address] = "gpu_uuid", 1.0
-    return named if TELLING & {column for column, _ in named} else None
+    return named if REQUIRED_ANY & {column for column, _ in named} else None
 
 
 def read_csv(lines: Sequence[str], headers: Sequence[Header]) -> tuple[pl.DataFrame, Rejects]:
-    """Rows below each header, which stand in the order of their lines (index -1: there is none)."""
+    """Rows below each header, and lines that look like rows and are not.
+
+    `headers` are in the order of their lines; one of index -1 names the columns of a text without a header.
+    """
     parts = []
     rejects = [
         (at + 1, "a line before the header", line[:RAW_LIMIT])
@@ -202,8 +205,8 @@ def read_csv(lines: Sequence[str], headers: Sequence[Header]) -> tuple[pl.DataFr
             if not _BANNER.match(raw)
         ]
         columns = [
-            _typed(pl.col("cells").list.get(place).str.strip_chars(' "'), column, factor).alias(column)
-            for place, (column, factor) in enumerate(named)
+            _typed(pl.col("cells").list.get(index).str.strip_chars(' "'), column, factor).alias(column)
+            for index, (column, factor) in enumerate(named)
             if column
         ]
         parts.append(body.filter(is_whole).select("line_no", *columns))
@@ -211,7 +214,7 @@ def read_csv(lines: Sequence[str], headers: Sequence[Header]) -> tuple[pl.DataFr
 
 
 def moment(text: str) -> datetime | None:
-    """A printed time, in any of the forms that tables have."""
+    """A printed time in any of the formats of these tables; None for another text."""
     found: datetime | None = pl.select(_typed(pl.lit(text), "ts", 1.0)).item()
     return found
 
@@ -237,7 +240,7 @@ def _typed(text: pl.Expr, column: str, factor: float) -> pl.Expr:
         return pl.when(text.str.contains(f"^(?:{MISSING.pattern})$")).then(None).otherwise(text)
     if column in INDICES:
         return text.str.extract(r"^(?:card|GPU)?(-?\d+)$").cast(pl.Int64, strict=False)
-    # A decimal comma; one before three digits may part thousands, and the value is then not known.
+    # A decimal comma; before three digits it may separate thousands, and the value is then unknown.
     plain = text.str.replace(r"^(-?\d+),(\d{1,2}|\d{4,})(\D|$)", "${1}.${2}${3}")
     value = plain.str.extract(r"^(-?\d+(?:\.\d+)?)\s*(?:[^\d.,].*)?$").cast(pl.Float64, strict=False)
     if column in BYTES:

@@ -1,8 +1,8 @@
-"""Rows of nvidia-smi without a header (`--format=csv,noheader`): what each column is, from what stands in it.
+"""Columns of nvidia-smi's rows without a header (`--format=csv,noheader`), inferred from their values.
 
-A time, a UUID, a name and what carries a unit are known by their form. Memory is one column, or two of which one is the
-same all along on each GPU and at least as large: the total. Three cannot be told apart (used, free and reserved look
-alike), nor can a column of plain numbers that are no memory, but for an index that goes round.
+A time, a UUID, a name and values with a unit are known by their format. Memory is one column, or two of which one is
+constant on each GPU and at least as large: the total. Three are ambiguous (used, free and reserved look alike), and so
+are columns of plain numbers other than memory, except for an index that cycles.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import polars as pl
 
 _TIME = r"\d{4}[/-]\d\d[/-]\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?"
-_OWN_TIME = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}")
+_SMI_TIME = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}")
 _FORMS = (
     ("ts", re.compile(_TIME)),
     ("gpu_uuid", re.compile(r"(?:GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{20,60}")),
@@ -32,7 +32,7 @@ _SEEN_ROWS = 5_000
 
 
 def is_bare(line: str) -> bool:
-    """Whether a line is a row of nvidia-smi by itself: memory with its unit, beside nothing but what nvidia-smi prints.
+    """Whether a line alone is a row of nvidia-smi: memory with its unit, and only values that nvidia-smi prints.
 
     >>> is_bare("2026/01/03 15:36:56.518, 0, 17304 MiB, 24564 MiB"), is_bare("step 1, 17304 MiB")
     (True, False)
@@ -44,15 +44,15 @@ def is_bare(line: str) -> bool:
     if not {"ts", "gpu_uuid"} & set(forms):
         is_known = all(form or _MISSING.fullmatch(cell) for form, cell in zip(forms, cells, strict=True))
         return "memory" in forms and is_known
-    # Without units only nvidia-smi's own spelling of a time, or a UUID, tells its numbers from anybody's.
-    is_own = "gpu_uuid" in forms or any(_OWN_TIME.fullmatch(cell) for cell in cells)
-    return "memory" in forms or (is_own and "number" in forms)
+    # Without units only nvidia-smi's format of times, or a UUID, identifies its rows.
+    is_smi = "gpu_uuid" in forms or any(_SMI_TIME.fullmatch(cell) for cell in cells)
+    return "memory" in forms or (is_smi and "number" in forms)
 
 
 def bare_columns(lines: Sequence[str]) -> list[str | None]:
-    """The column of `gpu_samples` that each place of the rows holds; None for one that cannot be told.
+    """Column of `gpu_samples` of each cell; None for an ambiguous one.
 
-    Raises ValueError where nothing says which column is the memory in use.
+    Raises ValueError where the column of the memory in use is ambiguous.
     """
     seen = itertools.islice((line for line in lines if is_bare(line)), _SEEN_ROWS)
     rows = [[cell.strip(' "') for cell in line.split(",")] for line in seen]
@@ -65,16 +65,16 @@ def bare_columns(lines: Sequence[str]) -> list[str | None]:
     memory = [name for name, form in zip(table.columns, forms, strict=True) if form == "memory"] or [
         name for name, form in zip(table.columns, forms, strict=True) if form == "number" and _is_memory(table[name])
     ]
-    told = _memory_columns(table, memory, device)
+    known = _memory_columns(table, memory, device)
     shares = [name for name, form in zip(table.columns, forms, strict=True) if form == "share"]
-    if shares:  # nvidia-smi lists the processor's use before the memory's
-        told[shares[0]] = "gpu_utilisation"
+    if shares:  # nvidia-smi prints the GPU's utilisation before the memory's
+        known[shares[0]] = "gpu_utilisation"
     if len(shares) == 2:
-        told[shares[1]] = "mem_utilisation"
+        known[shares[1]] = "mem_utilisation"
     index = _index_column(table, forms)
     plain = {"ts", "gpu_uuid", "power_w", "accelerator"}
     return [
-        told.get(name) or ("gpu_index" if name == index else form if form in plain else None)
+        known.get(name) or ("gpu_index" if name == index else form if form in plain else None)
         for name, form in zip(table.columns, forms, strict=True)
     ]
 
@@ -93,7 +93,7 @@ def _is_memory(column: pl.Series) -> bool:
 
 
 def _index_column(table: pl.DataFrame, forms: Sequence[str | None]) -> str | None:
-    """The first column of numbers that go round from 0 without a gap."""
+    """The first column of numbers that cycle from 0 without a gap."""
     for name, form in zip(table.columns, forms, strict=True):
         if form == "number":
             values = table[name].cast(pl.Int64, strict=False).to_list()
@@ -104,7 +104,7 @@ def _index_column(table: pl.DataFrame, forms: Sequence[str | None]) -> str | Non
 
 
 def _memory_columns(table: pl.DataFrame, names: Sequence[str], device: str | None) -> dict[str, str | None]:
-    """Which column of memory is the total and which is in use."""
+    """Memory columns by name: which is the total and which is in use."""
     if len(names) == 1:
         return {names[0]: "mem_used_bytes"}
     sizes = table.with_columns(pl.col(name).str.extract(r"(\d+)").cast(pl.Int64) for name in names)
@@ -113,8 +113,8 @@ def _memory_columns(table: pl.DataFrame, names: Sequence[str], device: str | Non
         *(pl.col(name).max() for name in names),
     )
     constant = [name for name in names if (per_gpu[f"{name} values"] == 1).all()]
-    if len(names) == len({"used", "total"}) and len(constant) == 1:  # both stand still: used and free may be the two
+    if len(names) == len({"used", "total"}) and len(constant) == 1:  # two constant ones may be used and free
         total, (other,) = constant[0], [name for name in names if name not in constant]
         if (per_gpu[total] >= per_gpu[other]).all():
             return {total: "mem_total_bytes", other: "mem_used_bytes"}
-    raise ValueError("no header, and nothing says which of its columns is the memory in use; record with a header")
+    raise ValueError("no header, and the column of the memory in use is ambiguous; record with a header")

@@ -1,4 +1,4 @@
-"""Samples as JSON: `rocm-smi --json`, `amd-smi metric|monitor --json`, `gpustat --json`; one document or many in a row.
+"""GPU samples as JSON: `rocm-smi --json`, `amd-smi metric|monitor --json`, `gpustat --json`, in one or many documents.
 
 rocm-smi (rocm_smi_lib, python_smi_tools/rocm_smi.py): `{"card0": {"VRAM Total Used Memory (B)": "1"}, "system": {}}`.
 amd-smi (amdsmi, amdsmi_cli/amdsmi_commands.py): a list of GPUs, since ROCm 7 below `gpu_data`; parts of a GPU are
@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from sweepscope.pipeline.memory.gpu_samples.csv_tables import column_of, moment
-from sweepscope.pipeline.memory.gpu_samples.units import RAW_LIMIT, TELLING, Rejects, quantity
+from sweepscope.pipeline.memory.gpu_samples.units import RAW_LIMIT, REQUIRED_ANY, Rejects, quantity
 
 _KNOWN = re.compile(
     r'"VRAM Total (?:Used )?Memory \(B\)"|"GPU use \(%\)"|"(?:used_vram|vram_used|gfx_activity|memory\.used)"\s*:'
@@ -34,9 +34,9 @@ def is_json_samples(head: str) -> bool:
 
 
 def read_json(text: str) -> tuple[pl.DataFrame, Rejects]:
-    """One row per GPU and document. What cannot be read is told with its first line.
+    """Rows of `gpu_samples`, one per GPU and document, and damaged documents by their first line.
 
-    Raises ValueError where there is no sample.
+    Raises ValueError for a text without samples.
     """
     rows: list[Row] = []
     rejects: Rejects = []
@@ -60,7 +60,7 @@ def read_json(text: str) -> tuple[pl.DataFrame, Rejects]:
 
 
 def _next_document(text: str, begin: int) -> int:
-    """Where the next line begins that opens a document of its own, behind a damaged one."""
+    """Offset of the next line that begins a document, behind a damaged one."""
     found = re.compile(r"^[{\[]", re.MULTILINE).search(text, begin + 1)
     return found.start() if found else len(text)
 
@@ -71,24 +71,24 @@ def _rows(document: Any) -> Iterator[Row]:
     cards: list[tuple[int | None, Any]]
     if isinstance(listed, dict):
         cards = [(int(card[1]), part) for name, part in listed.items() if (card := _CARD.fullmatch(name))]
-        cards = cards or [(None, listed)]  # one GPU, which says its number itself
+        cards = cards or [(None, listed)]  # one GPU, with its index among its values
     elif isinstance(listed, list):
         cards = [(None, part) for part in listed]
     else:
         return
     for number, part in cards:
-        told = {**outer, **_quantities(part)} if isinstance(part, dict) else {}
-        if TELLING & told.keys():
-            yield told if number is None else {**told, "gpu_index": number}
+        row = {**outer, **_quantities(part)} if isinstance(part, dict) else {}
+        if REQUIRED_ANY & row.keys():
+            yield row if number is None else {**row, "gpu_index": number}
 
 
 def _quantities(part: Mapping[str, Any], depth: int = 0) -> Row:
-    """Columns that the names in a dict and in the dicts in it stand for; of two values of one column the first."""
-    told: Row = {}
+    """Values by column of a dict and of the dicts in it; of two values of one column the first."""
+    row: Row = {}
     for name, value in part.items():
         if isinstance(value, dict) and "value" not in value:
             if depth < _MAX_DEPTH and name not in _SKIPPED_PARTS:
-                told = {**_quantities(value, depth + 1), **told}
+                row = {**_quantities(value, depth + 1), **row}
             continue
         known = column_of(name)
         if known is None or isinstance(value, list) or value is None:
@@ -97,5 +97,5 @@ def _quantities(part: Mapping[str, Any], depth: int = 0) -> Row:
         text = f"{value['value']} {value.get('unit', '')}".strip() if isinstance(value, dict) else str(value)
         read = moment(text) if column == "ts" else quantity(column, text, factor)
         if read is not None:
-            told.setdefault(column, read)
-    return told
+            row.setdefault(column, read)
+    return row

@@ -1,6 +1,6 @@
 """GPU samples of monitors: `dcgmi dmon`, `nvidia-smi dmon` and `pmon` (also `--format csv`), and dcgm-exporter.
 
-dcgmi: a `#Entity` header with short names, repeated every so often; MiB without saying so. nvidia-smi: a header
+dcgmi: a `#Entity` header with short names, repeated every so often; MiB without a unit. nvidia-smi: a header
 `# gpu` (behind Date and Time with `-o DT`), then a line of units. pmon lists processes: what one of them uses, and no
 more of the GPU than that. dcgm-exporter: Prometheus text, one line per field and GPU, memory in MiB.
 """
@@ -67,7 +67,7 @@ def is_smi(line: str) -> bool:
 
 
 def read_dcgmi(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
-    """Rows of dcgmi dmon; lines of other entities (switches, instances) are passed over."""
+    """Rows of `gpu_samples` from dcgmi dmon; other entities (switches, instances) are left out."""
     names: list[str] = []
     rows: list[dict[str, object]] = []
     rejects: Rejects = []
@@ -79,14 +79,14 @@ def read_dcgmi(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
             if len(values) != len(names):
                 rejects.append((line_no, f"{len(names)} values expected", line[:RAW_LIMIT]))
                 continue
-            told = dict(zip(names, values, strict=True))
-            known = {column: number(column, told[name]) for name, column in _DCGMI.items() if name in told}
+            cells = dict(zip(names, values, strict=True))
+            known = {column: number(column, cells[name]) for name, column in _DCGMI.items() if name in cells}
             rows.append({"line_no": line_no, "gpu_index": int(row[1]), **known})
     return frame(rows), rejects
 
 
 def read_smi(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
-    """Rows of nvidia-smi dmon or pmon. `-` is what a GPU does not say; a GPU without a process is no row of pmon."""
+    """Rows of `gpu_samples` from nvidia-smi dmon or pmon. `-` is a missing value; pmon has no row without a process."""
     names: list[str] = []
     separator: str | None = None
     rows: list[dict[str, object]] = []
@@ -96,18 +96,18 @@ def read_smi(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
             names = [name.lower() for name in re.split(r"[\s,]+", header[1].strip())]
             separator = "," if "," in header[1] else None
         elif names and line.strip() and not line.lstrip().startswith("#"):
-            most = len(names) - 1 if names[-1] == "command" else -1  # it may hold blanks
+            most = len(names) - 1 if names[-1] == "command" else -1  # the command may contain blanks
             values = [value.strip() for value in line.split(separator, most)]
             if len(values) != len(names):
                 rejects.append((line_no, f"{len(names)} values expected", line[:RAW_LIMIT]))
                 continue
-            told = dict(zip(names, values, strict=True))
-            if told.get("pid") == "-":
+            cells = dict(zip(names, values, strict=True))
+            if cells.get("pid") == "-":
                 continue
-            columns = _PMON if "pid" in told else _DMON
-            known = {column: number(column, told[name]) for name, column in columns.items() if name in told}
-            when = _moment(f"{told['date']} {told['time']}") if "date" in told and "time" in told else None
-            rows.append({"line_no": line_no, "ts": when, **known})
+            columns = _PMON if "pid" in cells else _DMON
+            known = {column: number(column, cells[name]) for name, column in columns.items() if name in cells}
+            ts = _moment(f"{cells['date']} {cells['time']}") if "date" in cells and "time" in cells else None
+            rows.append({"line_no": line_no, "ts": ts, **known})
     return frame(rows), rejects
 
 
@@ -117,9 +117,9 @@ def is_scrape(line: str) -> bool:
 
 
 def read_scrapes(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
-    """One row per GPU and scrape: a field that comes again begins the next scrape.
+    """Rows of `gpu_samples`, one per GPU and scrape: a repeated field begins the next scrape.
 
-    Instances of a divided GPU (MIG) are passed over: their memory is a part of it.
+    Instances of a divided GPU (MIG) are left out: their memory is part of the GPU's.
     """
     rows: list[dict[str, object]] = []
     current: dict[tuple[str, str], dict[str, object]] = {}

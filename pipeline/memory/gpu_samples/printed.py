@@ -25,7 +25,7 @@ from sweepscope.pipeline.memory.gpu_samples.units import (
     MAX_LINE_CHARS,
     MIB,
     RAW_LIMIT,
-    TELLING,
+    REQUIRED_ANY,
     Rejects,
     frame,
     moment,
@@ -101,7 +101,7 @@ def read_printed(lines: Sequence[str]) -> tuple[pl.DataFrame, Rejects]:
 def _is_list_value(line: str) -> bool:
     name = rocm[2] if (rocm := _ROCM_VALUE.match(line)) else listed[1] if (listed := _AMD_VALUE.match(line)) else ""
     known = column_of(name)
-    return known is not None and known[0] in TELLING
+    return known is not None and known[0] in REQUIRED_ANY
 
 
 def _box_rows(lines: Sequence[str]) -> list[Row]:

@@ -1,8 +1,8 @@
-"""Samples of the device itself: which of the recorders' formats a text has, and its rows of `gpu_samples`.
+"""Rows of `gpu_samples` from a text in any of the formats of monitoring tools.
 
 Tables with a header (`csv_tables`) or without (`headerless`), scrolling tables and scrapes (`monitors`), JSON
 (`json_samples`), and what tools print for people (`smi_query`, `printed`).
-What a device does not know is `[N/A]`, `[Not Supported]` or the like. Times are local, without a zone.
+Missing values are `[N/A]`, `[Not Supported]` or the like. Times are local, without a zone.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def is_samples(head: str) -> bool:
 
 
 def is_table(head: str) -> bool:
-    """Whether a text is samples from its first line on and hardly anything else, whatever its name.
+    """Whether a text consists of samples from its first line on, whatever its name.
 
-    A log that begins with a box of nvidia-smi, or has a monitor's rows between its own lines, is none.
+    False for a log that begins with a box of nvidia-smi, or has a monitor's rows between other lines.
     """
     first = head.lstrip("\r\n").split("\n", 1)[0]
     is_row: Callable[[str], object]
@@ -52,7 +52,7 @@ def is_table(head: str) -> bool:
     elif is_bare(first):
         is_row = is_bare
     else:
-        return False  # as for nearly every log, whose other lines are not looked at
+        return False  # nearly every log: its other lines are not examined
     lines = [line for line in head.splitlines()[:-1] or head.splitlines() if line.strip()]
     rows = sum(1 for line in lines if is_row(line))
     return len(lines) >= _MIN_TABLE_LINES and rows >= _TABLE_SHARE * len(lines)
@@ -63,9 +63,9 @@ def _has_cells(line: str, *, separator: str, count: int) -> bool:
 
 
 def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:
-    """Rows of `gpu_samples`, without the columns that name the file, and lines that look like a row and are none.
+    """Rows of `gpu_samples` without the columns that name the file, and lines that look like rows and are not.
 
-    Raises ValueError where nothing says what the numbers are.
+    Raises ValueError where the columns are unknown or no sample is found.
     """
     if is_json_samples(text[:_HEAD_CHARS]):
         return read_json(text)

@@ -1,4 +1,4 @@
-"""What samples of GPUs have in common: units, what stands for "not known", which columns are numbers of which kind."""
+"""Units, missing values and kinds of columns that all formats of GPU samples share."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SHARES: Final = frozenset({"gpu_utilisation", "mem_utilisation"})
 INDICES: Final = frozenset({"gpu_index", "pid"})
 NUMBERS: Final = BYTES | SHARES | INDICES | {"power_w", "temperature_c"}
 
-TELLING: Final = frozenset({"mem_used_bytes", "mem_free_bytes", "mem_process_bytes", "gpu_utilisation"})
-"""Columns without which a table says nothing about its GPUs."""
+REQUIRED_ANY: Final = frozenset({"mem_used_bytes", "mem_free_bytes", "mem_process_bytes", "gpu_utilisation"})
+"""Columns of which a table must have at least one."""
 
 MISSING: Final = re.compile(
     r"(?i)\[?(?:n/?a|not supported|unknown error|not found|insufficient permissions|gpu is lost|gpu requires reset"
@@ -29,14 +29,14 @@ MISSING: Final = re.compile(
 )
 RAW_LIMIT: Final = 2_000
 MAX_LINE_CHARS: Final = 400
-"""What the tools print for people is narrower; the rest of a longer line is not looked at."""
+"""Tables printed for people are narrower; the rest of a longer line is ignored."""
 
 Rejects = list[tuple[int, str, str]]
-"""Line number, reason and text of lines that look like a row and are none."""
+"""Line number, reason and text of lines that look like rows and are not."""
 
 
 def number(column: str, text: str) -> float | int | None:
-    """A printed value in the unit of its column, memory in MiB; None for what the device does not say."""
+    """A printed value, memory in MiB, converted to the unit of its column; None for a missing value."""
     if MISSING.fullmatch(text):
         return None
     try:
@@ -54,7 +54,7 @@ _QUANTITY = re.compile(r"(-?\d+(?:\.\d+)?)\s*([A-Za-z%\u00b0]*)")
 
 
 def quantity(column: str, text: str, factor: float) -> float | int | str | None:
-    """A printed value with or without its unit, in the unit of its column; `factor` holds where none is printed.
+    """A printed value converted to the unit of its column; `factor` applies where no unit is printed.
 
     >>> quantity("mem_used_bytes", "285 MB", 1.0), quantity("power_w", "138 W", 1.0), quantity("power_w", "N/A", 1.0)
     (298844160, 138.0, None)
@@ -83,7 +83,7 @@ def moment(text: str) -> datetime | None:
 
 
 def frame(rows: Sequence[dict[str, object]]) -> pl.DataFrame:
-    """Rows as a frame. Raises ValueError where there is none."""
+    """Rows as a frame. Raises ValueError for no rows."""
     if not rows:
         raise ValueError("no sample of a GPU")
     return pl.DataFrame(rows, infer_schema_length=None)

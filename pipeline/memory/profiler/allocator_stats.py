@@ -1,8 +1,8 @@
-"""`torch.cuda.memory_stats()` dumped as JSON or printed, and the text of `torch.cuda.memory_summary()`.
+"""Rows of `memory_snapshots` from `torch.cuda.memory_stats()`, as JSON or printed, and `torch.cuda.memory_summary()`.
 
 Formats: memory_stats and memory_summary in torch/cuda/memory.py. Peaks count from the start of the process or the last
 reset_peak_memory_stats. The summary rounds down to its unit (1024-based; before PyTorch 2.1 spelled KB and MB), counts
-to K and M (1000-based); neither says more than the device, and the statistics not even that.
+to K and M (1000-based). The summary names its device, the statistics do not.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _FLAT = {
     "num_ooms": "oom_events",
     "num_alloc_retries": "alloc_retries",
 }
-# CUDA, which ROCm says as well; other back ends have their own name, torch_npu/npu/memory.py for one.
+# CUDA and ROCm print CUDA; other back ends print other names, such as torch_npu/npu/memory.py.
 _CURRENT = ("allocated_bytes.all.current", "num_ooms")
 _SUMMARY = re.compile(r"PyTorch [A-Z]+ memory summary")
 _TITLE = re.compile(r"memory summary, device ID (\d{1,4})")
 _COUNTERS = re.compile(r"[A-Z]+ OOMs:\s*(\d+)\s*\|\s*\w+ retries:\s*(\d+)")
 _RESERVED = re.compile(r"^[A-Z]+ (?=reserved )")
-# Row of the summary -> column for what is in use now, and for the peak.
+# Row of the summary -> columns of the current value and of the peak.
 _ROWS = {
     "Allocated memory": ("allocated_bytes", "peak_allocated_bytes"),
     "Active memory": ("active_bytes", None),
@@ -62,9 +62,9 @@ def is_summary(text: str) -> bool:
 
 
 def read_statistics(text: str) -> list[Row]:
-    """Columns of `memory_snapshots` from a flat or nested dict, as JSON or as Python prints it; of several the last.
+    """Rows of `memory_snapshots` from a flat or nested dict, as JSON or as Python prints it; of several the last.
 
-    A dict of such dicts by device, `{"cuda:0": {...}}`, is one row each. Raises ValueError where nothing is there.
+    A dict of such dicts by device, `{"cuda:0": {...}}`, gives a row each. Raises ValueError without statistics.
     """
     if by_device := _by_device(text):
         return [{**_statistics(json.dumps(part)), "device": number} for number, part in by_device.items()]
@@ -75,12 +75,12 @@ def read_statistics(text: str) -> list[Row]:
 
 def _by_device(text: str) -> dict[int, Any]:
     try:
-        told = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(told, dict):
+    if not isinstance(parsed, dict):
         return {}
-    found = [(_DEVICE.fullmatch(name), part) for name, part in told.items()]
+    found = [(_DEVICE.fullmatch(name), part) for name, part in parsed.items()]
     return {int(name[1]): part for name, part in found if name and isinstance(part, dict) and "num_ooms" in part}
 
 
@@ -103,9 +103,9 @@ def _nested(text: str) -> dict[str, str]:
 
 
 def read_summaries(text: str) -> list[Row]:
-    """Columns of `memory_snapshots`, one row per device; of several summaries of a device the last.
+    """Rows of `memory_snapshots`, one per device; of several summaries of a device the last.
 
-    Raises ValueError where no summary is whole enough to be read.
+    Raises ValueError where every summary is truncated.
     """
     starts = [found.start() for found in _TITLE.finditer(text)]
     rows: dict[int, Row] = {}
@@ -131,7 +131,7 @@ def _summary(text: str) -> Row:
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         names = [_RESERVED.sub("", cell) for cell in cells]
-        at = next((place for place, name in enumerate(names) if name in _ROWS), None)  # behind a launcher's prefix
+        at = next((i for i, name in enumerate(names) if name in _ROWS), None)  # behind a launcher's prefix
         if at is not None and len(cells) >= at + 3:
             for column, cell in zip(_ROWS[names[at]], cells[at + 1 : at + 3], strict=True):
                 if column and (value := _quantity(cell)) is not None:

@@ -1,10 +1,10 @@
 """The `[memory]` events of a profiler trace (Chrome trace of Kineto), found without parsing the rest.
 
 Format: libkineto/src/output_json.cpp, torch/csrc/profiler/kineto_shim.cpp and collection.cpp; `[OutOfMemory]` has the
-same fields; what the device had free then is not told, so that such events are counted only. Traces reach gigabytes and
-are not always valid JSON (unescaped names, cut off), so that events are looked for one by one. `Total Allocated` is the
-allocator's level behind the event; the bytes of the events alone would miss what was there before. `ts` is in
-microseconds, since 1970 or, where the file says so, since `baseTimeNanoseconds`. Levels are kept as printed, negative
+same fields but not the free bytes of the device, so such events are only counted. Traces reach gigabytes and are not
+always valid JSON (unescaped names, truncated), so events are searched one by one. `Total Allocated` is the
+allocator's level after the event; the bytes of events alone would miss what was allocated before. `ts` is in
+microseconds, since 1970 or since `baseTimeNanoseconds` of the file. Levels are kept as printed, negative
 ones too: validation rejects those.
 """
 
@@ -43,7 +43,7 @@ def is_trace(head: bytes) -> bool:
 
 
 def read_trace(chunks: Iterable[bytes]) -> tuple[dict[str, list[Row]], int]:
-    """Rows of the memory tables, one device after the other, and the number of events that could not be read."""
+    """Rows by table (`memory_snapshots`, `memory_timeline`) and the number of unreadable events."""
     events: dict[tuple[int, int], list[Event]] = {}
     failures: Counter[tuple[int, int]] = Counter()
     base_ns, odd = 0, 0
@@ -62,31 +62,33 @@ def read_trace(chunks: Iterable[bytes]) -> tuple[dict[str, list[Row]], int]:
         events.setdefault(key, []).append(event)
         failures[key] += _FAILED in (found or b"")
     rows: dict[str, list[Row]] = {"memory_snapshots": [], "memory_timeline": []}
-    for (kind, number), mine in sorted(events.items()):
-        summary, points = _device(mine, base_ns=base_ns, device=-1 if kind == _CPU else number, is_cpu=kind == _CPU)
+    for (kind, number), device_events in sorted(events.items()):
+        summary, points = _device(
+            device_events, base_ns=base_ns, device=-1 if kind == _CPU else number, is_cpu=kind == _CPU
+        )
         rows["memory_snapshots"].append(summary | {"oom_events": failures[kind, number] or None})
         rows["memory_timeline"] += points
     return rows, odd
 
 
 def _objects(chunks: Iterable[bytes]) -> Iterator[bytes | int | None]:
-    """Memory events as text, None for one that is no object, and the base time as a number."""
-    held = b""
+    """Memory events as text (None: malformed), and the base time as a number."""
+    buffer = b""
     base_seen = False
     for chunk in _with_end(chunks):
-        held += chunk or b""
+        buffer += chunk or b""
         is_last = chunk is None
-        if not base_seen and (base := _BASE.search(held)):
+        if not base_seen and (base := _BASE.search(buffer)):
             base_seen = True
             yield int(base[1])
         done = 0
-        name = _NAME.search(held)
-        while name and (is_last or name.start() + _LOOK_AHEAD <= len(held)):
-            yield _object_around(held, name.start())
+        name = _NAME.search(buffer)
+        while name and (is_last or name.start() + _LOOK_AHEAD <= len(buffer)):
+            yield _object_around(buffer, name.start())
             done = name.end()
-            name = _NAME.search(held, done)
-        keep = name.start() if name else len(held) - _NAME_BYTES
-        held = held[max(min(keep, len(held)) - _LOOK_BACK, done, 0) :]
+            name = _NAME.search(buffer, done)
+        keep = name.start() if name else len(buffer) - _NAME_BYTES
+        buffer = buffer[max(min(keep, len(buffer)) - _LOOK_BACK, done, 0) :]
 
 
 def _with_end(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
@@ -95,9 +97,9 @@ def _with_end(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
 
 
 def _object_around(text: bytes, at: int) -> bytes | None:
-    """The object, with at most one object in it, that holds the name at `at`."""
+    """The object around the name at `at`; None where there is none with at most one nested object."""
     start = at
-    for _ in range(2):  # its own brace, or that of its `args` when they come first
+    for _ in range(2):  # the brace of the event, or of its `args` when they come first
         start = text.rfind(b"{", max(start - _LOOK_BACK, 0), start)
         if start < 0:
             return None
@@ -108,7 +110,7 @@ def _object_around(text: bytes, at: int) -> bytes | None:
 
 
 def _device(events: list[Event], *, base_ns: int, device: int, is_cpu: bool) -> tuple[Row, list[Row]]:
-    """Summary and thinned timeline of one device; events come in any order."""
+    """Summary and downsampled timeline of one device; events are in any order."""
     events.sort(key=lambda event: event[0])
     allocated = np.array([event[1] for event in events], np.int64)
     # The CPU has no allocator that reserves.
@@ -147,6 +149,6 @@ def _device(events: list[Event], *, base_ns: int, device: int, is_cpu: bool) -> 
 
 
 def _time(ts: float, base_ns: int) -> int | None:
-    """Microseconds since 1970, where that can be."""
+    """Microseconds since 1970; None outside of what a timestamp can be."""
     value = base_ns // 1000 + int(ts)
     return value if _EARLIEST_US <= value < _LATEST_US else None

@@ -2,8 +2,8 @@
 
 Format: torch/profiler/_memory_profiler.py, MemoryProfileTimeline. `.json` is `[times, sizes]` with times in
 microseconds and nine numbers per time, a constant 0 and the categories below, bytes at that time. `.raw.json` is a list
-of `[time in ns, action, bytes, category]` whose running sum is the level; -1 stands for what was there before. The
-device is not stored. One number after the other is read, whatever the spacing; brackets only separate. Levels below
+of `[time in ns, action, bytes, category]` whose running sum is the level; time -1 marks allocations from before. The
+device is not stored. Numbers are read one after the other, whatever the brackets and spacing. Levels below
 0 are kept: validation rejects them.
 """
 
@@ -36,7 +36,7 @@ _RAW = re.compile(rb"\s*\[\s*\[\s*-?\d+\s*,\s*[1-4]\s*,\s*-?\d+\s*,\s*\d+\s*\]")
 _COLUMNS = re.compile(rb"\s*\[\s*\[\s*\d{5,}")
 _SEPARATORS = bytes.maketrans(b"[]\n\r\t", b"     ")
 _LATEST_US = 253_402_300_800_000_000
-_EARLIEST_US = 10**15  # below, times count from the start of the machine
+_EARLIEST_US = 10**15  # below, times count from the boot of the machine
 
 
 class Timeline(NamedTuple):
@@ -52,9 +52,9 @@ def is_timeline(head: bytes) -> bool:
 
 
 def read_timeline(data: bytes) -> dict[str, list[Row]]:
-    """Rows of the memory tables.
+    """Rows by table: `memory_snapshots`, `memory_timeline` and `memory_at_peak`.
 
-    Raises ValueError for what has another shape or is cut off.
+    Raises ValueError for another format or a truncated file.
     """
     if not _NUMBERS_ONLY.fullmatch(data) or not data.rstrip().endswith(b"]"):
         raise ValueError("a memory timeline is lists of numbers to its end; this one is not, or is cut off")

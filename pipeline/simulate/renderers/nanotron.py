@@ -19,7 +19,7 @@ from sweepscope.pipeline.simulate.truth import ExactStep, SimulatedRun, Simulate
 
 _OLD_SUFFIXES = "KMGTPE"
 _MIB = 2**20
-_DISK_BYTES = 312_000_000_000  # printed as hd_total_memory_tb: 312G, whatever the name says
+_DISK_BYTES = 312_000_000_000  # printed as hd_total_memory_tb: 312G, despite the name
 
 
 def _rates(run: SimulatedRun, exact: ExactStep) -> tuple[float, float, float]:
@@ -162,7 +162,7 @@ def _stated(run: SimulatedRun) -> Stated:
 
 
 def _peaks(run: SimulatedRun, steps: Sequence[ExactStep]) -> tuple[int | None, int | None]:
-    """Memory stands before the step line, so that of a step whose line was cut short counts too."""
+    """Memory is printed before the step line, so that of a step with a truncated line counts too."""
     begun = [*steps, *([run.unfinished] if run.unfinished else [])]
     shown = [step for step in begun if run.variant == "2024" or step.step <= 5]
     return (

@@ -40,7 +40,7 @@ def printed_step(run: SimulatedRun, exact: ExactStep) -> SimulatedStep:
         tokens_per_s_per_gpu=readable_value(per_gpu),
         consumed_tokens=round(readable_value(exact.step * run.gbs_tokens)),
         mfu_logged=round(mfu_percent, 2) / 100 if run.variant == "pipe" else None,
-        mem_reserved_bytes=round(round(exact.mem_reserved_bytes / 1e9, 2) * 1e9) or None,  # 0.00GB says nothing
+        mem_reserved_bytes=round(round(exact.mem_reserved_bytes / 1e9, 2) * 1e9) or None,  # 0.00GB is unknown
     )
 
 

@@ -52,7 +52,7 @@ def node(type_name: str, /, **fields: Node | str | int | float | bool | None) ->
 
 
 class Raw(str):
-    """Text that stands for itself in a dump (an enum, a dtype, an object's repr)."""
+    """Text that is printed without quotes in a dump (an enum, a dtype, an object's repr)."""
 
     __slots__ = ()
 

@@ -19,12 +19,12 @@ class Renderer:
     Attributes:
         framework: word of vocab.FRAMEWORK.
         variants: ages of the dialect, oldest first.
-        zero_stages: stages that it can be told to use on more than one data-parallel rank.
+        zero_stages: stages that it supports on more than one data-parallel rank.
         supports: whether this variant existed with the run's model and layout.
         printed_step: the values that the step line will show.
         printed_peaks: peak (allocated, reserved) bytes as the log will show them, None where it does not.
         stated: columns of `runs` that the files say outright, with their values.
-        body: lines of the workers from start to the last logged step; `completed` adds what a finished run says.
+        body: lines of the workers from start to the last logged step; `completed` adds the end of a finished run.
         log_name: name of the log file.
         sidecars: other files of the directory by name.
         script: the training script, as launchers name it in failures.

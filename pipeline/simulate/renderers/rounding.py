@@ -1,4 +1,4 @@
-"""How frameworks print numbers, and the value that a printed number stands for.
+"""Numbers as frameworks print them, and the values that a reader gets from the print.
 
 Each pair (`x_text`, `x_value`) is computed independently from the exact number, so that a test can hold one against
 the other. Sources: nanotron src/nanotron/logging/base.py (human_format), picotron/utils.py (to_readable_format).
@@ -51,7 +51,7 @@ def readable_text(value: float) -> str:
 
 
 def readable_value(value: float) -> float:
-    """The number that `readable_text` stands for.
+    """The value of a `readable_text`.
 
     >>> readable_value(2048)
     2050.0
@@ -61,7 +61,7 @@ def readable_value(value: float) -> float:
 
 
 def mib_value(count: float, decimals: int = 2) -> int:
-    """Bytes that a size printed in MiB with so many decimals stands for.
+    """Bytes of a size that is printed in MiB with so many decimals.
 
     >>> mib_value(520093700)
     520093696

@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_said_in_one_line(
 
 def test_a_device_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["memory", str(dumped(tmp_path / "a.pickle", layers=1)), "--device", "3"]) == 2
-    assert "says nothing about device 3" in capsys.readouterr().err
+    assert "has nothing about device 3" in capsys.readouterr().err
 
 
 def test_a_trace_that_counts_failures_says_how_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
