@@ -20,18 +20,8 @@ from sweepscope.pipeline.reference.vocabulary import canonical_precision, canoni
 from sweepscope.schemas.tables.runs import RUNS
 
 FILLED = (
-    "num_gpus",
-    "num_nodes",
-    "gpus_per_node",
-    "dp",
-    "tp",
-    "pp",
-    "cp",
-    "mbs",
-    "gas",
-    "gbs",
-    "gbs_tokens",
-    "seq_len",
+    *("num_gpus", "num_nodes", "gpus_per_node", "dp", "tp", "pp", "cp"),
+    *("mbs", "gas", "gbs", "gbs_tokens", "seq_len"),
 )
 """Columns that the rules fill; `layout` and `model` are texts over them."""
 

@@ -28,21 +28,11 @@ from sweepscope.pipeline.estimate.rows.estimate_rows import (
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 
 SHARES = frozenset(
-    {
-        "gemm_peak_share",
-        "gemm_wave_loss",
-        "memory_share",
-        "attention_efficiency",
-        "link_share",
-        "network_share",
-        "slow_node_chance",
-        "slow_node_cost",
-        "tp_network_share",
-        "tp_hidden",
-        "dp_hidden",
-        "fp8_gain",
+    (
+        *("gemm_peak_share", "gemm_wave_loss", "memory_share", "attention_efficiency", "link_share", "network_share"),
+        *("slow_node_chance", "slow_node_cost", "tp_network_share", "tp_hidden", "dp_hidden", "fp8_gain"),
         "expert_efficiency",
-    }
+    )
 )
 """Constants between 0 and 1."""
 

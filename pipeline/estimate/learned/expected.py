@@ -17,24 +17,15 @@ from sweepscope.pipeline.estimate.physics.estimate import Estimate
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
 from sweepscope.pipeline.estimate.physics.question import Question
 
-EXPECTED: Final = pl.Schema(
-    {
-        "est_penalty": pl.Float64,
-        "est_penalty_lo": pl.Float64,
-        "est_penalty_hi": pl.Float64,
-        "expected_step_time_s": pl.Float64,
-        "est_step_time_lo_s": pl.Float64,
-        "est_step_time_hi_s": pl.Float64,
-        "est_mfu_lo": pl.Float64,
-        "est_mfu_hi": pl.Float64,
-        "est_interval_runs": pl.Int64,
-        "est_interval_basis": pl.String,
-        "expected_mem_bytes": pl.Float64,
-        "est_mem_lo_bytes": pl.Float64,
-        "est_mem_hi_bytes": pl.Float64,
-        "est_mem_interval_runs": pl.Int64,
-    }
-)
+_COLUMNS: dict[str, pl.DataType] = {
+    **dict.fromkeys(("est_penalty", "est_penalty_lo", "est_penalty_hi", "expected_step_time_s"), pl.Float64()),
+    **dict.fromkeys(("est_step_time_lo_s", "est_step_time_hi_s", "est_mfu_lo", "est_mfu_hi"), pl.Float64()),
+    "est_interval_runs": pl.Int64(),
+    "est_interval_basis": pl.String(),
+    **dict.fromkeys(("expected_mem_bytes", "est_mem_lo_bytes", "est_mem_hi_bytes"), pl.Float64()),
+    "est_mem_interval_runs": pl.Int64(),
+}
+EXPECTED: Final = pl.Schema(_COLUMNS)
 """Columns beside the physics. `est_penalty` times `est_step_time_s` is `expected_step_time_s`; the interval of the step
 time lies around that where there is a penalty, else it is where comparable runs fell beside the physics alone. Its
 short end is never below what the fastest comparable runs took."""

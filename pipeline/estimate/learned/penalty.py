@@ -23,14 +23,8 @@ from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
 from sweepscope.pipeline.estimate.physics.question import Question
 
 FEATURES: Final = (
-    "log2_gpus",
-    "log2_tp",
-    "log2_pp",
-    "log2_mbs",
-    "zero_stage",
-    "log2_params",
-    "log2_slots",
-    "log2_step_s",
+    *("log2_gpus", "log2_tp", "log2_pp", "log2_mbs", "zero_stage", "log2_params"),
+    *("log2_slots", "log2_step_s"),
 )
 """Columns of a feature row. Layouts are alike by the first six; slots are the turns of a pipeline, gas + pp - 1."""
 

@@ -22,7 +22,7 @@ from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import V_SHAPED
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
-from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
+from sweepscope.pipeline.estimate.rows.model_shape import SHAPE, complete_shape
 from sweepscope.pipeline.estimate.rows.read_rows import HYBRID, read_rows
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
 from sweepscope.pipeline.reference.clusters import find_cluster
@@ -32,34 +32,8 @@ from sweepscope.schemas.tables.estimates import ESTIMATES
 OK = "ok"
 ChooseProfile = Callable[[str, str | None], Profile]
 _KEY = (
-    "model",
-    "num_layers",
-    "hidden_size",
-    "num_heads",
-    "num_kv_heads",
-    "head_dim",
-    "ffn_hidden_size",
-    "gated_mlp",
-    "vocab_size",
-    "tie_word_embeddings",
-    "num_experts",
-    "experts_per_token",
-    "expert_ffn_hidden_size",
-    "shared_expert_ffn_hidden_size",
-    "num_dense_layers",
-    "q_lora_rank",
-    "kv_lora_rank",
-    "qk_rope_head_dim",
-    "positions",
-    "stated_params",
-    "seq_len",
-    "accelerator",
-    "precision",
-    "framework",
-    "source_id",
-    "flash_attention",
-    "attention",
-    "gpus_per_node",
+    *("model", *SHAPE, "stated_params", "seq_len", "accelerator", "precision", "framework", "source_id"),
+    *("flash_attention", "attention", "gpus_per_node"),
 )
 
 _PHYSICS = pl.Schema(

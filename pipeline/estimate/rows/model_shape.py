@@ -9,23 +9,9 @@ from sweepscope.pipeline.reference.models import find_family, find_model, shape_
 from sweepscope.schemas.thresholds import SHAPE_TOLERANCE
 
 SHAPE = (
-    "num_layers",
-    "hidden_size",
-    "num_heads",
-    "num_kv_heads",
-    "head_dim",
-    "ffn_hidden_size",
-    "gated_mlp",
-    "vocab_size",
-    "tie_word_embeddings",
-    "num_experts",
-    "experts_per_token",
-    "expert_ffn_hidden_size",
-    "shared_expert_ffn_hidden_size",
-    "num_dense_layers",
-    "q_lora_rank",
-    "kv_lora_rank",
-    "qk_rope_head_dim",
+    *("num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "ffn_hidden_size", "gated_mlp"),
+    *("vocab_size", "tie_word_embeddings", "num_experts", "experts_per_token", "expert_ffn_hidden_size"),
+    *("shared_expert_ffn_hidden_size", "num_dense_layers", "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim"),
     "positions",
 )
 _WIDTH_STEP = 64

@@ -26,52 +26,16 @@ RENAMED = {
 _BOOLEANS = ("gated_mlp", "tie_word_embeddings", "sequence_parallel")
 _NUMBERS = (
     *(name for name in SHAPE if name not in _BOOLEANS),
-    "seq_len",
-    "dp",
-    "tp",
-    "pp",
-    "cp",
-    "ep",
-    "etp",
-    "vpp",
-    "mbs",
-    "gas",
-    "gbs",
-    "gbs_tokens",
-    "num_nodes",
-    "gpus_per_node",
-    "num_gpus",
-    "local_batch_size",
-    "dp_replicate",
-    "dp_shard",
+    *("seq_len", "dp", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs", "gas", "gbs", "gbs_tokens", "local_batch_size"),
+    *("num_nodes", "gpus_per_node", "num_gpus", "dp_replicate", "dp_shard"),
 )
 _TEXTS = (
-    "model",
-    "accelerator",
-    "precision",
-    "recompute",
-    "pipeline_schedule",
-    "framework",
-    "source_id",
-    "flash_attention",
-    "attention",
-    "cluster",
+    *("model", "accelerator", "precision", "recompute", "pipeline_schedule", "framework", "source_id"),
+    *("flash_attention", "attention", "cluster"),
 )
 _AT_LEAST_ONE = (
-    "num_gpus",
-    "num_nodes",
-    "gpus_per_node",
-    "dp",
-    "tp",
-    "pp",
-    "mbs",
-    "gas",
-    "seq_len",
-    "num_layers",
-    "hidden_size",
-    "num_heads",
-    "num_kv_heads",
-    "vocab_size",
+    *("num_gpus", "num_nodes", "gpus_per_node", "dp", "tp", "pp", "mbs", "gas", "seq_len"),
+    *("num_layers", "hidden_size", "num_heads", "num_kv_heads", "vocab_size"),
 )
 _MISSING = r"(?i)^(|nan|na|n/a|none|null|-|unknown|\?)$"
 _UNSAID = r"(?i)not (stated|known|given)|unknown"
@@ -191,21 +155,8 @@ def read_rows(frame: pl.DataFrame) -> pl.DataFrame:
     # A micro-batch is the local batch when the sequence of a step is not accumulated over.
     known = normalise_runs(typed.with_columns(run_id=pl.int_range(pl.len()).cast(pl.String))).runs
     derived = known.select(
-        "accelerator",
-        "precision",
-        "recompute",
-        "dp",
-        "tp",
-        "pp",
-        "cp",
-        "mbs",
-        "gas",
-        "gbs",
-        "gbs_tokens",
-        "seq_len",
-        "num_gpus",
-        "num_nodes",
-        "gpus_per_node",
+        *("accelerator", "precision", "recompute", "dp", "tp", "pp", "cp", "mbs", "gas", "gbs", "gbs_tokens"),
+        *("seq_len", "num_gpus", "num_nodes", "gpus_per_node"),
     )
     return typed.with_columns(derived.get_columns()).with_columns(
         dp_replicate=_replicas(),
