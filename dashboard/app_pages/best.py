@@ -25,7 +25,7 @@ from sweepscope.dashboard.text import cell as cell_texts
 from sweepscope.dashboard.view_models import cells
 from sweepscope.dashboard.view_models.explorer import Pick
 from sweepscope.dashboard.view_models.ranking import ranked_rows
-from sweepscope.dashboard.widgets import basic, grid_panel, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, grid_panel, lists, tables, urls
 
 TITLE = "Best configurations"
 _TABLE = names(
@@ -89,22 +89,10 @@ def _selectors(grid: pl.DataFrame) -> tuple[str, str, Metric]:
     axes = Grid.of(grid)
     model, scale = texts.default_cell(grid)
     offered = [metric.key for metric in metrics.offered(grid)] or ["mfu"]
-    model_box = url_state.one("model", axes.models, model)
-    scale_box = url_state.one("nodes", axes.scales, scale)
-    metric_box = url_state.one("metric", offered, offered[0])
     return (
-        st.selectbox("Model", axes.models, key=model_box.key, on_change=model_box.on_change, width=150),
-        st.selectbox("Nodes", axes.scales, key=scale_box.key, on_change=scale_box.on_change, width=110),
-        METRICS[
-            st.selectbox(
-                "Metric",
-                offered,
-                key=metric_box.key,
-                on_change=metric_box.on_change,
-                width=150,
-                format_func=lambda key: METRICS[key].label,
-            )
-        ],
+        choices.select("Model", "model", axes.models, model, width=150),
+        choices.select("Nodes", "nodes", axes.scales, scale, width=110),
+        METRICS[choices.select("Metric", "metric", offered, shown=lambda key: METRICS[key].label, width=150)],
     )
 
 
@@ -178,11 +166,7 @@ def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataF
 def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str, Any]) -> None:
     everything = queries.ranking(chosen, view.filters).run(view.store.con)
     tables.table_twin(
-        f"All completed layouts, {cell_texts.place(cell)}",
-        ranked,
-        _TABLE,
-        csv=everything,
-        csv_name="ranked_layouts",
+        f"All completed layouts, {cell_texts.place(cell)}", ranked, _TABLE, csv=everything, csv_name="ranked_layouts"
     )
     basic.notes(texts.HOW_TO_READ)
 

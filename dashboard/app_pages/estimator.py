@@ -23,7 +23,7 @@ from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import estimator as texts
 from sweepscope.dashboard.view_models import estimator
 from sweepscope.dashboard.view_models.estimator import Hover
-from sweepscope.dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
 from sweepscope.schemas.thresholds import PATTERN_RUNS
 
 TITLE = "Estimator"
@@ -115,14 +115,12 @@ def _picked(runs: pl.DataFrame) -> str | None:
     if not offered:
         return None
     rows = {row["run_id"]: row for row in runs.filter(pl.col("run_id").is_in(list(offered))).iter_rows(named=True)}
-    bound = url_state.one("picked", list(offered), next(iter(offered)))
-    return st.selectbox(
+    return choices.select(
         "Run taken apart, or click a point",
+        "picked",
         list(offered),
-        key=bound.key,
-        on_change=bound.on_change,
+        shown=lambda run_id: texts.option(rows[run_id], offered[run_id]),
         width=410,
-        format_func=lambda run_id: texts.option(rows[run_id], offered[run_id]),
     )
 
 
@@ -131,17 +129,7 @@ def _against(runs: pl.DataFrame) -> str:
     offered = estimator.offered_against(runs)
     if len(offered) == 1:
         return offered[0]
-    bound = url_state.one("against", offered, offered[0])
-    return str(
-        st.selectbox(
-            "Estimated",
-            offered,
-            key=bound.key,
-            on_change=bound.on_change,
-            width=200,
-            format_func=texts.ESTIMATE_KINDS.__getitem__,
-        )
-    )
+    return choices.select("Estimated", "against", offered, shown=texts.ESTIMATE_KINDS.__getitem__, width=200)
 
 
 def _pick() -> None:

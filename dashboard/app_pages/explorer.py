@@ -16,11 +16,10 @@ from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.sections import advisor, estimator_pick, explorer_controls
 from sweepscope.dashboard.sections.explorer_controls import number_choice
-from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.text import explorer as texts
 from sweepscope.dashboard.view_models import explorer
 from sweepscope.dashboard.view_models.explorer import CUSTOM, Answer, Setup
-from sweepscope.dashboard.widgets import basic, breakdown_bars, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, breakdown_bars, choices, lists, tables, urls
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found
 from sweepscope.pipeline.estimate.search.whatif import Choice, resolve
@@ -82,12 +81,10 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
     }
     start = explorer.default_setup(setups, models, explorer.wanted(asked, view.chosen))
     offered = [*models, CUSTOM]
-    model_box = url_state.one("model", offered, start["model"])
-    model = st.selectbox("Model", offered, key=model_box.key, on_change=model_box.on_change, width=190)
+    model = choices.select("Model", "model", offered, start["model"], width=190)
     cards = known_cards()
     card = find_cluster(start["accelerator"])
-    card_box = url_state.one("card", cards, card.accelerator if card else cards[0])
-    accelerator = st.selectbox("Accelerator", cards, key=card_box.key, on_change=card_box.on_change, width=190)
+    accelerator = choices.select("Accelerator", "card", cards, card.accelerator if card else cards[0], width=190)
     count = number_choice(
         "Nodes",
         "nodes",
@@ -122,7 +119,7 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
         shape: ModelShape | str = models[model] if model != CUSTOM else explorer_controls.custom_shape()
         framework = _framework(cluster.generation if cluster else "", start["framework"])
         is_fp8 = st.checkbox("Matrix products in FP8", key="fp8", bind="query-params")
-        by = _ranked_by()
+        by = choices.select("The fastest by", "rank", [AUTO, PHYSICS], shown=texts.RANKED_BY.__getitem__)
     if isinstance(shape, str):
         return shape
     name = "a model of this shape" if model == CUSTOM else model
@@ -133,28 +130,14 @@ def _framework(generation: str, default: str | None) -> str | None:
     """Whose constants to use: those fitted for a framework on this generation of cards, else those of the card."""
     fitted = own_frameworks(generation)
     options = [explorer_controls.NO_FRAMEWORK, *fitted]
-    bound = url_state.one("constants", options, default if default in fitted else options[0])
-    name = st.selectbox(
+    name = choices.select(
         "Constants fitted for",
+        "constants",
         options,
-        key=bound.key,
-        on_change=bound.on_change,
-        format_func=lambda name: "no framework: the card's" if name == options[0] else name,
+        default if default in fitted else options[0],
+        shown=lambda name: "no framework: the card's" if name == options[0] else name,
     )
     return None if name == options[0] else name
-
-
-def _ranked_by() -> str:
-    bound = url_state.one("rank", [AUTO, PHYSICS], AUTO)
-    return str(
-        st.selectbox(
-            "The fastest by",
-            [AUTO, PHYSICS],
-            key=bound.key,
-            on_change=bound.on_change,
-            format_func=texts.RANKED_BY.__getitem__,
-        )
-    )
 
 
 def _link(setup: Setup, at: Choice) -> dict[str, str]:

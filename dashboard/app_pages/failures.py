@@ -24,7 +24,7 @@ from sweepscope.dashboard.text import failures as texts
 from sweepscope.dashboard.text import run_network as run_network_texts
 from sweepscope.dashboard.view_models import failures
 from sweepscope.dashboard.view_models.failures import Pattern
-from sweepscope.dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
 from sweepscope.schemas.thresholds import INTERVAL_RUNS
 
 TITLE = "Failures & cost"
@@ -121,10 +121,7 @@ def _dimension(view: View, scope: Scope) -> str:
     values = queries.rates(scope, *_BY).run(view.store.con)["dimension"].value_counts()
     varied = dict(values.iter_rows())
     offered = [name for name in _BY if varied.get(name, 0) > (0 if name == "model" else 1)] or ["sweep"]
-    bound = url_state.one("by", offered, offered[0])
-    return st.selectbox(
-        "Endings by", offered, key=bound.key, on_change=bound.on_change, width=150, format_func=texts.dimension_option
-    )
+    return choices.select("Endings by", "by", offered, shown=texts.dimension_option, width=150)
 
 
 def _price() -> float | None:

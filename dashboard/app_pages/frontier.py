@@ -11,11 +11,10 @@ from sweepscope.dashboard.app.store import Store
 from sweepscope.dashboard.charts import frontier as chart
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import frontier as queries
-from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import frontier as texts
 from sweepscope.dashboard.view_models import frontier
-from sweepscope.dashboard.widgets import basic, tables
+from sweepscope.dashboard.widgets import basic, choices, tables
 
 TITLE = "Frontier"
 _ROWS = {"short": "Best and largest of each", "all": "All rows"}
@@ -33,16 +32,7 @@ def _page(view: View) -> None:
     own = best.run(view.store.con)
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="center", gap="small")
     with controls:
-        bound = url_state.one("rows", list(_ROWS), "short")
-        rows = st.segmented_control(
-            "Rows",
-            list(_ROWS),
-            required=True,
-            key=bound.key,
-            on_change=bound.on_change,
-            format_func=_ROWS.__getitem__,
-            label_visibility="collapsed",
-        )
+        rows = choices.segments("Rows", "rows", list(_ROWS), "short", shown=_ROWS.__getitem__)
         shell.share_popover()
         basic.sql_popover({"Published": found, "Best here": best})
     dots = frontier.dots(published, own, is_short=rows == "short")

@@ -17,12 +17,11 @@ from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries import hang as queries
 from sweepscope.dashboard.queries import network as network_queries
 from sweepscope.dashboard.queries.failures import Scope
-from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.text import hang as texts
 from sweepscope.dashboard.text import network as network_texts
 from sweepscope.dashboard.view_models import hang as hangs
 from sweepscope.dashboard.view_models.network import ranks_of
-from sweepscope.dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
 
 _STATES = names("rank state ahead last_enqueued_seq last_started_seq last_completed_seq waited_s line_no source_path")
 _VARIANTS = ("ranks", "op", "input_sizes", "input_dtypes", "output_sizes", "output_dtypes", "op_state")
@@ -106,15 +105,14 @@ def _collective(collectives: list[dict[str, Any]], wanted: dict[str, Any]) -> di
     own = f"{wanted['source_path']}:{wanted['line_no']}"
     if len(names) < 2:
         return wanted
-    bound = url_state.one("collective", names, own)
     by_name = dict(zip(names, collectives, strict=True))
-    chosen = st.selectbox(
+    chosen = choices.select(
         f"Collective, of {len(names)} that timed out",
+        "collective",
         names,
-        key=bound.key,
-        on_change=bound.on_change,
+        own,
+        shown=lambda name: texts.collective_option(by_name[name]),
         width=420,
-        format_func=lambda name: texts.collective_option(by_name[name]),
     )
     return {**wanted, **by_name[chosen]}
 

@@ -99,10 +99,7 @@ def _draw_parsers(view: View) -> None:
     basic.section("Parsers", "version that read the files")
     parsers = queries.parsers().run(view.store.con)
     rows = [
-        (
-            basic.rich(texts.parser_name(row)),
-            basic.rich(numbers.count(row["files"], "file") + texts.parser_note(row)),
-        )
+        (basic.rich(texts.parser_name(row)), basic.rich(numbers.count(row["files"], "file") + texts.parser_note(row)))
         for row in parsers.iter_rows(named=True)
     ]
     lists.rows(rows)

@@ -19,7 +19,7 @@ from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import memory as texts
 from sweepscope.dashboard.view_models import memory
-from sweepscope.dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
 
 TITLE = "Memory"
 _PEAKS_SHOWN = 10
@@ -98,15 +98,9 @@ def _run(rows: list[dict[str, Any]], names: list[str]) -> str | None:
     if default is None:
         return None
     ids = [row["run_id"] for row in rows]
-    bound = url_state.one("run", ids, default)
     shown = dict(zip(ids, names, strict=True))
-    wanted: str = st.selectbox(
-        "Run",
-        ids,
-        key=bound.key,
-        on_change=bound.on_change,
-        width=420,
-        format_func=lambda run_id: f"{shown[run_id]} · {run_id}",
+    wanted: str = choices.select(
+        "Run", "run", ids, default, shown=lambda run_id: f"{shown[run_id]} · {run_id}", width=420
     )
     return wanted
 

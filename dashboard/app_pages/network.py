@@ -16,13 +16,12 @@ from sweepscope.dashboard.queries import network as queries
 from sweepscope.dashboard.queries import topology as topology_queries
 from sweepscope.dashboard.queries.failures import Scope
 from sweepscope.dashboard.sections import page_head, topology
-from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import network as texts
 from sweepscope.dashboard.text import topology as topology_texts
 from sweepscope.dashboard.view_models import network
 from sweepscope.dashboard.view_models.network import Finding
-from sweepscope.dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
 
 TITLE = "Network"
 _UNKNOWN = "?"
@@ -89,14 +88,8 @@ def _operation(view: View, scope: Scope) -> str | None:
     offered = [name or _UNKNOWN for name in queries.operations(scope).run(view.store.con)["op"]]
     if not offered:
         return None
-    bound = url_state.one("op", offered, offered[0])
-    wanted = st.selectbox(
-        "Bandwidth of",
-        offered,
-        key=bound.key,
-        on_change=bound.on_change,
-        width=200,
-        format_func=lambda name: texts.operation(None if name == _UNKNOWN else name),
+    wanted = choices.select(
+        "Bandwidth of", "op", offered, shown=lambda name: texts.operation(None if name == _UNKNOWN else name), width=200
     )
     return None if wanted == _UNKNOWN else wanted
 

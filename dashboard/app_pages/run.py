@@ -17,13 +17,12 @@ from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries import memory as memory_queries
 from sweepscope.dashboard.queries import run as queries
 from sweepscope.dashboard.sections import run_network
-from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.text import memory as memory_texts
 from sweepscope.dashboard.text import run as texts
 from sweepscope.dashboard.text import run_sections as section_texts
 from sweepscope.dashboard.view_models import configuration, curves, memory
 from sweepscope.dashboard.view_models.curves import MEASURES
-from sweepscope.dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
 from sweepscope.dashboard.widgets.basic import Figure, link, rich
 
 _SETTINGS = ("name", "value", "setting_source", "is_used", "source_path", "line_no")
@@ -85,16 +84,7 @@ def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
     title = top.container(width="content")
     with top:
         keys = [measure.key for measure in offered]
-        bound = url_state.one("measure", keys, keys[0])
-        key = st.segmented_control(
-            "Measure",
-            keys,
-            required=True,
-            key=bound.key,
-            on_change=bound.on_change,
-            label_visibility="collapsed",
-            format_func=lambda name: MEASURES[name].label,
-        )
+        key = choices.segments("Measure", "measure", keys, shown=lambda name: MEASURES[name].label)
     measure = MEASURES[key or keys[0]]
     curve = curves.curve(points, measure, warmup_steps=run["warmup_steps_dropped"] or 0, median=run.get(measure.column))
     with title:

@@ -20,7 +20,7 @@ from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.filters import UNKNOWN, Filters
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import runs as texts
-from sweepscope.dashboard.widgets import basic, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, tables, urls
 
 TITLE = "Runs"
 ROWS_PER_PAGE = 100
@@ -65,9 +65,8 @@ def _page(view: View) -> None:
         )
         search = Search(text or "", {**base.facets, **_chosen_facets()}, view.filters)
         _facet(con, search, "status", width=230)
-        bound = url_state.one("sort", list(_SORTS), "mfu", also=_first_page)
-        sort = st.selectbox(
-            "Sort", list(_SORTS), key=bound.key, on_change=bound.on_change, width=170, format_func=_SORTS.__getitem__
+        sort = choices.select(
+            "Sort", "sort", list(_SORTS), "mfu", shown=_SORTS.__getitem__, width=170, also=_first_page
         )
         _facet_popover(con, search)
         shell.share_popover()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import polars as pl
 import streamlit as st
 
@@ -17,13 +15,12 @@ from sweepscope.dashboard.queries import cells as cell_queries
 from sweepscope.dashboard.queries import scaling as queries
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.sections import filter_panel
-from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best as grid_texts
 from sweepscope.dashboard.text import scaling as texts
 from sweepscope.dashboard.view_models import scaling
 from sweepscope.dashboard.view_models.scaling import Baseline
-from sweepscope.dashboard.widgets import basic, tables
+from sweepscope.dashboard.widgets import basic, choices, tables
 
 TITLE = "Scaling"
 _ALL = "models"
@@ -70,28 +67,22 @@ def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tupl
     """What is drawn: the best of each model or one model's strategies, against which baseline, in which measure."""
     names = models["line"].unique(maintain_order=True).to_list()
     sizes = [str(size) for size in sorted(set(models["size"]))]
-    shown = _selector(
-        "Lines", "lines", [_ALL, *names], width=190, named=lambda name: _LINES.get(name, f"strategies of {name}")
+    shown = choices.select(
+        "Lines", "lines", [_ALL, *names], width=190, shown=lambda name: _LINES.get(name, f"strategies of {name}")
     )
-    measure = _selector("Show", "show", list(_MEASURES), width=130, named=lambda name: _MEASURES[name][0])
-    baseline = _selector(
+    measure = choices.select("Show", "show", list(_MEASURES), width=130, shown=lambda name: _MEASURES[name][0])
+    baseline = choices.select(
         "Baseline",
         "baseline",
         ["best", "first", *sizes],
         width=190,
-        named=lambda value: texts.baseline_option(value, noun),
+        shown=lambda value: texts.baseline_option(value, noun),
     )
     if shown == _ALL:
         query, subject = queries.best_layouts(chosen, view.filters), ""
     else:
         query, subject = queries.strategies(chosen, view.filters, shown), shown
     return query, subject, Baseline.parse(baseline), _MEASURES[measure][1]
-
-
-def _selector(label: str, name: str, values: list[str], *, width: int, named: Callable[[str], str]) -> str:
-    """A choice kept in the address, whose default is the first value."""
-    bound = url_state.one(name, values, values[0])
-    return st.selectbox(label, values, key=bound.key, on_change=bound.on_change, width=width, format_func=named)
 
 
 def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, noun: str, theme: Theme) -> None:

@@ -15,7 +15,7 @@ from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.text import memory as memory_texts
 from sweepscope.dashboard.text import snapshot as texts
 from sweepscope.dashboard.view_models import snapshot
-from sweepscope.dashboard.widgets import basic, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, tables, urls
 
 _NOTHING = "-"
 _ALIVE = ("category", "mib", "blocks", "frame", "rule", "mem_origin", "label", "allocations", "stack")
@@ -90,14 +90,8 @@ def _draw_controls(chosen: Artefact, names: dict[str, dict[str, Any]]) -> Artefa
     st.session_state["artefact"] = _key(chosen)
     st.selectbox("File", keys, key="artefact", on_change=write, width=420, format_func=lambda key: shown[key])
     others = [_NOTHING, *(key for key in keys if key != _key(chosen))]
-    bound = url_state.one("against", others, _NOTHING)
-    wanted = st.selectbox(
-        "Compare its peak with",
-        others,
-        key=bound.key,
-        on_change=bound.on_change,
-        width=420,
-        format_func=lambda key: shown.get(key, "nothing"),
+    wanted = choices.select(
+        "Compare its peak with", "against", others, _NOTHING, shown=lambda key: shown.get(key, "nothing"), width=420
     )
     shell.share_popover()
     queries_shown = {"Levels": queries.timeline(*chosen), "Categories": queries.categories(*chosen)}

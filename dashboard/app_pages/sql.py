@@ -16,7 +16,7 @@ from sweepscope.dashboard.queries.runs import Search
 from sweepscope.dashboard.sandbox.run_query import Limits, QueryResult, run_query
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.text import sql as texts
-from sweepscope.dashboard.widgets import basic, lists
+from sweepscope.dashboard.widgets import basic, choices, lists
 from sweepscope.pipeline.errors import SweepscopeError
 
 TITLE = "SQL"
@@ -88,13 +88,13 @@ def _run(view: View, text: str) -> None:
 
 def _draw_editor(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        bound = url_state.one("question", list(_QUESTIONS), canned.CANNED[0].key, also=lambda: _ask(view))
-        st.selectbox(
+        choices.select(
             "Question",
+            "question",
             list(_QUESTIONS),
-            key=bound.key,
-            on_change=bound.on_change,
-            format_func=lambda key: _QUESTIONS[key].question,
+            canned.CANNED[0].key,
+            shown=lambda key: _QUESTIONS[key].question,
+            also=lambda: _ask(view),
         )
         shell.share_popover()
     with st.form("sql_form", border=False):
@@ -149,13 +149,12 @@ def _draw_dictionary(tables: pl.DataFrame, columns: pl.DataFrame) -> None:
     names = list(kinds)
     if not names:
         return
-    bound = url_state.one("table", names, "runs" if "runs" in names else names[0])
-    name = st.selectbox(
+    name = choices.select(
         "Data dictionary",
+        "table",
         names,
-        key=bound.key,
-        on_change=bound.on_change,
-        format_func=lambda one: f"{one} · {kinds[one]}",
+        "runs" if "runs" in names else names[0],
+        shown=lambda one: f"{one} · {kinds[one]}",
     )
     comment = tables.filter(pl.col("table_name") == name)["comment"][0]
     basic.note(comment or "No description.")

@@ -28,8 +28,7 @@ def cells(chosen: Slice, filters: Filters) -> Query:
     is_whole = "cell.cell_state = 'wont_fit'" if filters.narrows_layouts else "true"
     layouts, more = layout_condition(filters)
     winner = ", ".join(f"winner.{name.strip()}" for name in _WINNER.split(","))
-    return Query(
-        f"""WITH ranked AS (
+    sql = f"""WITH ranked AS (
   SELECT *, row_number() OVER (PARTITION BY model, num_nodes, num_gpus ORDER BY rank_in_cell) AS place
   FROM ranked_layouts
   WHERE {all_of(where, layouts)}
@@ -61,25 +60,22 @@ LEFT JOIN ranked AS winner
 LEFT JOIN ranked AS runner_up
   ON runner_up.model = cell.model AND runner_up.num_nodes = cell.num_nodes
   AND runner_up.num_gpus IS NOT DISTINCT FROM cell.num_gpus AND runner_up.place = 2
-ORDER BY cell.params, cell.model, cell.num_nodes, cell.num_gpus""",
-        {**params, **more},
-    )
+ORDER BY cell.params, cell.model, cell.num_nodes, cell.num_gpus"""
+    return Query(sql, {**params, **more})
 
 
 def outcomes(chosen: Slice, filters: Filters) -> Query:
     """One row per cell, status and place in the ranking of the runs that pass the filters, with their number."""
     where, params = in_slice(chosen, "runs")
     layouts, more = layout_condition(filters)
-    return Query(
-        f"""SELECT model, num_nodes, num_gpus, status,
+    sql = f"""SELECT model, num_nodes, num_gpus, status,
   may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu) AS is_ranked,
   is_failure_of(status) AS is_failure, count(*) AS runs
 FROM runs
 WHERE {all_of("duplicate_of IS NULL", where, layouts)}
 GROUP BY ALL
-ORDER BY model, num_nodes, num_gpus, runs DESC, status""",
-        {**params, **more},
-    )
+ORDER BY model, num_nodes, num_gpus, runs DESC, status"""
+    return Query(sql, {**params, **more})
 
 
 def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None = None) -> Query:
@@ -94,8 +90,7 @@ def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None =
     if cell is not None:
         within = "model = $model AND num_nodes = $num_nodes AND num_gpus IS NOT DISTINCT FROM $num_gpus"
         more = {**more, **{name: cell[name] for name in ("model", "num_nodes", "num_gpus")}}
-    return Query(
-        f"""SELECT model, num_nodes, rank_in_cell, num_gpus, {_WINNER},
+    sql = f"""SELECT model, num_nodes, rank_in_cell, num_gpus, {_WINNER},
   1 - tokens_per_s_per_gpu / first(tokens_per_s_per_gpu) OVER cell AS behind,
   is_tied(
     lead_over(first(tokens_per_s_per_gpu) OVER cell, tokens_per_s_per_gpu),
@@ -107,23 +102,20 @@ WINDOW cell AS (
   PARTITION BY model, num_nodes, num_gpus ORDER BY rank_in_cell
   ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
 )
-ORDER BY {BY_SIZE}, num_nodes, num_gpus, rank_in_cell""",
-        {**params, **more},
-    )
+ORDER BY {BY_SIZE}, num_nodes, num_gpus, rank_in_cell"""
+    return Query(sql, {**params, **more})
 
 
 def tries(chosen: Slice, cell: Mapping[str, object]) -> Query:
     """How the runs of a cell ended: one row per layout and status, with their number."""
     where, params = in_slice(chosen, "runs")
     within = "model = $model AND num_nodes = $num_nodes AND num_gpus IS NOT DISTINCT FROM $num_gpus"
-    return Query(
-        f"""SELECT dp, tp, pp, cp, ep, vpp, gas, mbs, zero_stage, dp_replicate, recompute, status, count(*) AS runs
+    sql = f"""SELECT dp, tp, pp, cp, ep, vpp, gas, mbs, zero_stage, dp_replicate, recompute, status, count(*) AS runs
 FROM runs
 WHERE {all_of("duplicate_of IS NULL", where, within)}
 GROUP BY ALL
-ORDER BY ALL""",
-        {**params, **{name: cell[name] for name in ("model", "num_nodes", "num_gpus")}},
-    )
+ORDER BY ALL"""
+    return Query(sql, {**params, **{name: cell[name] for name in ("model", "num_nodes", "num_gpus")}})
 
 
 def facets(chosen: Slice) -> Query:

@@ -7,8 +7,7 @@ from sweepscope.dashboard.queries.query import Query
 
 def relations() -> Query:
     """Tables and views with their comment (purpose and grain), tables first."""
-    return Query(
-        """SELECT table_name, comment, false AS is_view
+    sql = """SELECT table_name, comment, false AS is_view
 FROM duckdb_tables()
 WHERE NOT internal
 UNION ALL
@@ -16,14 +15,13 @@ SELECT view_name, comment, true
 FROM duckdb_views()
 WHERE NOT internal
 ORDER BY is_view, table_name"""
-    )
+    return Query(sql)
 
 
 def columns() -> Query:
     """Columns with type and comment, in the order of each table."""
-    return Query(
-        """SELECT table_name, column_name, lower(data_type) AS data_type, comment
+    sql = """SELECT table_name, column_name, lower(data_type) AS data_type, comment
 FROM duckdb_columns()
 WHERE NOT internal
 ORDER BY table_name, column_index"""
-    )
+    return Query(sql)

@@ -16,50 +16,43 @@ _SIZES = "'below 2B', '2B to 5B', '5B to 20B', '20B to 100B', '100B and more'"
 
 def origins() -> Query:
     """One row per origin: its runs, and how many can be set beside their estimate."""
-    return Query(
-        """SELECT estimates.origin, count(*) AS runs, count(time_ratio) AS compared
+    sql = """SELECT estimates.origin, count(*) AS runs, count(time_ratio) AS compared
 FROM estimates
 LEFT JOIN (SELECT run_id, time_ratio FROM estimator_residuals) USING (run_id)
 GROUP BY estimates.origin
 ORDER BY estimates.origin"""
-    )
+    return Query(sql)
 
 
 def sweeps(origin: str) -> Query:
     """One row per sweep of an origin that has a run beside its estimate, most first."""
-    return Query(
-        """SELECT sweep, count(*) AS runs
+    sql = """SELECT sweep, count(*) AS runs
 FROM estimator_residuals
 WHERE origin = $origin AND sweep IS NOT NULL
 GROUP BY sweep
-ORDER BY runs DESC, sweep""",
-        {"origin": origin},
-    )
+ORDER BY runs DESC, sweep"""
+    return Query(sql, {"origin": origin})
 
 
 def totals(scope: Scope) -> Query:
     """One row: runs beside their estimate, those that are penalised, and the median errors of time and memory."""
-    return Query(
-        f"""SELECT count(*) AS runs, count(*) FILTER (is_penalised) AS penalised,
+    sql = f"""SELECT count(*) AS runs, count(*) FILTER (is_penalised) AS penalised,
   {_ERROR.format("time_ratio")} AS time_error,
   {_ERROR.format("time_ratio")} FILTER (NOT is_penalised) AS healthy_time_error,
   median(time_ratio) FILTER (is_penalised) AS penalised_ratio,
   count(mem_ratio) AS mem_runs, {_ERROR.format("mem_ratio")} AS mem_error
 FROM estimator_residuals
-WHERE {scope.condition}""",
-        scope.params,
-    )
+WHERE {scope.condition}"""
+    return Query(sql, scope.params)
 
 
 def runs(scope: Scope) -> Query:
     """Rows of `estimator_residuals`, in a fixed order."""
-    return Query(
-        f"""SELECT *
+    sql = f"""SELECT *
 FROM estimator_residuals
 WHERE {scope.condition}
-ORDER BY est_mfu / time_ratio DESC, run_id""",
-        scope.params,
-    )
+ORDER BY est_mfu / time_ratio DESC, run_id"""
+    return Query(sql, scope.params)
 
 
 def patterns(scope: Scope, against: str = "estimate") -> Query:
@@ -68,22 +61,19 @@ def patterns(scope: Scope, against: str = "estimate") -> Query:
     `against`: which estimate, a key of RATIO_COLUMNS.
     """
     ratio = RATIO_COLUMNS[against]
-    return Query(
-        f"""SELECT pattern, count(*) AS runs, count(*) FILTER ({ratio} > {PENALISED_RATIO}) AS penalised,
+    sql = f"""SELECT pattern, count(*) AS runs, count(*) FILTER ({ratio} > {PENALISED_RATIO}) AS penalised,
   median({ratio}) AS time_ratio, quantile_cont({ratio}, 0.1) AS time_ratio_p10,
   quantile_cont({ratio}, 0.9) AS time_ratio_p90
 FROM estimator_residuals
 WHERE {scope.condition} AND {ratio} IS NOT NULL
 GROUP BY pattern
-ORDER BY time_ratio DESC, pattern""",
-        scope.params,
-    )
+ORDER BY time_ratio DESC, pattern"""
+    return Query(sql, scope.params)
 
 
 def accuracy(scope: Scope) -> Query:
     """One row per framework, accelerator and size of model: how many runs, and how far from their estimates."""
-    return Query(
-        f"""SELECT framework, accelerator, [{_SIZES}][size_order] AS model_size,
+    sql = f"""SELECT framework, accelerator, [{_SIZES}][size_order] AS model_size,
   count(*) AS runs, median(time_ratio) AS time_ratio, quantile_cont(time_ratio, 0.1) AS time_ratio_p10,
   quantile_cont(time_ratio, 0.9) AS time_ratio_p90, {_ERROR.format("time_ratio")} AS time_error,
   count(*) FILTER (is_penalised) AS penalised,
@@ -97,28 +87,24 @@ JOIN (
 ) USING (run_id)
 WHERE {scope.condition}
 GROUP BY framework, accelerator, size_order
-ORDER BY framework, accelerator, size_order""",
-        scope.params,
-    )
+ORDER BY framework, accelerator, size_order"""
+    return Query(sql, scope.params)
 
 
 def breakdown(run_id: str) -> Query:
     """The estimate of one run with its parts, beside what was measured; no row when the two cannot be compared."""
-    return Query(
-        """SELECT estimates.*, residual.* EXCLUDE (run_id, origin, est_profile, est_step_time_s, est_mfu, est_mem_bytes,
-  source_path), runs.mfu_basis
+    sql = """SELECT estimates.*, residual.* EXCLUDE (run_id, origin, est_profile, est_step_time_s, est_mfu,
+  est_mem_bytes, source_path), runs.mfu_basis
 FROM estimates
 JOIN estimator_residuals AS residual USING (run_id)
 JOIN runs USING (run_id)
-WHERE run_id = $run_id""",
-        {"run_id": run_id},
-    )
+WHERE run_id = $run_id"""
+    return Query(sql, {"run_id": run_id})
 
 
 def account(scope: Scope) -> Query:
     """One row per fate of a run and its reason: compared, refused by the estimator, or without a usable measurement."""
-    return Query(
-        f"""SELECT fate, reason, count(*) AS runs
+    sql = f"""SELECT fate, reason, count(*) AS runs
 FROM (
   SELECT runs.origin, runs.sweep,
     CASE WHEN est_status <> 'ok' THEN 'not estimated' WHEN residual.run_id IS NULL THEN 'not measured'
@@ -135,6 +121,5 @@ FROM (
 )
 WHERE {scope.condition}
 GROUP BY fate, reason
-ORDER BY runs DESC, reason""",
-        scope.params,
-    )
+ORDER BY runs DESC, reason"""
+    return Query(sql, scope.params)

@@ -21,28 +21,24 @@ _SAME_MODEL = """(model = $model OR (num_layers = $num_layers AND hidden_size = 
 
 def models(origin: str | None) -> Query:
     """One row per model of the store as its runs state it: its shape, and how many runs; `origin` first, then most."""
-    return Query(
-        f"""SELECT model, any_value(params) AS params, {_SHAPE}, any_value(seq_len) AS seq_len, count(*) AS runs
+    sql = f"""SELECT model, any_value(params) AS params, {_SHAPE}, any_value(seq_len) AS seq_len, count(*) AS runs
 FROM runs
 WHERE model IS NOT NULL AND duplicate_of IS NULL
 GROUP BY model, {_SHAPE}
-ORDER BY count(*) FILTER (origin = $origin) > 0 DESC, runs DESC, model""",
-        {"origin": origin},
-    )
+ORDER BY count(*) FILTER (origin = $origin) > 0 DESC, runs DESC, model"""
+    return Query(sql, {"origin": origin})
 
 
 def setups(origin: str | None) -> Query:
     """One row per model, accelerator, nodes, sequence, batch, framework and origin that completed, `origin` first."""
-    return Query(
-        f"""SELECT model, accelerator, num_nodes, gpus_per_node, seq_len, gbs_tokens, framework, origin,
+    sql = f"""SELECT model, accelerator, num_nodes, gpus_per_node, seq_len, gbs_tokens, framework, origin,
   count(*) AS runs
 FROM runs
 WHERE {_RANKED} AND model IS NOT NULL AND accelerator IS NOT NULL AND num_nodes IS NOT NULL
   AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL
 GROUP BY model, accelerator, num_nodes, gpus_per_node, seq_len, gbs_tokens, framework, origin
-ORDER BY origin = $origin DESC, runs DESC, model, num_nodes""",
-        {"origin": origin},
-    )
+ORDER BY origin = $origin DESC, runs DESC, model, num_nodes"""
+    return Query(sql, {"origin": origin})
 
 
 def cell(
@@ -51,27 +47,23 @@ def cell(
     """Every run, of any outcome, of one question: `place` is accelerator, num_gpus, seq_len and gbs_tokens."""
     of = "\n  AND framework = $framework" if framework is not None else ""
     of_framework = {"framework": framework} if framework is not None else {}
-    return Query(
-        f"""SELECT *
+    sql = f"""SELECT *
 FROM runs
 WHERE origin = $origin AND accelerator = $accelerator AND num_gpus = $num_gpus AND seq_len = $seq_len
   AND gbs_tokens = $gbs_tokens{of}
   AND {_SAME_MODEL}
-ORDER BY run_id""",
-        {"origin": origin, **place, **_model_params(model, shape), **of_framework},
-    )
+ORDER BY run_id"""
+    return Query(sql, {"origin": origin, **place, **_model_params(model, shape), **of_framework})
 
 
 def ranked(origin: str) -> Query:
     """Every ranked layout of an origin, with its model's experts: what rules are held against."""
-    return Query(
-        """SELECT ranked_layouts.*, runs.num_experts
+    sql = """SELECT ranked_layouts.*, runs.num_experts
 FROM ranked_layouts
 JOIN runs USING (run_id)
 WHERE ranked_layouts.origin = $origin
-ORDER BY run_id""",
-        {"origin": origin},
-    )
+ORDER BY run_id"""
+    return Query(sql, {"origin": origin})
 
 
 def alike(origin: str | None, model: str, shape: ModelShape, accelerator: str, *, has_estimates: bool) -> Query:
@@ -81,16 +73,14 @@ def alike(origin: str | None, model: str, shape: ModelShape, accelerator: str, *
     """
     joined = "LEFT JOIN estimates USING (run_id)\n" if has_estimates else ""
     estimated = "est_mfu" if has_estimates else "NULL::DOUBLE AS est_mfu"
-    return Query(
-        f"""SELECT run_id, runs.origin, sweep, framework, model, layout, {_LAYOUT}, seq_len, gbs_tokens, step_time_s,
+    sql = f"""SELECT run_id, runs.origin, sweep, framework, model, layout, {_LAYOUT}, seq_len, gbs_tokens, step_time_s,
   tokens_per_s_per_gpu, mfu, mem_peak_reserved_bytes, mem_peak_allocated_bytes, {estimated}
 FROM runs
 {joined}WHERE {_RANKED}
   AND runs.origin = $origin AND accelerator = $accelerator
   AND {_SAME_MODEL}
-ORDER BY tokens_per_s_per_gpu DESC NULLS LAST, run_id""",
-        {"origin": origin, "accelerator": accelerator, **_model_params(model, shape)},
-    )
+ORDER BY tokens_per_s_per_gpu DESC NULLS LAST, run_id"""
+    return Query(sql, {"origin": origin, "accelerator": accelerator, **_model_params(model, shape)})
 
 
 def _model_params(model: str, shape: ModelShape) -> dict[str, object]:

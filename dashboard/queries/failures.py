@@ -32,23 +32,20 @@ class Scope:
 
 def origins() -> Query:
     """One row per origin: its runs, the failed ones among them."""
-    return Query(
-        """SELECT origin, count(*) AS runs, count(*) FILTER (is_failure) AS failed
+    sql = """SELECT origin, count(*) AS runs, count(*) FILTER (is_failure) AS failed
 FROM run_outcomes
 GROUP BY origin
 ORDER BY origin"""
-    )
+    return Query(sql)
 
 
 def sweeps(origin: str) -> Query:
     """One row per sweep of an origin with its number of runs, most first."""
-    return Query(
-        """SELECT sweep, runs_tried
+    sql = """SELECT sweep, runs_tried
 FROM sweep_cost
 WHERE origin = $origin AND sweep IS NOT NULL
-ORDER BY runs_tried DESC, sweep""",
-        {"origin": origin},
-    )
+ORDER BY runs_tried DESC, sweep"""
+    return Query(sql, {"origin": origin})
 
 
 def totals(scope: Scope) -> Query:
@@ -56,8 +53,7 @@ def totals(scope: Scope) -> Query:
 
     `runs_cut_off` are failures of which one knows no more than that the log stops.
     """
-    return Query(
-        f"""SELECT count(*) AS runs_tried, count(is_failure) AS runs_judged,
+    sql = f"""SELECT count(*) AS runs_tried, count(is_failure) AS runs_judged,
   count(*) FILTER (is_failure) AS runs_failed, count(*) FILTER (is_failure AND status = 'truncated') AS runs_cut_off,
   count(*) FILTER (outcome = 'running') AS runs_running,
   wilson_low(runs_failed, runs_judged) AS failure_rate_low, wilson_high(runs_failed, runs_judged) AS failure_rate_high,
@@ -65,63 +61,53 @@ def totals(scope: Scope) -> Query:
   count(*) FILTER (gpu_hours IS NULL) AS runs_without_gpu_hours,
   count(*) FILTER (is_failure AND gpu_hours IS NULL) AS failures_without_gpu_hours
 FROM run_outcomes
-WHERE {scope.condition}""",
-        scope.params,
-    )
+WHERE {scope.condition}"""
+    return Query(sql, scope.params)
 
 
 def endings(scope: Scope) -> Query:
     """One row per class of ending: its runs and their GPU-hours (NULL: unknown of all)."""
-    return Query(
-        f"""SELECT outcome, count(*) AS runs, sum(gpu_hours) AS gpu_hours,
+    sql = f"""SELECT outcome, count(*) AS runs, sum(gpu_hours) AS gpu_hours,
   count(*) FILTER (gpu_hours IS NULL) AS runs_without_gpu_hours
 FROM run_outcomes
 WHERE {scope.condition}
-GROUP BY outcome""",
-        scope.params,
-    )
+GROUP BY outcome"""
+    return Query(sql, scope.params)
 
 
 def rates(scope: Scope, *dimensions: str) -> Query:
     """Rows of `failure_rates` for some dimensions, numbers in order."""
-    return Query(
-        """SELECT *
+    sql = """SELECT *
 FROM failure_rates
 WHERE origin = $origin
   AND sweep IS NOT DISTINCT FROM $sweep
   AND list_contains($dimensions, dimension)
-ORDER BY dimension, try_cast(value AS DOUBLE), value""",
-        {"origin": scope.origin, "sweep": scope.sweep, "dimensions": list(dimensions)},
-    )
+ORDER BY dimension, try_cast(value AS DOUBLE), value"""
+    return Query(sql, {"origin": scope.origin, "sweep": scope.sweep, "dimensions": list(dimensions)})
 
 
 def costs(scope: Scope) -> Query:
     """Rows of `sweep_cost`, the dearest sweep first."""
-    return Query(
-        f"""SELECT *
+    sql = f"""SELECT *
 FROM sweep_cost
 WHERE {scope.condition}
-ORDER BY gpu_hours DESC NULLS LAST, runs_tried DESC, sweep""",
-        scope.params,
-    )
+ORDER BY gpu_hours DESC NULLS LAST, runs_tried DESC, sweep"""
+    return Query(sql, scope.params)
 
 
 def search(scope: Scope) -> Query:
     """One row: GPU-hours until the winners had run, those of the same cells in all, and how many cells that are."""
-    return Query(
-        f"""SELECT sum(gpu_hours_until_winner) AS gpu_hours_until_winner,
+    sql = f"""SELECT sum(gpu_hours_until_winner) AS gpu_hours_until_winner,
   sum(gpu_hours_of_cells_in_order) AS gpu_hours_of_cells_in_order,
   sum(cells_in_order)::BIGINT AS cells_in_order, sum(cells_answered)::BIGINT AS cells_answered
 FROM sweep_cost
-WHERE {scope.condition}""",
-        scope.params,
-    )
+WHERE {scope.condition}"""
+    return Query(sql, scope.params)
 
 
 def reasons(scope: Scope) -> Query:
     """Wordings of the deciding lines of failures, digits taken out: one row per wording, with its dearest run."""
-    return Query(
-        f"""SELECT status, regexp_replace(status_evidence, '[0-9][0-9.,]*', '#', 'g') AS wording, count(*) AS runs,
+    sql = f"""SELECT status, regexp_replace(status_evidence, '[0-9][0-9.,]*', '#', 'g') AS wording, count(*) AS runs,
   arg_max(run_id, (coalesce(outcomes.gpu_hours, -1), run_id)) AS run_id,
   arg_max(status_evidence, (coalesce(outcomes.gpu_hours, -1), run_id)) AS example
 FROM run_outcomes AS outcomes
@@ -129,28 +115,23 @@ JOIN (SELECT run_id, status_evidence FROM runs) USING (run_id)
 WHERE {scope.condition} AND is_failure
 GROUP BY status, wording
 ORDER BY runs DESC, status, wording
-LIMIT {REASONS_SHOWN}""",
-        scope.params,
-    )
+LIMIT {REASONS_SHOWN}"""
+    return Query(sql, scope.params)
 
 
 def retries(scope: Scope) -> Query:
     """Rows of `retry_list`, the dearest loss first; last those of which neither model nor layout is known."""
-    return Query(
-        f"""SELECT *
+    sql = f"""SELECT *
 FROM retry_list
 WHERE {scope.condition}
-ORDER BY model IS NULL AND layout IS NULL, gpu_hours_lost DESC NULLS LAST, model, num_nodes, layout""",
-        scope.params,
-    )
+ORDER BY model IS NULL AND layout IS NULL, gpu_hours_lost DESC NULLS LAST, model, num_nodes, layout"""
+    return Query(sql, scope.params)
 
 
 def stretched(scope: Scope) -> Query:
     """Rows of `stretched_runs`, the most GPU-hours beyond the usual first."""
-    return Query(
-        f"""SELECT *
+    sql = f"""SELECT *
 FROM stretched_runs
 WHERE {scope.condition}
-ORDER BY excess_gpu_hours DESC, run_id""",
-        scope.params,
-    )
+ORDER BY excess_gpu_hours DESC, run_id"""
+    return Query(sql, scope.params)

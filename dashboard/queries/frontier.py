@@ -10,13 +10,12 @@ def published() -> Query:
 
     `mfu` is what the source prints, or the recomputed one where it prints none (`is_mfu_recomputed`).
     """
-    return Query(
-        """SELECT run_id, model, num_gpus, accelerator, seq_len, precision, dp, tp, pp, cp, ep, tflops_per_gpu,
+    sql = """SELECT run_id, model, num_gpus, accelerator, seq_len, precision, dp, tp, pp, cp, ep, tflops_per_gpu,
   coalesce(mfu_logged, mfu) AS mfu, mfu_logged IS NULL AND mfu IS NOT NULL AS is_mfu_recomputed, hfu,
   comparability, verification, source_title, source_url, table_or_figure, notes
 FROM frontier
 ORDER BY coalesce(mfu_logged, frontier.mfu, hfu) DESC NULLS LAST, model, num_gpus"""
-    )
+    return Query(sql)
 
 
 def stated() -> Query:
@@ -30,8 +29,7 @@ def own_best(origin: str) -> Query:
     Left out: the frontier's own rows, runs in 8 bits or less (their MFU counts against a BF16 peak) and an MFU above
     1, which no accelerator reaches.
     """
-    return Query(
-        """WITH own AS (
+    sql = """WITH own AS (
   SELECT run_id, model, num_gpus, num_nodes, accelerator, seq_len, layout, precision, mfu, tokens_per_s_per_gpu,
     est_mfu
   FROM best_configs
@@ -46,9 +44,8 @@ SELECT *
 FROM own
 QUALIFY row_number() OVER (ORDER BY mfu DESC, run_id) = 1
   OR row_number() OVER (ORDER BY num_gpus DESC, mfu DESC, run_id) = 1
-ORDER BY mfu DESC""",
-        {"origin": origin},
-    )
+ORDER BY mfu DESC"""
+    return Query(sql, {"origin": origin})
 
 
 def origins() -> Query:

@@ -10,14 +10,13 @@ REJECTS_SHOWN = 500
 
 def files() -> Query:
     """One row per kind, status, reason (its own path taken out) and parser, with counts and bytes; trouble first."""
-    return Query(
-        """SELECT kind, status, replace(error, path, '…') AS error, parser, count(*) AS files,
+    sql = """SELECT kind, status, replace(error, path, '…') AS error, parser, count(*) AS files,
   sum(bytes)::BIGINT AS bytes, sum(rows_parsed)::BIGINT AS rows_parsed, sum(lines_rejected)::BIGINT AS lines_rejected,
   any_value(path) AS example
 FROM files
 GROUP BY kind, status, replace(error, path, '…'), parser
 ORDER BY status = 'rejected' DESC, lines_rejected DESC, files DESC, kind"""
-    )
+    return Query(sql)
 
 
 def file_list() -> Query:
@@ -31,24 +30,21 @@ _PLAIN_REASON = "regexp_replace(reason, '(, got .*)?( \\(\\d+ times\\))?$', '')"
 
 def reject_reasons() -> Query:
     """One row per table, column and plain reason (without the value found), with rejects and files counted."""
-    return Query(
-        f"""SELECT "table", "column", {_PLAIN_REASON} AS reason, count(*) AS rejects, count(DISTINCT file) AS files
+    sql = f"""SELECT "table", "column", {_PLAIN_REASON} AS reason, count(*) AS rejects, count(DISTINCT file) AS files
 FROM rejects
 GROUP BY ALL
 ORDER BY rejects DESC, "table", "column", reason"""
-    )
+    return Query(sql)
 
 
 def rejects(reason: str) -> Query:
     """Rejected lines with one plain reason, at most REJECTS_SHOWN, as in their files."""
-    return Query(
-        f"""SELECT file, line_no, "table", "column", reason, raw
+    sql = f"""SELECT file, line_no, "table", "column", reason, raw
 FROM rejects
 WHERE {_PLAIN_REASON} = $reason
 ORDER BY file, line_no
-LIMIT {REJECTS_SHOWN}""",
-        {"reason": reason},
-    )
+LIMIT {REJECTS_SHOWN}"""
+    return Query(sql, {"reason": reason})
 
 
 def all_rejects() -> Query:
@@ -58,35 +54,32 @@ def all_rejects() -> Query:
 
 def origins() -> Query:
     """Runs per origin and status."""
-    return Query(
-        """SELECT origin, status, count(*) AS runs
+    sql = """SELECT origin, status, count(*) AS runs
 FROM runs
 GROUP BY ALL
 ORDER BY origin, runs DESC, status"""
-    )
+    return Query(sql)
 
 
 def parsers() -> Query:
     """One row per parser and version with the files it read; of several versions all but one are of a re-read due."""
-    return Query(
-        """SELECT parser, parser_version, count(*) AS files, sum(rows_parsed)::BIGINT AS rows_parsed,
+    sql = """SELECT parser, parser_version, count(*) AS files, sum(rows_parsed)::BIGINT AS rows_parsed,
   count(*) OVER (PARTITION BY parser) AS versions
 FROM files
 WHERE parser IS NOT NULL
 GROUP BY parser, parser_version
 ORDER BY parser, parser_version"""
-    )
+    return Query(sql)
 
 
 def summary() -> Query:
     """One row: files by status, rejected lines, newest file's time (seconds since 1970), ingest batches."""
-    return Query(
-        """SELECT count(*) AS files, sum(bytes)::BIGINT AS bytes, max(nullif(mtime, 0)) AS newest_mtime_s,
+    sql = """SELECT count(*) AS files, sum(bytes)::BIGINT AS bytes, max(nullif(mtime, 0)) AS newest_mtime_s,
   count(DISTINCT batch_id) AS batches, count(*) FILTER (status = 'parsed') AS parsed,
   count(*) FILTER (status = 'skipped') AS skipped, count(*) FILTER (status = 'rejected') AS rejected,
   (SELECT count(*) FROM rejects) AS lines_rejected
 FROM files"""
-    )
+    return Query(sql)
 
 
 def row_counts() -> Query:

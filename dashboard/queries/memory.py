@@ -15,8 +15,7 @@ _SNAPSHOTS = """SELECT s.* EXCLUDE (sweep), r.run_id, coalesce(r.origin, 'measur
 
 def origins() -> Query:
     """One row per origin with any measured memory, a run out of GPU memory, or a memory artefact."""
-    return Query(
-        f"""SELECT DISTINCT origin
+    sql = f"""SELECT DISTINCT origin
 FROM (
   SELECT origin FROM runs
   WHERE duplicate_of IS NULL
@@ -25,7 +24,7 @@ FROM (
   UNION ALL SELECT origin FROM ({_SNAPSHOTS})
 )
 ORDER BY origin"""
-    )
+    return Query(sql)
 
 
 def peaks(origin: str) -> Query:
@@ -33,8 +32,7 @@ def peaks(origin: str) -> Query:
 
     A run that failed without a figure has no levels and still a row.
     """
-    return Query(
-        """SELECT coalesce(w.run_id, f.run_id) AS run_id, r.sweep, r.model, r.num_nodes, r.num_gpus, r.accelerator,
+    sql = """SELECT coalesce(w.run_id, f.run_id) AS run_id, r.sweep, r.model, r.num_nodes, r.num_gpus, r.accelerator,
   r.layout, r.recompute, r.mbs, r.status, f.mem_verdict, f.verdict_basis, f.verdict_evidence, f.oom_requested_bytes,
   f.oom_missing_bytes, f.oom_inactive_bytes, coalesce(w.est_mem_bytes, f.est_mem_bytes) AS est_mem_bytes,
   w.mem_peak_allocated_bytes, w.mem_peak_reserved_bytes, w.mem_used_max_bytes, w.eps_frag, w.outside_allocator_bytes,
@@ -44,20 +42,17 @@ def peaks(origin: str) -> Query:
 FROM (SELECT * FROM memory_waterfall WHERE origin = $origin) AS w
 FULL JOIN (SELECT * FROM memory_fit WHERE origin = $origin) AS f ON f.run_id = w.run_id
 JOIN runs AS r ON r.run_id = coalesce(w.run_id, f.run_id)
-ORDER BY r.status = 'oom' DESC, card_share DESC NULLS LAST, r.model, r.layout, run_id""",
-        {"origin": origin},
-    )
+ORDER BY r.status = 'oom' DESC, card_share DESC NULLS LAST, r.model, r.layout, run_id"""
+    return Query(sql, {"origin": origin})
 
 
 def parts(run_id: str) -> Query:
     """The parts of one run's waterfall in order; none where nothing was measured."""
-    return Query(
-        """SELECT part_no, part_kind, part, bytes, begins_at_bytes
+    sql = """SELECT part_no, part_kind, part, bytes, begins_at_bytes
 FROM memory_waterfall_parts
 WHERE run_id = $run_id
-ORDER BY part_no""",
-        {"run_id": run_id},
-    )
+ORDER BY part_no"""
+    return Query(sql, {"run_id": run_id})
 
 
 def fit(run_id: str) -> Query:
@@ -68,51 +63,43 @@ def fit(run_id: str) -> Query:
 def fragmentation(scope: Scope) -> Query:
     """Rows of `memory_fragmentation`: over all sweeps first, then each sweep; of one sweep only its own."""
     condition = scope.condition
-    return Query(
-        f"""SELECT *
+    sql = f"""SELECT *
 FROM memory_fragmentation
 WHERE {condition}
-ORDER BY sweep IS NULL DESC, n DESC, sweep, framework""",
-        scope.params,
-    )
+ORDER BY sweep IS NULL DESC, n DESC, sweep, framework"""
+    return Query(sql, scope.params)
 
 
 def terms(scope: Scope) -> Query:
     """Terms of the estimate for the scope as a whole, the one that explains most first."""
     condition = scope.condition if scope.sweep is not None else f"{scope.condition} AND sweep IS NULL"
-    return Query(
-        f"""SELECT *
+    sql = f"""SELECT *
 FROM memory_terms
 WHERE {condition} AND (explained_share IS NOT NULL OR n_snapshots > 0)
-ORDER BY n DESC, framework, explained_share DESC NULLS LAST""",
-        scope.params,
-    )
+ORDER BY n DESC, framework, explained_share DESC NULLS LAST"""
+    return Query(sql, scope.params)
 
 
 def snapshots(origin: str) -> Query:
     """One row per memory artefact and device of an origin, those that failed first, then the largest peak."""
-    return Query(
-        f"""SELECT source_path, device, rank, mem_source, run_id, sweep, model, layout,
+    sql = f"""SELECT source_path, device, rank, mem_source, run_id, sweep, model, layout,
   coalesce(peak_allocated_bytes, peak_requested_active_bytes) AS peak_bytes, peak_is_lower_bound, peak_reserved_bytes,
   fragmentation_at_peak, fragmentation, oom_events, events, peak_phase, violations, warnings
 FROM ({_SNAPSHOTS})
 WHERE origin = $origin
-ORDER BY coalesce(oom_events, 0) > 0 DESC, peak_bytes DESC NULLS LAST, source_path, device""",
-        {"origin": origin},
-    )
+ORDER BY coalesce(oom_events, 0) > 0 DESC, peak_bytes DESC NULLS LAST, source_path, device"""
+    return Query(sql, {"origin": origin})
 
 
 def of_run(run_id: str) -> Query:
     """The memory artefacts of one run, the largest peak first."""
-    return Query(
-        """SELECT s.source_path, s.device, s.rank, s.mem_source, s.oom_events, s.peak_is_lower_bound,
+    sql = """SELECT s.source_path, s.device, s.rank, s.mem_source, s.oom_events, s.peak_is_lower_bound,
   coalesce(s.peak_allocated_bytes, s.peak_requested_active_bytes) AS peak_bytes
 FROM run_snapshots AS j
 JOIN memory_snapshots AS s ON s.source_path = j.source_path AND s.device IS NOT DISTINCT FROM j.device
 WHERE j.run_id = $run_id
-ORDER BY peak_bytes DESC NULLS LAST, s.source_path""",
-        {"run_id": run_id},
-    )
+ORDER BY peak_bytes DESC NULLS LAST, s.source_path"""
+    return Query(sql, {"run_id": run_id})
 
 
 def samples(run_id: str) -> Query:

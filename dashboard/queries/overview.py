@@ -9,54 +9,45 @@ from sweepscope.dashboard.selection.slices import Slice
 def repeats(chosen: Slice) -> Query:
     """One row: layouts of the slice that completed, and those of them that ran more than once."""
     where, params = in_slice(chosen, "ranked_layouts")
-    return Query(
-        f"""SELECT count(*) AS layouts, count(*) FILTER (repeats > 1) AS repeated
+    sql = f"""SELECT count(*) AS layouts, count(*) FILTER (repeats > 1) AS repeated
 FROM ranked_layouts
-WHERE {where}""",
-        params,
-    )
+WHERE {where}"""
+    return Query(sql, params)
 
 
 def without_mfu(chosen: Slice) -> Query:
     """One row per reason for which completed runs of the slice have no MFU, with the number of runs, most first."""
     where, params = in_slice(chosen, "runs")
-    return Query(
-        f"""SELECT mfu_basis, count(*) AS runs
+    sql = f"""SELECT mfu_basis, count(*) AS runs
 FROM runs
 WHERE duplicate_of IS NULL AND status = 'completed' AND mfu IS NULL AND mfu_basis IS NOT NULL AND {where}
 GROUP BY mfu_basis
-ORDER BY runs DESC, mfu_basis""",
-        params,
-    )
+ORDER BY runs DESC, mfu_basis"""
+    return Query(sql, params)
 
 
 def audit(origin: str) -> Query:
     """One row per finding of the MFU audit for one origin, with the number of runs, most first."""
-    return Query(
-        """SELECT finding, count(*) AS runs
+    sql = """SELECT finding, count(*) AS runs
 FROM mfu_audit
 WHERE origin = $origin
 GROUP BY finding
-ORDER BY runs DESC, finding""",
-        {"origin": origin},
-    )
+ORDER BY runs DESC, finding"""
+    return Query(sql, {"origin": origin})
 
 
 def behind(origin: str) -> Query:
     """Measured over estimated step time of every run that has an estimate, by run."""
-    return Query(
-        """SELECT run_id, time_ratio
+    sql = """SELECT run_id, time_ratio
 FROM estimator_residuals
 WHERE origin = $origin
-ORDER BY run_id""",
-        {"origin": origin},
-    )
+ORDER BY run_id"""
+    return Query(sql, {"origin": origin})
 
 
 def problems(origin: str) -> Query:
     """One row: what went wrong without stopping anything. Files and rejects are the whole store's."""
-    return Query(
-        """SELECT
+    sql = """SELECT
   (SELECT count(*) FROM rejects) AS lines_rejected,
   (SELECT count(*) FROM files WHERE status = 'rejected') AS files_rejected,
   count(*) FILTER (quarantine_reason IS NOT NULL) AS runs_quarantined,
@@ -64,55 +55,46 @@ def problems(origin: str) -> Query:
   count(*) FILTER (run_id IN (SELECT run_id FROM events WHERE kind = 'config_conflict')) AS runs_in_conflict,
   count(*) FILTER (model IS NULL OR num_nodes IS NULL OR seq_len IS NULL OR gbs_tokens IS NULL) AS runs_without_cell
 FROM runs
-WHERE origin = $origin AND duplicate_of IS NULL""",
-        {"origin": origin},
-    )
+WHERE origin = $origin AND duplicate_of IS NULL"""
+    return Query(sql, {"origin": origin})
 
 
 def finding(origin: str, name: str) -> Query:
     """The runs behind one finding of the audit."""
-    return Query(
-        """SELECT run_id, model, num_nodes, layout, mfu, mfu_logged, detail, source_path, line_no
+    sql = """SELECT run_id, model, num_nodes, layout, mfu, mfu_logged, detail, source_path, line_no
 FROM mfu_audit
 WHERE origin = $origin AND finding = $finding
-ORDER BY model, num_nodes, layout""",
-        {"origin": origin, "finding": name},
-    )
+ORDER BY model, num_nodes, layout"""
+    return Query(sql, {"origin": origin, "finding": name})
 
 
 def quarantined(origin: str) -> Query:
     """The runs kept out of every ranking, and why."""
-    return Query(
-        """SELECT run_id, model, num_nodes, layout, quarantine_reason, source_path, line_no
+    sql = """SELECT run_id, model, num_nodes, layout, quarantine_reason, source_path, line_no
 FROM runs
 WHERE origin = $origin AND duplicate_of IS NULL AND quarantine_reason IS NOT NULL
-ORDER BY quarantine_reason, model, num_nodes""",
-        {"origin": origin},
-    )
+ORDER BY quarantine_reason, model, num_nodes"""
+    return Query(sql, {"origin": origin})
 
 
 def without_cell(origin: str) -> Query:
     """The runs in no grid, and which values of a cell's key their sources lack."""
-    return Query(
-        """SELECT run_id, status, framework,
+    sql = """SELECT run_id, status, framework,
   concat_ws(', ', CASE WHEN model IS NULL THEN 'model' END, CASE WHEN num_nodes IS NULL THEN 'nodes' END,
     CASE WHEN seq_len IS NULL THEN 'sequence' END, CASE WHEN gbs_tokens IS NULL THEN 'batch' END) AS missing,
   model, layout, source_path, line_no
 FROM runs
 WHERE origin = $origin AND duplicate_of IS NULL
   AND (model IS NULL OR num_nodes IS NULL OR seq_len IS NULL OR gbs_tokens IS NULL)
-ORDER BY missing, source_path, line_no""",
-        {"origin": origin},
-    )
+ORDER BY missing, source_path, line_no"""
+    return Query(sql, {"origin": origin})
 
 
 def conflicts(origin: str) -> Query:
     """The lines in which two sources of a run disagree on a setting."""
-    return Query(
-        """SELECT run_id, model, layout, text, events.source_path, events.line_no
+    sql = """SELECT run_id, model, layout, text, events.source_path, events.line_no
 FROM events
 JOIN runs USING (run_id)
 WHERE events.kind = 'config_conflict' AND runs.origin = $origin AND duplicate_of IS NULL
-ORDER BY run_id, events.line_no""",
-        {"origin": origin},
-    )
+ORDER BY run_id, events.line_no"""
+    return Query(sql, {"origin": origin})

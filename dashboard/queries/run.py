@@ -14,8 +14,7 @@ def run(run_id: str) -> Query:
 
     `oom_capacity_bytes` and `oom_reserved_bytes` are those of the fullest card that its out-of-memory lines tell of.
     """
-    return Query(
-        """SELECT runs.*, accelerators.memory_bytes, accelerators.memory_label, oom.*
+    sql = """SELECT runs.*, accelerators.memory_bytes, accelerators.memory_label, oom.*
 FROM runs
 LEFT JOIN accelerators USING (accelerator)
 LEFT JOIN (
@@ -23,9 +22,8 @@ LEFT JOIN (
   FROM gpu_oom_reports
   WHERE run_id = $run_id
 ) AS oom ON true
-WHERE run_id = $run_id""",
-        {"run_id": run_id},
-    )
+WHERE run_id = $run_id"""
+    return Query(sql, {"run_id": run_id})
 
 
 def steps(run_id: str) -> Query:
@@ -34,8 +32,7 @@ def steps(run_id: str) -> Query:
     `place` counts logged steps from 1, `steps_in_row` is how many of them a row covers; the first logged step
     always has a row of its own. `line_no` is the last line read for the row.
     """
-    return Query(
-        f"""WITH numbered AS (
+    sql = f"""WITH numbered AS (
   SELECT *, row_number() OVER (ORDER BY step) AS place, count(*) OVER () AS logged
   FROM steps
   WHERE run_id = $run_id
@@ -52,9 +49,8 @@ SELECT min(step) AS step, CAST(min(place) AS BIGINT) AS place, CAST(count(*) AS 
   arg_max(step, step_time_s) FILTER (NOT isnan(step_time_s)) AS slowest_step
 FROM numbered
 GROUP BY CASE WHEN place = 1 THEN 0 ELSE 1 + (place - 2) // CAST(ceil(logged / {MAX_POINTS}.0) AS BIGINT) END
-ORDER BY step""",
-        {"run_id": run_id},
-    )
+ORDER BY step"""
+    return Query(sql, {"run_id": run_id})
 
 
 def all_steps(run_id: str) -> Query:
@@ -64,8 +60,7 @@ def all_steps(run_id: str) -> Query:
 
 def evidence(run_id: str) -> Query:
     """Its evidence lines in the order of the file, at most MAX_EVIDENCE, health findings first; `found` counts all."""
-    return Query(
-        f"""WITH evidence AS (
+    sql = f"""WITH evidence AS (
   SELECT *, count(*) OVER () AS found
   FROM events
   WHERE run_id = $run_id
@@ -74,20 +69,17 @@ def evidence(run_id: str) -> Query:
 )
 SELECT source_path, line_no, ts, kind, rank, host, text, found
 FROM evidence
-ORDER BY source_path, line_no, kind""",
-        {"run_id": run_id, "findings": list(HEALTH_FINDINGS)},
-    )
+ORDER BY source_path, line_no, kind"""
+    return Query(sql, {"run_id": run_id, "findings": list(HEALTH_FINDINGS)})
 
 
 def settings(run_id: str) -> Query:
     """Where each of its configuration values comes from: the value in use first, contradicting sources after it."""
-    return Query(
-        """SELECT name, value, setting_source, is_used, source_path, line_no
+    sql = """SELECT name, value, setting_source, is_used, source_path, line_no
 FROM settings
 WHERE run_id = $run_id
-ORDER BY name, is_used DESC, setting_source, source_path, line_no""",
-        {"run_id": run_id},
-    )
+ORDER BY name, is_used DESC, setting_source, source_path, line_no"""
+    return Query(sql, {"run_id": run_id})
 
 
 def published(run_id: str) -> Query:
@@ -97,8 +89,7 @@ def published(run_id: str) -> Query:
 
 def place_in_cell(run_id: str) -> Query:
     """Its layout's rank among the layouts of its cell; no row when it is not ranked."""
-    return Query(
-        """WITH cell AS (
+    sql = """WITH cell AS (
   SELECT ranked.*
   FROM ranked_layouts AS ranked
   JOIN runs AS this ON this.run_id = $run_id
@@ -126,9 +117,8 @@ JOIN runs AS this ON this.run_id = $run_id
 JOIN cell AS winner ON winner.rank_in_cell = 1
 WHERE this.status = 'completed' AND this.quarantine_reason IS NULL
 ORDER BY mine.run_id = $run_id DESC, mine.rank_in_cell
-LIMIT 1""",
-        {"run_id": run_id},
-    )
+LIMIT 1"""
+    return Query(sql, {"run_id": run_id})
 
 
 def attempts(run_id: str) -> Query:
@@ -136,16 +126,14 @@ def attempts(run_id: str) -> Query:
 
     Published rows share one file without sharing a run: they have none.
     """
-    return Query(
-        """SELECT other.run_id, other.attempt, other.status, other.started_at, other.last_step, other.source_path
+    sql = """SELECT other.run_id, other.attempt, other.status, other.started_at, other.last_step, other.source_path
 FROM runs AS this
 JOIN files AS mine ON mine.path = this.source_path
 JOIN files AS its ON its.unit = mine.unit
 JOIN runs AS other ON other.source_path = its.path
 WHERE this.run_id = $run_id AND this.origin <> 'published'
-ORDER BY other.source_path, other.attempt""",
-        {"run_id": run_id},
-    )
+ORDER BY other.source_path, other.attempt"""
+    return Query(sql, {"run_id": run_id})
 
 
 def audit(run_id: str) -> Query:
@@ -158,8 +146,7 @@ def cost(run_id: str) -> Query:
 
     No row for a duplicate, which counts nowhere.
     """
-    return Query(
-        """SELECT mine.outcome, mine.gpu_hours, mine.gpu_hours_idle, runs.gpu_hours_basis, runs.queue_wait_s,
+    sql = """SELECT mine.outcome, mine.gpu_hours, mine.gpu_hours_idle, runs.gpu_hours_basis, runs.queue_wait_s,
   runs.num_gpus, sweep_cost.gpu_hours AS sweep_gpu_hours, stretched.duration_s, stretched.usual_duration_s,
   stretched.stretch_cause, retry.reason
 FROM run_outcomes AS mine
@@ -167,29 +154,25 @@ JOIN runs USING (run_id)
 LEFT JOIN sweep_cost ON sweep_cost.origin = mine.origin AND sweep_cost.sweep = mine.sweep
 LEFT JOIN (SELECT * FROM stretched_runs WHERE run_id = $run_id) AS stretched ON true
 LEFT JOIN (SELECT * FROM retry_list WHERE run_id = $run_id) AS retry ON true
-WHERE mine.run_id = $run_id""",
-        {"run_id": run_id},
-    )
+WHERE mine.run_id = $run_id"""
+    return Query(sql, {"run_id": run_id})
 
 
 def same_configuration(run_id: str) -> Query:
     """Every try of its configuration within its sweep, this one included, in the order of their starts."""
-    return Query(
-        """SELECT other.run_id, other.status, other.gpu_hours
+    sql = """SELECT other.run_id, other.status, other.gpu_hours
 FROM run_outcomes AS this
 JOIN run_outcomes AS other ON other.origin = this.origin AND other.sweep IS NOT DISTINCT FROM this.sweep
   AND other.configuration_id = this.configuration_id
 JOIN runs ON runs.run_id = other.run_id
 WHERE this.run_id = $run_id
-ORDER BY runs.started_at NULLS LAST, runs.source_path, runs.attempt""",
-        {"run_id": run_id},
-    )
+ORDER BY runs.started_at NULLS LAST, runs.source_path, runs.attempt"""
+    return Query(sql, {"run_id": run_id})
 
 
 def failed_alike(run_id: str) -> Query:
     """Other failures of its sweep with the same status whose deciding line differs only in digits."""
-    return Query(
-        """WITH failed AS (
+    sql = """WITH failed AS (
   SELECT outcomes.run_id, outcomes.origin, outcomes.sweep, outcomes.status, model, num_nodes, layout, status_evidence,
     regexp_replace(status_evidence, '[0-9][0-9.,]*', '#', 'g') AS wording
   FROM run_outcomes AS outcomes
@@ -201,6 +184,5 @@ FROM failed AS this
 JOIN failed AS other ON other.origin = this.origin AND other.sweep IS NOT DISTINCT FROM this.sweep
   AND other.status = this.status AND other.wording = this.wording AND other.run_id <> this.run_id
 WHERE this.run_id = $run_id
-ORDER BY other.model, other.num_nodes, other.layout, other.run_id""",
-        {"run_id": run_id},
-    )
+ORDER BY other.model, other.num_nodes, other.layout, other.run_id"""
+    return Query(sql, {"run_id": run_id})

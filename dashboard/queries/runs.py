@@ -82,15 +82,13 @@ def _condition(search: Search) -> tuple[str, dict[str, object]]:
 def total(search: Search) -> Query:
     """One row: runs that match, completed ones among them, and origins as a list."""
     where, params = _condition(search)
-    return Query(
-        f"""SELECT count(*) AS runs,
+    sql = f"""SELECT count(*) AS runs,
   count(*) FILTER (status = 'completed') AS completed,
   count(*) FILTER (status = 'running') AS running,
   list_sort(list(DISTINCT origin)) AS origins
 FROM runs
-WHERE {where}""",
-        params,
-    )
+WHERE {where}"""
+    return Query(sql, params)
 
 
 def duplicates() -> Query:
@@ -104,15 +102,13 @@ def page(search: Search, *, sort: str, rows: int, offset: int) -> Query:
     `comparability` is that of a published table's MFU, NULL for other runs.
     """
     where, params = _condition(search)
-    return Query(
-        f"""SELECT {", ".join(LISTED)},
+    sql = f"""SELECT {", ".join(LISTED)},
   {_STATED}
 FROM runs
 WHERE {where}
 ORDER BY {SORTS[sort]}, run_id
-LIMIT $rows OFFSET $offset""",
-        {**params, "rows": rows, "offset": offset},
-    )
+LIMIT $rows OFFSET $offset"""
+    return Query(sql, {**params, "rows": rows, "offset": offset})
 
 
 def full(search: Search, *, sort: str) -> Query:
@@ -138,11 +134,9 @@ def facet(search: Search, name: str) -> Query:
     The facet's own choice is left out, so that a second value can be added.
     """
     where, params = _condition(search.without(name))
-    return Query(
-        f"""SELECT {name} AS value, count(*) AS runs
+    sql = f"""SELECT {name} AS value, count(*) AS runs
 FROM runs
 WHERE {where}
 GROUP BY ALL
-ORDER BY runs DESC, value NULLS LAST""",
-        params,
-    )
+ORDER BY runs DESC, value NULLS LAST"""
+    return Query(sql, params)

@@ -13,25 +13,21 @@ def best_layouts(chosen: Slice, filters: Filters) -> Query:
     """One row per model, node and GPU count: the fastest layout that passes the filters. `line` is the model."""
     where, params = in_slice(chosen, "ranked_layouts")
     layouts, more = layout_condition(filters)
-    return Query(
-        f"""SELECT model AS line, {_COLUMNS}
+    sql = f"""SELECT model AS line, {_COLUMNS}
 FROM ranked_layouts
 WHERE {all_of(where, layouts)}
 QUALIFY row_number() OVER (PARTITION BY model, num_nodes, num_gpus ORDER BY rank_in_cell) = 1
-ORDER BY {BY_SIZE}, num_nodes, num_gpus""",
-        {**params, **more},
-    )
+ORDER BY {BY_SIZE}, num_nodes, num_gpus"""
+    return Query(sql, {**params, **more})
 
 
 def strategies(chosen: Slice, filters: Filters, model: str) -> Query:
     """One row per strategy, node and GPU count of one model: its fastest layout. `line` is the strategy."""
     where, params = in_slice(chosen, "ranked_layouts")
     layouts, more = layout_condition(filters)
-    return Query(
-        f"""SELECT strategy AS line, {_COLUMNS}
+    sql = f"""SELECT strategy AS line, {_COLUMNS}
 FROM ranked_layouts
 WHERE {all_of(where, layouts, "model = $model", "line IS NOT NULL")}
 QUALIFY row_number() OVER (PARTITION BY line, num_nodes, num_gpus ORDER BY rank_in_cell) = 1
-ORDER BY line, num_nodes, num_gpus""",
-        {**params, **more, "model": model},
-    )
+ORDER BY line, num_nodes, num_gpus"""
+    return Query(sql, {**params, **more, "model": model})

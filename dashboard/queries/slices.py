@@ -10,8 +10,7 @@ def slices() -> Query:
 
     Its keys, `runs_tried`, `runs_completed` (and ranked), `runs_with_mfu` of those, and the names of its `models`.
     """
-    return Query(
-        """SELECT origin, accelerator, seq_len, gbs_tokens, sweep, count(*) AS runs_tried,
+    sql = """SELECT origin, accelerator, seq_len, gbs_tokens, sweep, count(*) AS runs_tried,
   count(*) FILTER (may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu)) AS runs_completed,
   count(mfu) FILTER (may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu)) AS runs_with_mfu,
   list_sort(list(DISTINCT model)) AS models
@@ -20,7 +19,7 @@ WHERE duplicate_of IS NULL
   AND model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL
 GROUP BY ALL
 ORDER BY origin, accelerator, seq_len, gbs_tokens, sweep"""
-    )
+    return Query(sql)
 
 
 def runs_of(origin: str) -> Query:

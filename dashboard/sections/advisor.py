@@ -15,10 +15,9 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.queries.query import Query
-from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.text import advisor as texts
 from sweepscope.dashboard.view_models.explorer import Setup, found_for
-from sweepscope.dashboard.widgets import basic, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, tables, urls
 from sweepscope.pipeline.estimate.advice.next_runs import NextRuns, next_runs
 from sweepscope.pipeline.estimate.advice.recipe import Advice, Stop, walk
 from sweepscope.pipeline.estimate.advice.rule_scores import score, weigh
@@ -90,14 +89,12 @@ def draw_steps(store: Store, model: str, request: Request, found: Found, origin:
     basic.section("The recipe, step by step", texts.walked(stops, book))
     st.html(f'<ol class="ss-steps">{"".join(_step(stop) for stop in stops)}</ol>')
     names = {stop.step.id: stop.step.name for stop in stops}
-    bound = url_state.one("step", list(names), next(iter(names)))
-    chosen = st.segmented_control(
+    chosen = choices.segments(
         "Rules of step",
+        "step",
         list(names),
-        required=True,
-        key=bound.key,
-        on_change=bound.on_change,
-        format_func=lambda step: f"{list(names).index(step) + 1} {names[step]}",
+        shown=lambda step: f"{list(names).index(step) + 1} {names[step]}",
+        is_labelled=True,
     )
     stop = next(stop for stop in stops if stop.step.id == chosen)
     here = texts.verdicts_here(evidence_rows, model, request) if evidence_rows is not None else {}

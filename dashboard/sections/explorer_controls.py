@@ -15,6 +15,7 @@ import streamlit as st
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.text.explorer import KNOB
 from sweepscope.dashboard.view_models.explorer import read_shape
+from sweepscope.dashboard.widgets import choices
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.whatif import Choice, options
@@ -91,14 +92,13 @@ def number_choice(
     text = st.query_params.get(name, "")
     given = int(text) if text.isdecimal() and len(text) < 12 else 0
     offered = sorted({*values, default, *([given] if given and allowed(given) else [])})
-    bound = url_state.one(name, [str(value) for value in offered], str(default))
-    chosen = st.selectbox(
+    chosen = choices.select(
         label,
+        name,
         [str(value) for value in offered],
-        key=bound.key,
-        on_change=bound.on_change,
+        str(default),
+        shown=lambda value: format_func(int(value)),
         width=width,
-        format_func=lambda value: format_func(int(value)),
     )
     return int(chosen)
 

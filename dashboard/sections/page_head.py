@@ -11,8 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from sweepscope.dashboard.format import numbers
-from sweepscope.dashboard.selection import url_state
-from sweepscope.dashboard.widgets import basic
+from sweepscope.dashboard.widgets import basic, choices
 
 _ALL = "*"
 
@@ -51,13 +50,12 @@ def other_origins(offered: Sequence[str], shown: str) -> list[tuple[str, str]]:
 def choose_sweep(sizes: Mapping[str, int], noun: str, *, default: str | None = None, width: int = 300) -> str | None:
     """A selectbox of one sweep, or all (None). `sizes` is how many of the `noun` each holds."""
     options = [_ALL, *sizes]
-    bound = url_state.one("sweep", options, default or _ALL)
-    wanted = st.selectbox(
+    wanted = choices.select(
         "Sweep",
+        "sweep",
         options,
-        key=bound.key,
-        on_change=bound.on_change,
+        default or _ALL,
+        shown=lambda name: f"{name} · {numbers.count(sizes[name], noun)}" if name in sizes else "all sweeps",
         width=width,
-        format_func=lambda name: f"{name} · {numbers.count(sizes[name], noun)}" if name in sizes else "all sweeps",
     )
     return None if wanted == _ALL else wanted

@@ -13,10 +13,9 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.queries import topology as queries
 from sweepscope.dashboard.queries.reader import Reader
-from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.text import topology as texts
 from sweepscope.dashboard.view_models import network, topology
-from sweepscope.dashboard.widgets import basic, tables
+from sweepscope.dashboard.widgets import basic, choices, tables
 
 _LINKS = ("rank_from", "rank_to", "transport", "direction", "net_devices", "link_channels", "line_no")
 _TRAFFIC = ("op", "nranks", "communicators", "collectives", "median_message", "largest_message", "moved")
@@ -29,27 +28,15 @@ def draw(con: Reader, theme: Theme, offered: Sequence[dict[str, Any]]) -> None:
     by_name = {f"{row['source_path']}#{row['comm_index']}": row for row in offered}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         names = list(by_name)
-        bound = url_state.one("communicator", names, names[0])
-        name = st.selectbox(
-            "Communicator",
-            names,
-            key=bound.key,
-            on_change=bound.on_change,
-            width=460,
-            format_func=lambda one: texts.communicator_option(by_name[one]),
+        name = choices.select(
+            "Communicator", "communicator", names, shown=lambda one: texts.communicator_option(by_name[one]), width=460
         )
         row = by_name[name]
         at = row["source_path"], row["comm_index"]
         graphs = queries.graphs(*at).run(con)
         options = topology.graph_options(graphs)
-        bound = url_state.one("show", [topology.ALL_LINKS, *options], topology.ALL_LINKS)
-        show = st.selectbox(
-            "Show",
-            [topology.ALL_LINKS, *options],
-            key=bound.key,
-            on_change=bound.on_change,
-            width=260,
-            format_func=lambda one: texts.show_option(one, options),
+        show = choices.select(
+            "Show", "show", [topology.ALL_LINKS, *options], shown=lambda one: texts.show_option(one, options), width=260
         )
         basic.sql_popover(
             {
