@@ -1,7 +1,7 @@
 """Plain files cut into regions of whole lines without being read: the process that scans a region reads it.
 
-The number of its lines is known once it was scanned; the lines of regions after it are numbered then. See
-docs/performance.md.
+The number of its lines is known once it was scanned; the lines of regions after it are numbered then. Why this is
+fast: docs/performance.md, "NCCL lines".
 """
 
 from __future__ import annotations

@@ -5,121 +5,63 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
-_I, _S, _F = pl.Int64, pl.String, pl.Float64
-_THREAD: dict[str, Any] = {"line_no": _I, "host": _S, "pid": _I, "tid": _I}
 PARTS = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 """Parts of the initialisation time, as NCCL names them (src/init.cc, "Init timings")."""
 
-_COLUMNS: Mapping[str, Mapping[str, Any]] = {
-    # host:pid as printed; how often at the beginning of a line, where nothing can be glued to it
-    "process": {"host": _S, "pid": _I, "lines": _I, "clean": _I},
-    "version": {"line_no": _I, "flavour": _S, "version": _S},
-    "init": _THREAD
-    | {
-        "state": _S,
-        "api": _S,
-        "comm": _S,
-        "rank": _I,
-        "nranks": _I,
-        "cuda_dev": _I,
-        "nvml_dev": _I,
-        "bus_id": _S,
-        "comm_hash": _S,
-        "parent": _S,
-        "split_count": _I,
-        "color": _I,
-    },
-    "timing": _THREAD | {"rank": _I, "nranks": _I, "total": _F, **dict.fromkeys(PARTS, _F)},
-    "shape": _THREAD | {"comm": _S, "rank": _I, "nranks": _I, "nnodes": _I},
-    "ring": _THREAD | {"channels": _I, "order": _S},
-    "channels": _THREAD | {"coll": _I, "collnet": _I, "nvls": _I, "p2p": _I, "per_peer": _I},
-    "network": _THREAD | {"network": _S},
-    "link": _THREAD
-    | {
-        "comm": _S,
-        "rank_from": _I,
-        "rank_to": _I,
-        "direction": _S,
-        "transport": _S,
-        "device": _S,
-        "lines": _I,
-    },
+_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
+    "int": pl.Int64,
+    "str": pl.String,
+    "float": pl.Float64,
+    "bool": pl.Boolean,
+    "ranks": pl.List(pl.Int32),
+    "bits": pl.UInt64,
+}
+_PROCESS = "line_no:int host:str pid:int"
+_THREAD = f"{_PROCESS} tid:int"
+_COLUMNS = {
+    # host:pid as printed; clean: how often at the beginning of a line, where nothing can be glued to it
+    "process": "host:str pid:int lines:int clean:int",
+    "version": "line_no:int flavour:str version:str",
+    "init": f"{_THREAD} state:str api:str comm:str rank:int nranks:int cuda_dev:int nvml_dev:int bus_id:str"
+    " comm_hash:str parent:str split_count:int color:int",
+    "timing": f"{_THREAD} rank:int nranks:int total:float {' '.join(f'{part}:float' for part in PARTS)}",
+    "shape": f"{_THREAD} comm:str rank:int nranks:int nnodes:int",
+    "ring": f"{_THREAD} channels:int order:str",
+    "channels": f"{_THREAD} coll:int collnet:int nvls:int p2p:int per_peer:int",
+    "network": f"{_THREAD} network:str",
+    "link": f"{_THREAD} comm:str rank_from:int rank_to:int direction:str transport:str device:str lines:int",
     # ranks that send from each to the next one; of_ranks: a ring, closed if the communicator is of that size;
     # channels: a bit for each of 64, of which the first is the number 64 * sixty_fours
-    "graph": _THREAD
-    | {
-        "graph": _S,
-        "ranks": pl.List(pl.Int32),
-        "of_ranks": _I,
-        "sixty_fours": _I,
-        "channels": pl.UInt64,
-    },
-    "device": {
-        "line_no": _I,
-        "host": _S,
-        "pid": _I,
-        "network": _S,
-        "number": _I,
-        "name": _S,
-        "port": _S,
-        "layer": _S,
-        "lines": _I,
-    },
-    "tuning": {"line_no": _I, "op": _S, "size": _I, "algorithm": _S, "protocol": _S, "channels": _S, "lines": _I},
-    "coll": {
-        "line_no": _I,
-        "host": _S,
-        "pid": _I,
-        "comm": _S,
-        "op": _S,
-        "datatype": _I,
-        "count": _I,
-        "redop": _I,
-        "root": _I,
-        "nranks": _I,
-        "lines": _I,
-        "last_op": _I,
-        "last_line": _I,
-    },
-    "warn": {"line_no": _I, "host": _S, "pid": _I, "text": _S, "lines": _I},
-    "env": {"line_no": _I, "name": _S, "value": _S, "lines": _I},
-    "bench_row": {
-        "line_no": _I,
-        "size": _I,
-        "count": _I,
-        "datatype": _S,
-        "reduction": _S,
-        "rest": _S,
-        "is_torn": pl.Boolean,
-    },
-    "bench_rest": {"line_no": _I, "rest": _S},
-    "bench_mark": {"line_no": _I, "mark": _S, "value": _S},
-    "watchdog": {
-        "line_no": _I,
-        "kind": _S,
-        "rank": _I,
-        "printed_rank": _I,
-        "op": _S,
-        "seq": _I,
-        "numel_in": _I,
-        "numel_out": _I,
-        "timeout_ms": _I,
-        "ran_for_ms": _I,
-        "group": _S,
-        "enqueued": _I,
-        "completed": _I,
-        "stamp": _S,
-        "text": _S,
-    },
-    "tally": {"name": _S, "lines": _I},
+    "graph": f"{_THREAD} graph:str ranks:ranks of_ranks:int sixty_fours:int channels:bits",
+    "device": f"{_PROCESS} network:str number:int name:str port:str layer:str lines:int",
+    "tuning": "line_no:int op:str size:int algorithm:str protocol:str channels:str lines:int",
+    "coll": f"{_PROCESS} comm:str op:str datatype:int count:int redop:int root:int nranks:int lines:int last_op:int"
+    " last_line:int",
+    "warn": f"{_PROCESS} text:str lines:int",
+    "env": "line_no:int name:str value:str lines:int",
+    "bench_row": "line_no:int size:int count:int datatype:str reduction:str rest:str is_torn:bool",
+    "bench_rest": "line_no:int rest:str",
+    "bench_mark": "line_no:int mark:str value:str",
+    "watchdog": "line_no:int kind:str rank:int printed_rank:int op:str seq:int numel_in:int numel_out:int"
+    " timeout_ms:int ran_for_ms:int group:str enqueued:int completed:int stamp:str text:str",
+    "tally": "name:str lines:int",
 }
-SCHEMAS: Mapping[str, pl.Schema] = {kind: pl.Schema({"source": _I, **columns}) for kind, columns in _COLUMNS.items()}
 
 
+def _schema(columns: str) -> pl.Schema:
+    """
+    >>> dict(_schema("host:str"))
+    {'source': Int64, 'host': String}
+    """
+    names = (column.split(":") for column in f"source:int {columns}".split())
+    return pl.Schema({name: _TYPES[of] for name, of in names})
+
+
+SCHEMAS: Mapping[str, pl.Schema] = {kind: _schema(columns) for kind, columns in _COLUMNS.items()}
+"""Columns of each kind of facts; `source` is the number of the file."""
 _EMPTY = {kind: pl.DataFrame(schema=schema) for kind, schema in SCHEMAS.items()}
 
 

@@ -1,4 +1,4 @@
-"""Kinds, ranks and operations that file names tell: debug files and dumps have no suffix to know them by."""
+"""Kinds, ranks and operations read from file names: debug files and dumps have no suffix."""
 
 from __future__ import annotations
 

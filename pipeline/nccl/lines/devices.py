@@ -21,7 +21,7 @@ from sweepscope.pipeline.nccl.lines.info_lines import InfoLines
 
 WORD = "NET/"
 _IS_LIST = r"^NET/\w+ ?: (?:Using \[|No device found)|^NET/OFI Selected "
-"""A pattern of polars that tells such lines from the many others of the network."""
+"""A pattern of polars that such lines match, unlike the many others of the network."""
 _USING = re.compile(r"NET/(?P<network>\w+) ?: (?:Using (?P<devices>\[.*)|(?P<none>No device found))")
 _PROVIDER = re.compile(
     r"NET/OFI Selected [Pp]rovider is (?P<name>[\w;]+)"

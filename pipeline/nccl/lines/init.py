@@ -28,7 +28,7 @@ _INIT = (
     r"(?P<state>Init START|(?:Init )?COMPLETE|Destroy COMPLETE|Abort COMPLETE)$"
 )
 _HASH = r" commId (0x[0-9a-f]+)"
-# The count that tells splits of one parent apart got another name with 2.30.
+# The count that distinguishes splits of one parent was renamed in 2.30.
 _SPLIT = (
     r" parent (?P<parent>0x[0-9a-f]+)(?: (?:split|child)Count (?P<split_count>[0-9]{1,9}))? "
     r"color (?P<color>-?[0-9]{1,9})"

@@ -1,7 +1,8 @@
 """Regular INFO lines as columns: cut at ` NCCL INFO `, with prefix and text looked at once each.
 
 Lines of another form (warnings, glued, cut, without a prefix) are left to `irregular_lines`, which finds the messages
-in them one line at a time; both give `InfoLines`, which `info_kinds` reads. See docs/performance.md.
+in them one line at a time; both give `InfoLines`, which `info_kinds` reads. Why this is fast:
+docs/performance.md, "NCCL lines".
 """
 
 from __future__ import annotations

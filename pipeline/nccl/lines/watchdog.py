@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from sweepscope.pipeline.nccl.facts import Notes
+from sweepscope.pipeline.nccl.facts import SCHEMAS, Notes
 
 _INT = r"-?\d{1,20}"
 _MOST = (1 << 62) - 1  # coalesced work has 2^64 - 1 elements, and what was never written is garbage
@@ -68,6 +68,8 @@ _LAGS_LINE = re.compile(_LAGS)
 CONTEXT = "|".join((_DIED, _LAGS, *_WORLDS))
 """Lines that `read_context` looks at, as a pattern of polars."""
 _ENOUGH = 32
+_TEXT_CHARS = 500
+_VALUES = SCHEMAS["watchdog"].names()[3:]
 CAUGHT = "Watchdog caught"
 LITERALS = (
     CAUGHT,
@@ -83,61 +85,37 @@ def read_watchdog(line: str, line_no: int, notes: Notes) -> bool:
     """Add every watchdog fact of a line: the collective that a rank gave up on, and its progress in the group."""
     hit = False
     for found in _WORK.finditer(line):
-        notes.add(
-            "watchdog",
-            line_no,
-            "timeout",
-            *_rank(line, found),
-            found["op"],
-            *_ints(found, "seq", "nin", "nout", "timeout", "ran"),
-            None,
-            None,
-            None,
-            _stamp(line),
-            line.strip()[:500],
-        )
+        names = {"seq": "seq", "numel_in": "nin", "numel_out": "nout", "timeout_ms": "timeout", "ran_for_ms": "ran"}
+        sizes = {name: _int(found[group]) for name, group in names.items()}
+        _add(notes, line_no, "timeout", op=found["op"], **sizes, **_printed(line, found))
         hit = True
     for found in _STATUS.finditer(line):
-        kind = "dump" if found["dump"] else "status"
-        seq = next((int(found[name]) for name in "abc" if found[name] is not None), None)
-        group = found["guid"] or found["group"]
-        notes.add(
-            "watchdog",
+        _add(
+            notes,
             line_no,
-            kind,
-            *_rank(line, found),
-            None,
-            seq,
-            None,
-            None,
-            None,
-            None,
-            group,
-            *_ints(found, "enqueued", "completed"),
-            _stamp(line),
-            line.strip()[:500],
+            "dump" if found["dump"] else "status",
+            seq=next((int(found[name]) for name in "abc" if found[name] is not None), None),
+            group=found["guid"] or found["group"],
+            enqueued=_int(found["enqueued"]),
+            completed=_int(found["completed"]),
+            **_printed(line, found),
         )
         hit = True
     if not hit and _STUCK.search(line):
-        notes.add(
-            "watchdog",
-            line_no,
-            "stuck",
-            *_rank(line, None),
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            _stamp(line),
-            line.strip()[:500],
-        )
+        _add(notes, line_no, "stuck", **_printed(line, None))
         hit = True
     return hit
+
+
+def _add(notes: Notes, line_no: int, kind: str, **values: object) -> None:
+    """One `watchdog` fact; columns without a value are NULL."""
+    notes.add("watchdog", line_no, kind, *(values.get(name) for name in _VALUES))
+
+
+def _printed(line: str, found: re.Match[str] | None) -> dict[str, object]:
+    """Ranks, time and text of a line."""
+    rank, printed_rank = _rank(line, found)
+    return {"rank": rank, "printed_rank": printed_rank, "stamp": _stamp(line), "text": line.strip()[:_TEXT_CHARS]}
 
 
 def matches(line: str) -> tuple[int, int]:
@@ -158,14 +136,14 @@ def read_context(lines: Iterable[tuple[int, int, str]], notes: Notes) -> None:
         for died in _DIED_LINE.finditer(text):
             seen[(source, "died")] += 1
             if seen[(source, "died")] <= _ENOUGH and not any(word in died[2] for word in _FOLLOWERS):
-                notes.add("watchdog", line_no, "died", int(died[1]), *(None,) * 11, died[2][:500])
+                _add(notes, line_no, "died", rank=int(died[1]), text=died[2][:_TEXT_CHARS])
         for lags in _LAGS_LINE.finditer(text):
             _add_lagging(lags, line_no, notes, seen)
         for pattern in _WORLD_LINES:
             world = pattern.search(text)
             if world and not seen[(source, pattern)]:
                 seen[(source, pattern)] += 1
-                notes.add("watchdog", line_no, "world", *(None,) * 9, int(world[1]), *(None,) * 3)
+                _add(notes, line_no, "world", enqueued=int(world[1]))
 
 
 def _add_lagging(lags: re.Match[str], line_no: int, notes: Notes, seen: Counter[tuple[int, object]]) -> None:
@@ -174,7 +152,7 @@ def _add_lagging(lags: re.Match[str], line_no: int, notes: Notes, seen: Counter[
     for rank in re.findall("[0-9]{1,7}", lags[1]):
         seen[(notes.source, (rank, seq))] += 1
         if seen[(notes.source, (rank, seq))] == 1:
-            notes.add("watchdog", line_no, "lags", int(rank), None, None, seq and int(seq), *(None,) * 8, lags[0][:500])
+            _add(notes, line_no, "lags", rank=int(rank), seq=seq and int(seq), text=lags[0][:_TEXT_CHARS])
 
 
 def _rank(line: str, found: re.Match[str] | None) -> tuple[int | None, int | None]:
@@ -188,9 +166,9 @@ def _rank(line: str, found: re.Match[str] | None) -> tuple[int | None, int | Non
     return (int(label[1] or label[2]) if label else printed), printed
 
 
-def _ints(found: re.Match[str], *names: str) -> list[int | None]:
-    values = [None if found[name] is None else int(found[name]) for name in names]
-    return [None if value is None or value > _MOST else value for value in values]
+def _int(text: str | None) -> int | None:
+    value = None if text is None else int(text)
+    return None if value is None or value > _MOST else value
 
 
 def _stamp(line: str) -> str | None:
