@@ -1,7 +1,6 @@
 """Step lines and values of steps that cannot be used: unknown ones become NULL, impossible ones rows of `rejects`.
 
-`ingest.validate` rejects whole rows, and a median of a bad value would cost the whole run. So values are judged here,
-before the summary and by the same bounds (`schemas.tables.runs.STEPS`), and the rest of their row is kept.
+`ingest.validate` judges by the same bounds, but only after medians and peaks have been computed from the values.
 """
 
 from __future__ import annotations
@@ -80,8 +79,10 @@ def _impossible(
 ) -> pl.DataFrame:
     bound = "must be above 0" if column.positive else f"must be at least {column.minimum:g}"
     prefix = "" if column.name == "step" else f"{LEFT_OUT}: "  # a row of `steps` needs its step
-    raw = pl.struct(pl.exclude("source")).struct.json_encode().str.slice(0, MAX_TEXT_CHARS)
-    located = rows.with_columns(raw=raw).join(sources.select("source", "path"), on="source", maintain_order="left")
+    shown = [name for name in ("step", "name", value.meta.output_name()) if name in rows.columns]
+    located = rows.with_columns(raw=pl.struct(list(dict.fromkeys(shown))).struct.json_encode()).join(
+        sources.select("source", "path"), on="source", maintain_order="left"
+    )
     return TABLES["rejects"].conform(
         located.select(
             pl.col("path").alias("file"),
