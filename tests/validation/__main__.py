@@ -56,13 +56,13 @@ FOUNDRY_GUESS = (
     .then(pl.lit("at the memory limit: the allocator's retries cost time"))
     .when(pl.col("grad_accum").cast(pl.Int64) == 1)
     .then(pl.lit("one micro-batch per step: host time counts"))
-    .otherwise(pl.lit("single run; nothing in its columns tells"))
+    .otherwise(pl.lit("single run; nothing in its columns explains it"))
 )
 
 
 REPORT = Path("build") / "validation.html"
 NOT_BLIND = (
-    "Which terms the nanotron model has was decided with the whole playbook in view (where layers stand, what "
+    "Which terms the nanotron model has was decided with the whole playbook in view (where layers are, what "
     "exchanges beside a pipeline hold up, slow nodes, when weights are gathered), and so was where the memory's fit "
     "starts: no split guards against that. The constants of step times start from published values, and how errors "
     "weigh in their fit is chosen inside each fold; the values to choose from were written with the sweep in view. So "
@@ -84,7 +84,7 @@ def main() -> None:
         play = found[PLAYBOOK]
         show("Goals (each figure of rows whose group the fit had not seen)", goals(found))
         show("Stand-in for held-back sweeps: tables under constants that were not fitted on them", elsewhere())
-        show("Stand-in for held-back OOM labels: does the estimate say what happened", fits())
+        show("Stand-in for held-back OOM labels: does the estimate predict what happened", fits())
         show("Published runs of frontier models beside what the estimate allows them", frontier())
         show("Every table; playbook: healthy runs only", tables(found))
         show("Beside other estimators", peers(found))

@@ -34,17 +34,17 @@ def rank_cells(cell_of: Sequence[object], predicted: Array, measured: Array) -> 
     """Judge `predicted` step times against `measured` ones within each cell."""
     both = np.isfinite(predicted) & np.isfinite(measured)
     cells: dict[object, list[int]] = {}
-    for place in np.flatnonzero(both):
-        cells.setdefault(cell_of[place], []).append(int(place))
+    for index in np.flatnonzero(both):
+        cells.setdefault(cell_of[index], []).append(int(index))
     top5, spearman, regret, quarter = 0, [], [], []
-    large = [np.array(places) for places in cells.values() if len(places) >= SMALLEST]
-    for places in large:
-        best = measured[places].min()
-        liked = places[np.argsort(predicted[places])]
+    large = [np.array(indices) for indices in cells.values() if len(indices) >= SMALLEST]
+    for indices in large:
+        best = measured[indices].min()
+        liked = indices[np.argsort(predicted[indices])]
         top5 += bool(best / measured[liked[:5]].min() >= 0.98)
         regret.append(1 - best / measured[liked[0]])
-        spearman.append(np.corrcoef(_ranks(predicted[places]), _ranks(measured[places]))[0, 1])
-        fast = places[np.argsort(measured[places])][: max(3, len(places) // 4)]
+        spearman.append(np.corrcoef(_ranks(predicted[indices]), _ranks(measured[indices]))[0, 1])
+        fast = indices[np.argsort(measured[indices])][: max(3, len(indices) // 4)]
         quarter.append(np.abs(predicted[fast] / measured[fast] - 1))
     return Ranking(
         cells=len(large),

@@ -82,11 +82,11 @@ def fits() -> pl.DataFrame:
             frame["status"].fill_null("success") if "status" in frame.columns else pl.Series(["success"] * frame.height)
         )
         for name, words in (("ran", ("success", "completed")), ("out of memory", ("oom",))):
-            told = frame.filter(status.is_in(words))
-            if told.height:
+            chosen = frame.filter(status.is_in(words))
+            if chosen.height:
                 by_own = own.filter(status.is_in(words))
-                shares = [100 * float((one["est_fits"] == (name == "ran")).mean() or 0.0) for one in (told, by_own)]
-                rows.append((table, name, told.height, shares[0], shares[1]))
+                shares = [100 * float((one["est_fits"] == (name == "ran")).mean() or 0.0) for one in (chosen, by_own)]
+                rows.append((table, name, chosen.height, shares[0], shares[1]))
     total = sum(row[2] for row in rows)
     rows.append(
         ("all", "either", total, sum(r[2] * r[3] for r in rows) / total, sum(r[2] * r[4] for r in rows) / total)

@@ -41,7 +41,7 @@ def _labels(unseen: Unseen, kept: Array) -> list[str]:
     table = unseen.rows.table
     names = [n for n in ("model", "num_gpus", "dp", "tp", "pp", "micro_batch_size", "grad_accum") if n in table.columns]
     rows = table.select(names).rows(named=True)
-    return ["<br>".join(f"{key} {value}" for key, value in rows[place].items()) for place in np.flatnonzero(kept)]
+    return ["<br>".join(f"{key} {value}" for key, value in rows[index].items()) for index in np.flatnonzero(kept)]
 
 
 def against(unseen: Unseen, pair: tuple[Array, Array], *, title: str, unit: str, colour: pl.Expr) -> go.Figure:
@@ -121,7 +121,7 @@ def write_report(path: Path, parts: list[tuple[str, pl.DataFrame | str]], figure
     for title, part in parts:
         text = table_html(part) if isinstance(part, pl.DataFrame) else f"<p>{escape(part)}</p>"
         body.append(f"<h2>{escape(title)}</h2>{text}")
-    for place, figure in enumerate(figures):
-        body.append(figure.to_html(full_html=False, include_plotlyjs=place == 0))
+    for index, figure in enumerate(figures):
+        body.append(figure.to_html(full_html=False, include_plotlyjs=index == 0))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(PAGE.format(body="\n".join(body)), encoding="utf-8")

@@ -35,9 +35,9 @@ def naive_memory_bytes(batch: Batch) -> Array:
     """Model states by ZeRO stage, and 34 s b h bytes per layer of activations, with 10 % fragmentation."""
     asked, at = batch.asked, batch.at
     shape = asked.shape
-    held = shape.params / (at.tp * at.pp)
+    per_rank = shape.params / (at.tp * at.pp)
     by_stage = [16.0, 4.0 + 12.0 / at.dp, 2.0 + 14.0 / at.dp, 16.0 / at.dp]
-    states = held * np.select([at.zero_stage == stage for stage in range(4)], by_stage)
+    states = per_rank * np.select([at.zero_stage == stage for stage in range(4)], by_stage)
     activations = 34.0 * at.mbs * asked.seq_len * shape.hidden_size * shape.num_layers / at.pp / at.cp
     activations = np.where(at.recompute >= 2, activations / 17.0, activations)
     return np.broadcast_to(1.1 * (states + activations), at.shape)

@@ -73,13 +73,13 @@ def choices(rows: Rows) -> pl.DataFrame:
     entries = []
     for name, criterion in CRITERIA.items():
         chosen = {group: choose_weights(rows, rows.groups != group, criterion) for group in groups}
-        told = np.full(rows.table.height, np.nan)
+        unseen_s = np.full(rows.table.height, np.nan)
         for group, one in chosen.items():
-            told[rows.groups == group] = fixed[one][rows.groups == group]
+            unseen_s[rows.groups == group] = fixed[one][rows.groups == group]
         on_all = choose_weights(rows, rows.everywhere, criterion)
         used = " ".join(_named(chosen[group]) for group in groups)
-        entries.append((name, used, _named(on_all), *_scores(rows, told)))
-    entries += [("the same in all folds", _named(one), "", *_scores(rows, told)) for one, told in fixed.items()]
+        entries.append((name, used, _named(on_all), *_scores(rows, unseen_s)))
+    entries += [("the same in all folds", _named(one), "", *_scores(rows, unseen_s)) for one, unseen_s in fixed.items()]
     schema = [
         "how errors weigh",
         "pull/early",
@@ -131,16 +131,16 @@ def on_measured_sets(unseen: Unseen) -> pl.DataFrame:
     rows, predicted = unseen.rows, unseen.step_time_s
     entries = []
     for name, chosen in measured_sets(rows).items():
-        told = np.where(chosen, predicted, np.nan)
-        found = figures(told, rows.step_time_s)
+        unseen_s = np.where(chosen, predicted, np.nan)
+        found = figures(unseen_s, rows.step_time_s)
         entries.append(
             (
                 name,
                 found["rows"],
                 100 * found["median"],
                 100 * found["mape"],
-                100 * capped_error(rows, told),
-                100 * beaten(rows, told),
+                100 * capped_error(rows, unseen_s),
+                100 * beaten(rows, unseen_s),
             )
         )
     schema = ["runs", "count", "median %", "MAPE %", "capped error, log %", "beaten by 10 % %"]

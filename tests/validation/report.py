@@ -131,7 +131,7 @@ def populations(unseen: Unseen) -> pl.DataFrame:
 
 
 def repeats(rows: Rows) -> pl.DataFrame:
-    """What repeating a run tells of the noise: pairs of runs that differ in nothing, or in ZeRO-0 against 1 alone."""
+    """Noise of repeated runs: pairs of runs that differ in nothing, or in ZeRO-0 against 1 alone."""
     key = ["model", "num_gpus", "dp", "tp", "pp", "micro_batch_size", "grad_accum"]
     stage = "zero_stage_or_fsdp"
     table = rows.table.select(*key, stage, s=pl.Series(rows.step_time_s)).filter(pl.col("s").is_finite())
@@ -185,7 +185,7 @@ def memory_oracle(unseen: Unseen) -> pl.DataFrame:
     }
     found = [(name, figures(values, rows.mem_bytes)) for name, values in entries.items()]
     return pl.DataFrame(
-        [(name, 100 * told["mape"], 100 * told["median"]) for name, told in found],
+        [(name, 100 * error["mape"], 100 * error["median"]) for name, error in found],
         schema=["gathered inputs", "MAPE %", "median %"],
         orient="row",
     )

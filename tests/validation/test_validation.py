@@ -85,15 +85,15 @@ def test_errors_on_sets_that_no_estimate_selects() -> None:
     rows = rows_of([1.0, 10.0, 2.0, 20.0, 4.0, 40.0, 8.0, 80.0])
     sizes = {name: int(chosen.sum()) for name, chosen in measured_sets(rows).items()}
     assert list(sizes.values()) == [2, 2, 4, 2, 4, 8]
-    told = Unseen(rows, rows.step_time_s * np.array([1.2, 1.2, 1, 1, 0.1, 0.1, 0.1, 0.1]), np.full(8, np.nan))
-    found = on_measured_sets(told).rows_by_key("runs", named=True, unique=True)
+    unseen_rows = Unseen(rows, rows.step_time_s * np.array([1.2, 1.2, 1, 1, 0.1, 0.1, 0.1, 0.1]), np.full(8, np.nan))
+    found = on_measured_sets(unseen_rows).rows_by_key("runs", named=True, unique=True)
     assert found["fastest quarter of each cell"]["MAPE %"] == pytest.approx(20)
     assert found["fastest quarter of each cell"]["beaten by 10 % %"] == pytest.approx(100)
     assert found["fastest half of each cell"]["MAPE %"] == pytest.approx(10)
     assert found["all runs"]["capped error, log %"] == pytest.approx(100 * (2 * np.log(1.2) + 4 * np.log(1.5)) / 8)
-    assert beaten(rows, told.step_time_s) == pytest.approx(0.25)
+    assert beaten(rows, unseen_rows.step_time_s) == pytest.approx(0.25)
     # The runs that the estimate calls slow are not in its own figure, but cost their most in the other.
-    assert healthy_error(rows, told.step_time_s) == pytest.approx(0.1)
+    assert healthy_error(rows, unseen_rows.step_time_s) == pytest.approx(0.1)
     assert capped_error(rows, rows.step_time_s / 100) == pytest.approx(np.log(1.5))
 
 

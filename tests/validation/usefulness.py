@@ -29,11 +29,11 @@ def intervals(found: dict[str, Unseen]) -> pl.DataFrame:
     for name, unseen in found.items():
         about = learn(unseen.rows, fit_recipe(unseen.rows), unseen, on=today).about
         for what in ("time", "memory", "penalty"):
-            told = about.get(what, {})
-            if "interval_coverage" in told:
+            facts = about.get(what, {})
+            if "interval_coverage" in facts:
                 shown = "time with penalty" if what == "penalty" else what
-                split = told.get("split", about["physics_split"])
-                rows.append((name, shown, told["interval_rows"], 100 * told["interval_coverage"], split))
+                split = facts.get("split", about["physics_split"])
+                rows.append((name, shown, facts["interval_rows"], 100 * facts["interval_coverage"], split))
     return pl.DataFrame(rows, schema=["profile", "what", "rows", "inside, % (80)", "split"], orient="row")
 
 
@@ -54,7 +54,7 @@ def proposals(rows: Rows) -> pl.DataFrame:
     folds = cell_folds(rows)
     expected = penalised_unseen(rows, seen, usable, folds)
     features, ratios = _features(rows), np.log(rows.step_time_s / expected)
-    told: dict[str, list[tuple[int, float]]] = {}
+    facts: dict[str, list[tuple[int, float]]] = {}
     for fold in np.unique(folds[usable]):
         cell = np.flatnonzero(usable & (folds == fold))
         if cell.size < SMALLEST:
@@ -65,13 +65,13 @@ def proposals(rows: Rows) -> pl.DataFrame:
         spread = np.array([max(-np.log(one.low), 0.02) if one else 0.1 for one in lows]) / BOUND
         belief = Belief(expected[cell], spread)
         chance = np.random.default_rng(0)
-        told.setdefault("drawn at random", []).extend(
+        facts.setdefault("drawn at random", []).extend(
             _tests(chance.permutation(cell.size).tolist(), measured) for _ in range(DRAWS)
         )
-        told.setdefault("by physics", []).append(_tests(np.argsort(seen.step_time_s[cell]).tolist(), measured))
-        told.setdefault("by expectation", []).append(_tests(np.argsort(expected[cell]).tolist(), measured))
+        facts.setdefault("by physics", []).append(_tests(np.argsort(seen.step_time_s[cell]).tolist(), measured))
+        facts.setdefault("by expectation", []).append(_tests(np.argsort(expected[cell]).tolist(), measured))
         order = _proposed(belief, features[cell], seen.step_time_s[cell], measured)
-        told.setdefault("as proposed", []).append(_tests(order, measured))
+        facts.setdefault("as proposed", []).append(_tests(order, measured))
     return pl.DataFrame(
         [
             (
@@ -81,7 +81,7 @@ def proposals(rows: Rows) -> pl.DataFrame:
                 float(np.median([n for n, _ in runs])),
                 float(np.mean([cost for _, cost in runs])),
             )
-            for name, runs in told.items()
+            for name, runs in facts.items()
         ],
         schema=["order", "searches", "tests, mean", "tests, median", "cost, mean"],
         orient="row",

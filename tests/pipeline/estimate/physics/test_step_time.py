@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from sweepscope.pipeline.estimate.physics.communication import all_reduce_s, ring_bytes_per_s
 from sweepscope.pipeline.estimate.physics.estimate import estimate
+from sweepscope.pipeline.estimate.physics.layer_time import exchange_launch_s
 from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES, Layouts
 from sweepscope.pipeline.estimate.physics.profile import load_profiles
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import bubble_share, in_flight
-from sweepscope.pipeline.estimate.physics.step_time import exchange_launch_s
 from sweepscope.pipeline.reference.clusters import find_cluster
 from sweepscope.pipeline.reference.models import LLAMA_2_7B, find_model, shape_of
 

@@ -1,0 +1,147 @@
+"""Seconds of one layer and micro-batch: its products, its exchanges, and what the processor spends on launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from sweepscope.pipeline.estimate.physics import communication as comm
+from sweepscope.pipeline.estimate.physics.compute import (
+    KERNELS_PER_LAYER,
+    Machine,
+    attention_linear_s,
+    attention_s,
+    elementwise_s,
+    experts_linear_s,
+    mlp_linear_s,
+)
+from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.schedule import is_dual
+
+
+@dataclass(frozen=True)
+class LayerTime:
+    """Seconds of one layer and micro-batch, forward and backward together; `recompute` is what is run again.
+
+    In `stall` the processor is busy with launching exchanges beside a pipeline, and all else waits.
+    """
+
+    linear: Array
+    attention: Array
+    elementwise: Array
+    recompute: Array
+    tp: Array
+    cp: Array
+    ep: Array
+    stall: Array
+
+    @property
+    def total(self) -> Array:
+        """Seconds per layer."""
+        return sum_parts([getattr(self, part.name) for part in fields(self)])
+
+
+def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> LayerTime:
+    """One layer. Backward: twice the products, `attention_backward` times the attention, 2.2 times the elementwise."""
+    shape, profile = asked.shape, asked.profile
+    tokens = at.mbs * asked.seq_len / at.cp
+    linear = attention_linear_s(on, shape, tokens, at.tp)
+    if is_moe:
+        shared = shape.shared_ffn_hidden_size / at.tp
+        if shape.shared_ffn_hidden_size:
+            linear = linear + mlp_linear_s(on, shape, tokens, shared)
+        linear = linear + experts_linear_s(on, shape, tokens / np.maximum(at.sigma / at.etp, 1.0), at.ep, at.etp)
+        copies = shape.experts_per_token / np.maximum(at.sigma / at.etp, 1.0)
+        width = shared + copies * (shape.expert_ffn_hidden_size + 2.0 * shape.hidden_size) / at.etp
+    else:
+        width = shape.ffn_hidden_size / at.tp
+        linear = linear + mlp_linear_s(on, shape, tokens, width)
+    forward, backward = attention_s(on, shape, tokens, at.tp, asked.seq_len)
+    passes_only = elementwise_s(on, shape, tokens, tp=at.tp, sigma=at.sigma, width=width)
+    tensor = 2.0 * tokens * shape.hidden_size
+    exchange = comm.all_reduce_s(
+        tensor,
+        at.tp,
+        comm.ring_bytes_per_s(asked, np.ones_like(at.tp), at.tp, share=profile.tp_network_share),
+        comm.latency_s(asked, np.ones_like(at.tp), at.tp),
+        is_split=at.sequence_parallel,
+    ) * (at.tp > 1)
+    reductions = 2.0 if not is_moe else np.where(at.etp > 1, 2.0, 1.0)
+    tp_forward = reductions * exchange
+    # The backward pass has two products per exchange to hide it behind.
+    tp_backward = tp_forward - profile.tp_hidden * np.minimum(tp_forward, 2.0 * linear)
+    cp = context_s(asked, at, tokens, forward + backward)
+    ep = experts_exchange_s(asked, at, tokens) if is_moe else np.zeros_like(tokens)
+    if is_moe and (dual := is_dual(at) & (at.pp > 1)).any():
+        # One micro-batch's forward runs under another's backward: what compute covers costs its share of processors.
+        compute = 3.0 * linear + forward + backward
+        beside = np.maximum(ep - compute, 0.0) + profile.shard_contention * np.minimum(ep, compute)
+        ep = np.where(dual, beside, ep)
+
+    # The processor launches kernels one by one: where they are short, it sets the pace of everything on the device.
+    launches = KERNELS_PER_LAYER * profile.kernel_launch_s
+    busy = linear + forward + passes_only + tp_forward + ep / 2.0
+    busy_backward = 2.0 * linear + backward + 2.2 * passes_only + tp_backward + ep / 2.0
+    passes = passes_only + np.maximum(launches - busy, 0.0)
+    passes_backward = 2.2 * passes_only + np.maximum(2.0 * launches - busy_backward, 0.0)
+    spent = np.maximum(busy, launches) + np.maximum(busy_backward, 2.0 * launches)
+    stall = np.maximum(3.0 * launches + exchange_launch_s(asked, at) - spent, 0.0) * (exchange_launch_s(asked, at) > 0)
+
+    full = at.recompute >= 2
+    selective = (at.recompute == 1) & (not profile.is_flash)
+    again = np.where(
+        full,
+        profile.full_recompute_cost * (linear + forward + passes + tp_forward + ep / 2.0),
+        np.where(selective, forward, 0.0),
+    )
+    return LayerTime(
+        linear=3.0 * linear,
+        attention=forward + backward,
+        elementwise=passes + passes_backward,
+        recompute=again,
+        tp=tp_forward + tp_backward,
+        cp=cp,
+        ep=ep,
+        stall=stall,
+    )
+
+
+def exchange_launch_s(asked: Question, at: Layouts) -> Array:
+    """Seconds that the exchanges keep the processor busy of one layer, forward and backward, beside a pipeline.
+
+    Seen in nanotron's runs whose pipeline leaves the node: a layer never takes less than this, whatever the model's
+    width and the micro-batch (1.3 to 8.9 B, 4 to 64 thousand tokens), and it grows with the tensor group: 8.5 ms at
+    tp 2, 13 at 4, 21 at 8, 47 at 16, 115 at 32. Hence a cost per rank, `exchange_launch_s`, in proportion to the
+    group inside a node, that grows by `exchange_launch_growth` for every further node that the group spans.
+    """
+    profile = asked.profile
+    beyond = np.maximum(at.tp / asked.cluster.gpus_per_node - 1.0, 0.0)
+    busy = profile.exchange_launch_s * at.tp * (1.0 + profile.exchange_launch_growth * beyond)
+    is_beside = (at.pp > 1) & (at.tp > 1) & comm.leaves_node(asked, at.tp * at.cp * at.dp, at.pp)
+    return np.where(is_beside, busy, 0.0)
+
+
+def context_s(asked: Question, at: Layouts, tokens: Array, attention: Array) -> Array:
+    """Exchange of keys and values over the context group that attention does not hide, forward and backward.
+
+    Each rank receives the keys and values of the others (ring or all-gather), and backward their gradients too:
+    three times (cp-1) T 2 kv_width 2 bytes. With latent attention the expanded keys and values travel.
+    """
+    shape = asked.shape
+    width = (2 * shape.kv_width or shape.query_width + shape.value_width) / at.tp
+    volume = 3.0 * (at.cp - 1.0) * tokens * width * 2.0
+    rate = comm.ring_bytes_per_s(asked, at.tp, at.cp)
+    hop = comm.latency_s(asked, at.tp, at.cp)
+    spent = volume / rate + 3.0 * (at.cp - 1.0) * hop
+    return np.where(at.cp > 1.0, np.maximum(spent - attention, 0.1 * spent), 0.0)
+
+
+def experts_exchange_s(asked: Question, at: Layouts, tokens: Array) -> Array:
+    """Four all-to-alls of the dispatched tokens: there and back, forward and backward."""
+    shape, profile = asked.shape, asked.profile
+    rank_bytes = 2.0 * shape.experts_per_token * tokens * shape.hidden_size / np.maximum(at.sigma / at.etp, 1.0)
+    stride = at.etp
+    hop = comm.latency_s(asked, stride, at.ep)
+    return 4.0 * comm.all_to_all_s(asked, profile.expert_imbalance * rank_bytes, stride=stride, size=at.ep, hop_s=hop)
