@@ -61,7 +61,7 @@ def _page(view: View) -> None:
     usual = estimator_pick.usual_framework(whole)
     with st.container(key="hero"):
         left, right = _hero(grid)
-    # A filter on layouts asks for the best among some; the estimator's pick is of all.
+    # With a filter on layouts the best is one of some; the estimator's pick is one of all.
     narrowed = view.filters.narrows_layouts
     picks = {} if narrowed else estimator_pick.picks_for_empty(view.store, chosen, grid, usual)
     with left:
@@ -153,7 +153,7 @@ def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
 
 
 def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataFrame, usual: str | None) -> None:
-    """What the estimator would have run here, and what came of it if somebody did."""
+    """The estimator's pick for the cell, and its measured result where there is one."""
     pick = estimator_pick.pick_for(view.store, chosen, cell, cell["framework"] or usual)
     if pick is None:
         return

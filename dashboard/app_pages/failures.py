@@ -170,7 +170,7 @@ def _draw_endings(view: View, scope: Scope, by: str, totals: dict[str, Any]) -> 
 def _draw_patterns(view: View, patterns: list[Pattern], overall: float | None) -> None:
     basic.section("Settings that fail most", f"95 % interval, {INTERVAL_RUNS} runs or more")
     if not patterns or overall is None:
-        basic.note("Too few runs to tell settings apart.")
+        basic.note("Too few runs to compare settings.")
         return
     basic.chart(charts.draw_patterns(patterns, overall, view.theme), key="patterns", alt=texts.patterns_alt(patterns))
 
@@ -217,7 +217,7 @@ def _draw_reasons(view: View, scope: Scope) -> None:
 
 
 def _draw_hangs(view: View, scope: Scope) -> None:
-    """Hangs that watchdog lines or dumps tell of: who is the suspect, and the way to the incident."""
+    """Hangs by watchdog lines or dumps, with the suspect and a link to the incident."""
     rows = network_queries.hangs(scope).run(view.store.con).filter("is_first")
     if rows.is_empty():
         return

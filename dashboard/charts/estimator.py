@@ -54,7 +54,7 @@ def draw_memory(runs: pl.DataFrame, hovers: Sequence[Hover], theme: Theme) -> go
     shown = logged.with_columns(
         est=pl.col("est_mem_bytes") / GIB, measured=pl.col("mem_peak_allocated_bytes") / GIB, is_penalised=pl.lit(False)
     )
-    chosen = [hovers[place] for place in logged["hover"]]
+    chosen = [hovers[position] for position in logged["hover"]]
     figure = _parity(shown, ("est", "measured"), chosen, theme)
     top = _top([*shown["est"].to_list(), *shown["measured"].to_list()])
     _line(figure, top, top, "equal", theme, dash=None, shift=-14)
@@ -69,7 +69,7 @@ def _parity(
     figure = go.Figure()
     kind = go.Scatter if runs.height < _WEBGL_FROM else go.Scattergl
     marked = runs.with_columns(
-        pl.col(axes).round(_DRAWN_DECIMALS), place=pl.int_range(pl.len()), is_own=pl.col("fit") == FITTED
+        pl.col(axes).round(_DRAWN_DECIMALS), position=pl.int_range(pl.len()), is_own=pl.col("fit") == FITTED
     )
     for slow in (True, False):
         for own in (True, False):
@@ -83,7 +83,9 @@ def _parity(
                     y=part[y].to_list(),
                     mode="markers",
                     hovertemplate=_HOVER,
-                    customdata=[[run_id, *hovers[place]] for run_id, place in part.select("run_id", "place").rows()],
+                    customdata=[
+                        [run_id, *hovers[position]] for run_id, position in part.select("run_id", "position").rows()
+                    ],
                     name="slow" if slow else "healthy",
                     unselected={"marker": {"opacity": 0.6}},
                     marker={
@@ -144,28 +146,28 @@ def draw_patterns(patterns: pl.DataFrame, theme: Theme) -> go.Figure:
     low = min(0.9, *patterns["time_ratio_p10"].to_list())
     high = max(PENALISED_RATIO, *patterns["time_ratio_p90"].to_list())
     figure.add_vline(x=1, line={"width": 1, "color": theme.axis})
-    for place, row in enumerate(patterns.iter_rows(named=True)):
+    for position, row in enumerate(patterns.iter_rows(named=True)):
         is_slow = row["time_ratio"] > PENALISED_RATIO
         color = theme.categories[1 if is_slow else 0]
         layer.add_shape(
             type="line",
             x0=row["time_ratio_p10"],
             x1=row["time_ratio_p90"],
-            y0=place,
-            y1=place,
+            y0=position,
+            y1=position,
             opacity=0.6,
             line={"width": 3, "color": color},
         )
         figure.add_scatter(
             x=[row["time_ratio"]],
-            y=[place],
+            y=[position],
             mode="markers",
             **hovering([_pattern_hover(row)]),
             marker={"size": 11, "color": theme.page if is_slow else color, "line": {"width": 2, "color": color}},
         )
         layer.add_annotation(
             x=math.log10(row["time_ratio_p90"]),
-            y=place,
+            y=position,
             xanchor="left",
             xshift=8,
             **note(f"<b>{times(row['time_ratio'])}</b> {count(row['runs'], 'run')}", theme.soft, page=theme.page),
@@ -207,24 +209,24 @@ def draw_waterfall(losses: Sequence[Loss], mfu: float, theme: Theme) -> go.Figur
     figure, layer = go.Figure(), Layer()
     _bar(figure, 0, (0.0, 1.0), theme.hatch)
     _say(layer, 100.0, 0, f"100{NBSP}%", theme, is_inside=True)
-    for place, loss in enumerate(losses, start=1):
+    for position, loss in enumerate(losses, start=1):
         after = loss.before - loss.share
         left = min(loss.before, after)
         pattern = hatching(theme)
-        _bar(figure, place, (left, abs(loss.share)), theme.axis, pattern if loss.name == UNEXPLAINED else None)
+        _bar(figure, position, (left, abs(loss.share)), theme.axis, pattern if loss.name == UNEXPLAINED else None)
         layer.add_shape(
             type="line",
             x0=100 * loss.before,
             x1=100 * loss.before,
-            y0=place - 1,
-            y1=place,
+            y0=position - 1,
+            y1=position,
             layer="below",
             line={"width": 1, "color": theme.rule},
         )
         _say(
             layer,
             100 * left,
-            place,
+            position,
             points(-loss.share).replace("0.0", "0") if abs(loss.share) < 5e-4 else points(-loss.share),
             theme,
         )
@@ -248,14 +250,14 @@ def draw_waterfall(losses: Sequence[Loss], mfu: float, theme: Theme) -> go.Figur
 
 
 def _bar(
-    figure: go.Figure, place: int, span: tuple[float, float], color: str, pattern: dict[str, Any] | None = None
+    figure: go.Figure, position: int, span: tuple[float, float], color: str, pattern: dict[str, Any] | None = None
 ) -> None:
     """A bar from `span[0]` over a length of `span[1]`, as shares."""
     start, length = span
     figure.add_bar(
         x=[100 * length],
         base=[100 * start],
-        y=[place],
+        y=[position],
         orientation="h",
         width=0.66,
         hoverinfo="skip",
@@ -263,12 +265,12 @@ def _bar(
     )
 
 
-def _say(layer: Layer, x: float, place: int, text: str, theme: Theme, *, is_inside: bool = False) -> None:
+def _say(layer: Layer, x: float, position: int, text: str, theme: Theme, *, is_inside: bool = False) -> None:
     """A figure left of `x`; where the bar begins at the axis, right inside of it."""
     has_room = is_inside or x > 9
     layer.add_annotation(
         x=x,
-        y=place,
+        y=position,
         xanchor="right" if has_room else "left",
         xshift=-6 if has_room else 6,
         **note(text, theme.ink if is_inside else theme.soft, page=None if is_inside else theme.page),

@@ -34,7 +34,7 @@ def draw_front(
         y=rates,
         mode="markers",
         **hovering(hovers),
-        customdata=[[place] for place in range(front.height)],
+        customdata=[[position] for position in range(front.height)],
         name="front",
         marker={"size": 9, "color": theme.axis},
         unselected={"marker": {"opacity": 1}},

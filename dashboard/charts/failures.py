@@ -30,7 +30,7 @@ def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str
     """One bar per row of `failures.endings_by`, cut by how its runs ended: completed first, then the failures."""
     figure = go.Figure()
     longest = int(rows["runs_tried"].max() or 1)  # type: ignore[arg-type]  # polars types max() for any dtype
-    places = list(range(rows.height))
+    positions = list(range(rows.height))
     base = [0] * rows.height
     for name in _SEGMENTS:
         counts = rows[name].to_list()
@@ -38,18 +38,18 @@ def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str
         color = getattr(theme, mark.color)
         figure.add_bar(
             x=counts,
-            y=places,
+            y=positions,
             base=list(base),
             orientation="h",
             width=0.72,
             **hovering(hovers),
             marker={"color": color, "line": {"width": 0}, "pattern": _hatch(mark, theme)},
         )
-        for place, (start, count) in enumerate(zip(base, counts, strict=True)):
+        for position, (start, count) in enumerate(zip(base, counts, strict=True)):
             if count / longest >= _MIN_LABELLED:
                 figure.add_annotation(
                     x=start + count / 2,
-                    y=place,
+                    y=position,
                     **note(f"{mark.symbol} {number(count)}", text_on(color), page=color if mark.hatch else None),
                 )
         base = [start + count for start, count in zip(base, counts, strict=True)]
@@ -73,19 +73,19 @@ def draw_patterns(patterns: Sequence[Pattern], overall: float, theme: Theme) -> 
     """Failure rate of each pattern with its 95 % interval; filled where all of it is above the overall rate."""
     figure = go.Figure()
     figure.add_vline(x=100 * overall, line={"width": 1, "dash": "dot", "color": theme.axis})
-    for place, pattern in enumerate(patterns):
+    for position, pattern in enumerate(patterns):
         color = theme.failed if pattern.is_above else theme.soft
         figure.add_shape(
             type="line",
             x0=100 * pattern.low,
             x1=100 * pattern.high,
-            y0=place,
-            y1=place,
+            y0=position,
+            y1=position,
             line={"width": 2, "color": color},
         )
         figure.add_scatter(
             x=[100 * pattern.rate],
-            y=[place],
+            y=[position],
             mode="markers",
             hovertemplate="%{hovertext}<extra></extra>",
             hovertext=[
@@ -101,7 +101,7 @@ def draw_patterns(patterns: Sequence[Pattern], overall: float, theme: Theme) -> 
         )
         figure.add_annotation(
             x=_RATE_AXIS_END,
-            y=place,
+            y=position,
             xanchor="right",
             **note(f"{number(pattern.failed)} of {number(pattern.judged)}", theme.mute, page=theme.page),
         )
@@ -124,11 +124,11 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], theme: Theme) -> go.Figure:
     known = sum(row["gpu_hours"] or 0 for row in endings)
     longest = max((row["gpu_hours"] or 0 for row in endings), default=0) or 1
     figure = go.Figure()
-    for place, row in enumerate(endings):
+    for position, row in enumerate(endings):
         mark, hours = OUTCOME[row["outcome"]], row["gpu_hours"]
         figure.add_bar(
             x=[hours or 0],
-            y=[place],
+            y=[position],
             orientation="h",
             width=0.6,
             hoverinfo="skip",
@@ -142,7 +142,7 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], theme: Theme) -> go.Figure:
             if hours is None
             else f"<b>{hours_figure(hours)}</b>{share}{unknown}"
         )
-        figure.add_annotation(x=hours or 0, y=place, xanchor="left", xshift=6, **note(text, theme.soft))
+        figure.add_annotation(x=hours or 0, y=position, xanchor="left", xshift=6, **note(text, theme.soft))
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(endings), 1) + 8,
         xaxis={"range": [0, longest * 2.2], "visible": False},

@@ -69,7 +69,7 @@ def _has_tick(dot: Dot) -> bool:
 
 
 def _axis_end(dots: Sequence[Dot]) -> float:
-    """In percent. The axis begins at 0: a dot's place shall show how large its share is, not only which is larger."""
+    """In percent. The axis begins at 0: a dot's position shows how large its share is, not only which is larger."""
     values = [
         100 * value
         for dot in dots
@@ -103,7 +103,7 @@ def _hover(dot: Dot) -> str:
 
 
 def _draw_mfu(figure: go.Figure, row: int, dot: Dot, theme: Theme, *, at: float, has_reason: bool) -> None:
-    """The dot of an MFU with its value beside it. `at` is its place on the axis, 0 to 1."""
+    """The dot of an MFU with its value beside it. `at` is its position on the axis, 0 to 1."""
     is_own, is_filled = dot.kind == "own", dot.kind != "other"
     color = theme.completed if is_own else theme.categories[0]
     value = 100 * (dot.mfu or 0)

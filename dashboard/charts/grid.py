@@ -81,7 +81,7 @@ def short_labels(models: Sequence[str]) -> list[str]:
 
 
 def column_axis(grid: Grid, *, has_gpus: bool, theme: Theme) -> dict[str, Any]:
-    """Node counts across the top, with the GPU counts under them where asked for or needed to tell columns apart."""
+    """Node counts across the top, with the GPU counts under them where asked for or where node counts repeat."""
 
     def tick(nodes: int, gpus: int | None) -> str:
         is_needed = has_gpus or grid.nodes.count(nodes) > 1

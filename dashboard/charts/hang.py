@@ -22,9 +22,9 @@ _HEIGHT = 560
 def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], theme: Theme) -> go.Figure:
     """A row per rank: from when it began to wait to when it gave up; a rank without a line is labelled as empty."""
     figure = go.Figure()
-    places = {rank: place for place, rank in enumerate(sorted(ranks))}
+    positions = {rank: position for position, rank in enumerate(sorted(ranks))}
     for state, mark in RANK_STATE.items():
-        own = [span for span in spans if span.state == state and span.rank in places]
+        own = [span for span in spans if span.state == state and span.rank in positions]
         if not own:
             continue
         color = getattr(theme, mark.color)
@@ -33,25 +33,25 @@ def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], theme: Theme) -> 
         for span in own:
             if span.begin_s is not None:
                 xs += [span.begin_s, span.end_s, None]
-                ys += [places[span.rank], places[span.rank], None]
+                ys += [positions[span.rank], positions[span.rank], None]
         line = theme.soft if state == "waited" else color
         figure.add_scatter(x=xs, y=ys, mode="lines", line={"width": 4, "color": line}, hoverinfo="skip")
         figure.add_scatter(
             x=[span.end_s for span in own],
-            y=[places[span.rank] for span in own],
+            y=[positions[span.rank] for span in own],
             mode="markers",
             marker={"symbol": "line-ns", "size": 12, "line": {"width": 2.5, "color": line}},
             **hovering([_span_hover(span) for span in own]),
         )
-    named = len(places) <= _NAMED_RANKS
-    quiet = sorted(set(places) - {span.rank for span in spans})
+    named = len(positions) <= _NAMED_RANKS
+    quiet = sorted(set(positions) - {span.rank for span in spans})
     for rank in quiet if named else ():
         figure.add_annotation(
-            x=0, xref="paper", y=places[rank], xanchor="left", xshift=6, **note("no line with a time", theme.mute)
+            x=0, xref="paper", y=positions[rank], xanchor="left", xshift=6, **note("no line with a time", theme.mute)
         )
-    ticks = sorted(places) if named else sorted(places)[:: -(-len(places) // 16)]
+    ticks = sorted(positions) if named else sorted(positions)[:: -(-len(positions) // 16)]
     figure.update_layout(
-        height=min(_ROW * max(len(places), 3) + _AXIS + 8, _HEIGHT),
+        height=min(_ROW * max(len(positions), 3) + _AXIS + 8, _HEIGHT),
         margin={"l": 8, "r": 16, "t": 8, "b": _AXIS},
         hoverdistance=30,
         xaxis={
@@ -60,8 +60,8 @@ def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], theme: Theme) -> 
             "rangemode": "tozero",
         },
         yaxis={
-            "range": [len(places) - 0.4, -0.6],
-            "tickvals": [places[rank] for rank in ticks],
+            "range": [len(positions) - 0.4, -0.6],
+            "tickvals": [positions[rank] for rank in ticks],
             "ticktext": [f"rank {rank}" for rank in ticks],
             "ticklabelstandoff": 6,
         },
@@ -72,13 +72,13 @@ def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], theme: Theme) -> 
 def draw_activity(activity: pl.DataFrame, states: pl.DataFrame, theme: Theme) -> go.Figure:
     """A row per rank with a dot per collective that it enqueued (`hang.activity`); the last by its state's colour."""
     figure = go.Figure()
-    places = {rank: place for place, rank in enumerate(states["rank"].sort())}
+    positions = {rank: position for position, rank in enumerate(states["rank"].sort())}
     state_of = dict(states.select("rank", "state").iter_rows())
-    shown = [row for row in activity.iter_rows(named=True) if row["rank"] in places]
+    shown = [row for row in activity.iter_rows(named=True) if row["rank"] in positions]
     colors = {state: getattr(theme, mark.color) for state, mark in RANK_STATE.items()} | {"waited": theme.soft}
     figure.add_scatter(
         x=[row["at_s"] for row in shown],
-        y=[places[row["rank"]] for row in shown],
+        y=[positions[row["rank"]] for row in shown],
         mode="markers",
         marker={
             "symbol": "circle",
@@ -92,15 +92,15 @@ def draw_activity(activity: pl.DataFrame, states: pl.DataFrame, theme: Theme) ->
             ]
         ),
     )
-    ticks = sorted(places) if len(places) <= _NAMED_RANKS else sorted(places)[:: -(-len(places) // 16)]
+    ticks = sorted(positions) if len(positions) <= _NAMED_RANKS else sorted(positions)[:: -(-len(positions) // 16)]
     figure.update_layout(
-        height=min(_ROW * max(len(places), 3) + _AXIS + 8, _HEIGHT),
+        height=min(_ROW * max(len(positions), 3) + _AXIS + 8, _HEIGHT),
         margin={"l": 8, "r": 16, "t": 8, "b": _AXIS},
         hoverdistance=20,
         xaxis={"title": {"text": "Seconds from the first of these collectives"}, "showgrid": True},
         yaxis={
-            "range": [len(places) - 0.4, -0.6],
-            "tickvals": [places[rank] for rank in ticks],
+            "range": [len(positions) - 0.4, -0.6],
+            "tickvals": [positions[rank] for rank in ticks],
             "ticktext": [f"rank {rank}" for rank in ticks],
             "ticklabelstandoff": 6,
         },
@@ -116,8 +116,8 @@ def _span_hover(span: Span) -> str:
 def draw_sequence(steps: Sequence2D, hang_seq: int, theme: Theme) -> go.Figure:
     """Ranks down, collectives across; the column of the hang is framed."""
     figure = go.Figure()
-    columns = {seq: place for place, seq in enumerate(steps.seqs)}
-    rows = {rank: place for place, rank in enumerate(steps.ranks)}
+    columns = {seq: position for position, seq in enumerate(steps.seqs)}
+    rows = {rank: position for position, rank in enumerate(steps.ranks)}
     for state, mark in STEP_STATE.items():
         own = [(rank, seq) for rank in steps.ranks for seq in steps.seqs if steps.cells[rank][seq] == state]
         if not own:

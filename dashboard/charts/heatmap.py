@@ -192,11 +192,11 @@ def _small(text: str | None) -> str:
 
 def _add_selection_layer(figure: go.Figure, cells: pl.DataFrame, grid: Grid, hovers: Sequence[str]) -> None:
     keys = cells.select("model", "scale").rows()
-    places = [grid.at(*key) for key in keys]
+    positions = [grid.at(*key) for key in keys]
     # hoverdistance=-1 gives every pixel to the nearest cell, so the marker's size does not matter.
     figure.add_scatter(
-        x=[column for column, _ in places],
-        y=[row for _, row in places],
+        x=[column for column, _ in positions],
+        y=[row for _, row in positions],
         mode="markers",
         customdata=[list(key) for key in keys],
         **hovering(hovers),

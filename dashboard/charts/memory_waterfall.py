@@ -25,17 +25,17 @@ _PART = " · "
 def draw_waterfall(parts: Sequence[Bar], theme: Theme) -> go.Figure:
     """From the estimate to the card: levels from 0, gaps between them; what nothing explains is hatched."""
     figure, layer = go.Figure(), Layer()
-    for place, part in enumerate(parts):
+    for position, part in enumerate(parts):
         left = min(part.begin, part.begin + part.size)
         color = {"level": theme.soft, "gap": theme.axis, "estimated": theme.hatch, "measured": theme.hatch}[part.kind]
         if part.part == "allocated":
             color = theme.accent
         elif part.part == "card":
             color = theme.rule
-        _bar(figure, place, left, abs(part.size), color, is_hatched=part.is_unexplained, theme=theme)
+        _bar(figure, position, left, abs(part.size), color, is_hatched=part.is_unexplained, theme=theme)
         sign = "+" if part.kind == "gap" and part.size > 0 else ""
         weight = ("<b>", "</b>") if part.kind == "level" else ("", "")
-        _say(layer, (left + abs(part.size)) / GIB, place, f"{weight[0]}{sign}{memory(part.size)}{weight[1]}", theme)
+        _say(layer, (left + abs(part.size)) / GIB, position, f"{weight[0]}{sign}{memory(part.size)}{weight[1]}", theme)
     layer.lay_on(figure)
     ends = [end / GIB for part in parts for end in (part.begin, part.begin + part.size)]
     low, high = min([0.0, *ends]), max([0.1, *ends])
@@ -60,17 +60,17 @@ def draw_peaks(
     figure, layer = go.Figure(), Layer()
     widest = max([1.0, *(size / GIB for size in rows["mem_total_bytes"].drop_nulls())])
     top = widest * 1.4
-    for place, row in enumerate(rows.iter_rows(named=True)):
+    for position, row in enumerate(rows.iter_rows(named=True)):
         card, allocated = row["mem_total_bytes"], row["mem_peak_allocated_bytes"]
         reserved, used = row["mem_peak_reserved_bytes"], row["mem_used_max_bytes"]
         is_picked = row["run_id"] == picked
         if card:
-            _bar(figure, place, 0, card, theme.cell, theme=theme)
+            _bar(figure, position, 0, card, theme.cell, theme=theme)
         outer = max((size for size in (reserved, used) if size is not None), default=None)
         if outer is not None:
-            _bar(figure, place, 0, outer, theme.hatch, theme=theme)
+            _bar(figure, position, 0, outer, theme.hatch, theme=theme)
         if allocated is not None:
-            _bar(figure, place, 0, allocated, theme.accent if is_picked else theme.axis, theme=theme)
+            _bar(figure, position, 0, allocated, theme.accent if is_picked else theme.axis, theme=theme)
         mark = STATUS[row["status"]]
         known = outer or allocated
         estimate = row["est_mem_bytes"]
@@ -78,12 +78,14 @@ def draw_peaks(
         far = f"~{gib(estimate, 0)}" if estimate is not None and estimate > widest * GIB else ""
         shown = "not logged" if known is None else memory(known)
         text = f"{mark.symbol} {far if far and known is None else shown}"
-        _say(layer, (card or known or 0) / GIB, place, f"<b>{text}</b>" if row["status"] == "oom" else text, theme)
+        _say(layer, (card or known or 0) / GIB, position, f"<b>{text}</b>" if row["status"] == "oom" else text, theme)
     layer.lay_on(figure)
-    estimated = [(place, size) for place, size in enumerate(rows["est_mem_bytes"]) if size and size <= widest * GIB]
+    estimated = [
+        (position, size) for position, size in enumerate(rows["est_mem_bytes"]) if size and size <= widest * GIB
+    ]
     figure.add_scatter(
         x=[size / GIB for _, size in estimated],
-        y=[place for place, _ in estimated],
+        y=[position for position, _ in estimated],
         mode="markers",
         hoverinfo="skip",
         marker={"symbol": "diamond-open", "size": 9, "color": theme.ink, "line": {"width": 1.6}},
@@ -116,28 +118,28 @@ def draw_peaks(
 def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequence[str], theme: Theme) -> go.Figure:
     """Median of eps_frag with its 10-90 % bar, a row per sweep; a ring at the estimate."""
     figure, layer = go.Figure(), Layer()
-    for place, row in enumerate(rows.iter_rows(named=True)):
+    for position, row in enumerate(rows.iter_rows(named=True)):
         layer.add_shape(
             type="line",
             x0=100 * row["eps_frag_low"],
             x1=100 * row["eps_frag_high"],
-            y0=place,
-            y1=place,
+            y0=position,
+            y1=position,
             line={"width": 2, "color": theme.axis},
         )
     layer.lay_on(figure)
-    places = list(range(rows.height))
-    allowed = [(place, 100 * share) for place, share in enumerate(rows["est_eps_frag"]) if share is not None]
+    positions = list(range(rows.height))
+    allowed = [(position, 100 * share) for position, share in enumerate(rows["est_eps_frag"]) if share is not None]
     figure.add_scatter(
         x=[share for _, share in allowed],
-        y=[place for place, _ in allowed],
+        y=[position for position, _ in allowed],
         mode="markers",
         hoverinfo="skip",
         marker={"symbol": "diamond-open", "size": 9, "color": theme.ink, "line": {"width": 1.6}},
     )
     figure.add_scatter(
         x=[100 * share for share in rows["eps_frag"]],
-        y=places,
+        y=positions,
         mode="markers",
         **hovering(hovers),
         marker={"size": 10, "color": theme.accent},
@@ -161,9 +163,9 @@ def draw_terms(rows: pl.DataFrame, names: Sequence[str], factors: Sequence[str],
     """Share of the residuals that each term alone explains, with the factor that does it."""
     figure, layer = go.Figure(), Layer()
     shares = rows["explained_share"].to_list()
-    for place, share in enumerate(shares):
-        _bar(figure, place, 0, 100 * share * GIB, theme.accent if place == 0 else theme.hatch, theme=theme)
-        _say(layer, 100 * share, place, f"{percent(share, 0)} · {factors[place]}", theme)
+    for position, share in enumerate(shares):
+        _bar(figure, position, 0, 100 * share * GIB, theme.accent if position == 0 else theme.hatch, theme=theme)
+        _say(layer, 100 * share, position, f"{percent(share, 0)} · {factors[position]}", theme)
     layer.lay_on(figure)
     figure.update_layout(
         height=_ROW * max(len(shares), 1) + _AXIS,
@@ -181,12 +183,12 @@ def draw_terms(rows: pl.DataFrame, names: Sequence[str], factors: Sequence[str],
 
 
 def _bar(
-    figure: go.Figure, place: int, left: float, size: float, color: str, *, theme: Theme, is_hatched: bool = False
+    figure: go.Figure, position: int, left: float, size: float, color: str, *, theme: Theme, is_hatched: bool = False
 ) -> None:
     pattern = hatching(theme)
     figure.add_bar(
         x=[size / GIB],
-        y=[place],
+        y=[position],
         base=[left / GIB],
         orientation="h",
         width=0.66,
@@ -196,8 +198,8 @@ def _bar(
     )
 
 
-def _say(layer: Layer, x: float, place: int, text: str, theme: Theme) -> None:
-    layer.add_annotation(x=x, y=place, xanchor="left", xshift=4, **note(text, theme.ink, page=theme.page))
+def _say(layer: Layer, x: float, position: int, text: str, theme: Theme) -> None:
+    layer.add_annotation(x=x, y=position, xanchor="left", xshift=4, **note(text, theme.ink, page=theme.page))
 
 
 def _shortened(text: str) -> str:

@@ -20,7 +20,7 @@ _SQUARE = 340
 
 
 def fit(figure: go.Figure, page: str) -> go.Figure:
-    """The figure, changed in place: long row labels above their rows, square plots without blank space around.
+    """The figure, changed in position: long row labels above their rows, square plots without blank space around.
 
     `page` is the page's colour, which keeps lines of the plot out of those labels.
     """
@@ -47,13 +47,13 @@ def _stack(figure: go.Figure, labels: list[str], page: str) -> None:
     row = _ROW + _LINE * (lines - 1)
     axis = figure.layout.yaxis
     bar = max(_BAR * row / 2, 8) + 1  # what is below the label, and a pixel between them
-    for place, label in zip(axis.tickvals, labels, strict=True):
+    for position, label in zip(axis.tickvals, labels, strict=True):
         above = _LINE * len(_lines(label)) / 2 + bar
         figure.add_annotation(
             x=0,
             xref="paper",
             xanchor="left",
-            y=place,
+            y=position,
             yshift=above,
             text=label,
             align="left",

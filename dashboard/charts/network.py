@@ -38,7 +38,7 @@ def draw_bandwidth(
     colors = category_colors(lines, theme)
     drawn = rows.with_columns(hover=pl.Series(hovers, dtype=pl.String)).filter(pl.col("line").is_in(list(lines)))
     ends = []
-    for place, line in enumerate(lines):
+    for position, line in enumerate(lines):
         points = drawn.filter(pl.col("line") == line).sort("message_bytes")
         speeds = (points["busbw_bytes_per_s"] / 1e9).to_list()
         figure.add_scatter(
@@ -47,7 +47,7 @@ def draw_bandwidth(
             mode="lines+markers",
             **hovering(points["hover"].to_list()),
             line={"width": 2.2, "color": colors[line]},
-            marker={"size": 7, "symbol": MARKERS[place % len(MARKERS)], "color": colors[line]},
+            marker={"size": 7, "symbol": MARKERS[position % len(MARKERS)], "color": colors[line]},
         )
         ends.append((line, speeds[-1]))
     highest = max((value / 1e9 for value in drawn["best_busbw_bytes_per_s"]), default=1.0) or 1.0
@@ -129,7 +129,7 @@ def draw_by_nodes(
     )
     nodes = sorted({*measured["num_nodes"], *published["num_nodes"]})
     room = 0.08 * max(log10(max(nodes)) - log10(min(nodes)), 0.5)
-    shown = [node for place, node in enumerate(nodes) if place == 0 or node >= nodes[place - 1] * 1.3]
+    shown = [node for position, node in enumerate(nodes) if position == 0 or node >= nodes[position - 1] * 1.3]
     figure.update_layout(height=300, margin={"l": 8, "r": 12, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
     figure.update_xaxes(
         title_text="Nodes (log scale)",
@@ -175,13 +175,13 @@ def draw_init(rows: pl.DataFrame, hovers: Sequence[str], theme: Theme) -> go.Fig
     figure = go.Figure()
     sizes = sorted(set(rows["nranks"]), reverse=True)
     drawn = rows.with_columns(hover=pl.Series(hovers, dtype=pl.String))
-    for place, nranks in enumerate(sizes):
+    for position, nranks in enumerate(sizes):
         own = drawn.filter(pl.col("nranks") == nranks)
         # Dots of one row are moved apart by a fixed pattern: a heap of equal times would look like one.
         offsets = [((i * 7) % 11 - 5) / 22 if own.height > 1 else 0.0 for i in range(own.height)]
         figure.add_scatter(
             x=own["init_time_s"].to_list(),
-            y=[place + offset for offset in offsets],
+            y=[position + offset for offset in offsets],
             mode="markers",
             **hovering(own["hover"].to_list()),
             marker={"size": 9, "color": theme.page, "line": {"width": 1.5, "color": theme.soft}},
@@ -191,8 +191,8 @@ def draw_init(rows: pl.DataFrame, hovers: Sequence[str], theme: Theme) -> go.Fig
                 type="line",
                 x0=own["init_time_s"].median(),
                 x1=own["init_time_s"].median(),
-                y0=place - 0.4,
-                y1=place + 0.4,
+                y0=position - 0.4,
+                y1=position + 0.4,
                 line={"width": 2.5, "color": theme.accent},
             )
     top = float(rows["init_time_s"].max() or 1)  # type: ignore[arg-type]  # polars types max() for any dtype
@@ -213,14 +213,14 @@ def draw_ranks(states: pl.DataFrame, theme: Theme) -> go.Figure:
     figure = go.Figure()
     numbered = states.height <= _NUMBERED
     for name, mark in RANK_STATE.items():
-        own = states.with_row_index("place").filter(pl.col("state") == name)
+        own = states.with_row_index("position").filter(pl.col("state") == name)
         if own.is_empty():
             continue
         color = getattr(theme, mark.color)
         is_filled = name == "suspect"
         figure.add_scatter(
-            x=[place % per_row for place in own["place"]],
-            y=[place // per_row for place in own["place"]],
+            x=[position % per_row for position in own["position"]],
+            y=[position // per_row for position in own["position"]],
             mode="markers+text" if numbered else "markers",
             text=[f"{mark.symbol} {rank}" for rank in own["rank"]],
             textfont={"size": 12, "color": theme.page if is_filled else theme.ink},

@@ -76,7 +76,7 @@ def draw_throughput(
 
 
 def spread(positions: Sequence[float], gap: float) -> list[float]:
-    """Moves positions apart until neighbours are at least `gap` from each other, keeping their order and centre.
+    """Moves positions apart until adjacent ones are at least `gap` from each other, keeping their order and centre.
 
     >>> spread([1.0, 1.0, 5.0], 1.0)
     [0.5, 1.5, 5.0]

@@ -140,14 +140,14 @@ def _ends(figure: go.Figure, curves: Sequence[tuple[str, str, float]], highest: 
     """Names at the right end, pushed apart."""
     ordered = sorted(curves, key=lambda curve: curve[2])
     top = highest * _ROOM or 1
-    places = within([level for _, _, level in ordered], 17 * top / (HEIGHT - _AXIS), top)
-    for (name, color, _), place in zip(ordered, places, strict=True):
+    positions = within([level for _, _, level in ordered], 17 * top / (HEIGHT - _AXIS), top)
+    for (name, color, _), position in zip(ordered, positions, strict=True):
         figure.add_annotation(
             x=1,
             xref="paper",
             xanchor="left",
             xshift=4,
-            y=place,
+            y=position,
             **note(f"<b>{name}</b>", theme.soft if color == theme.axis else color),
         )
 

@@ -62,7 +62,7 @@ def draw(curve: Curve, theme: Theme) -> go.Figure:
 
 
 def _tick_format(curve: Curve) -> str:
-    """As many decimals as tell neighbouring ticks apart, the same on each."""
+    """As few decimals as keep adjacent ticks different, the same on each."""
     return f",.{max(0, 1 - math.floor(math.log10(curve.high - curve.low)))}f"
 
 

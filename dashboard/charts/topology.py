@@ -74,16 +74,16 @@ def draw_topology(found: Picture, theme: Theme) -> go.Figure:
     return figure
 
 
-def _outwards(places: Sequence[tuple[float, float]]) -> list[str]:
+def _outwards(positions: Sequence[tuple[float, float]]) -> list[str]:
     """Position of the name of each point: away from the middle, where the lines run. y grows downwards.
 
     >>> _outwards([(0, 0), (2, 0), (1, 1), (1, -1)])
     ['middle left', 'middle right', 'bottom center', 'top center']
     """
-    middle_x, middle_y = (sum(axis) / len(places) for axis in zip(*places, strict=True))
-    reach = max(math.hypot(x - middle_x, y - middle_y) for x, y in places) or 1.0
+    middle_x, middle_y = (sum(axis) / len(positions) for axis in zip(*positions, strict=True))
+    reach = max(math.hypot(x - middle_x, y - middle_y) for x, y in positions) or 1.0
     found = []
-    for x, y in places:
+    for x, y in positions:
         across, down = (x - middle_x) / reach, (y - middle_y) / reach
         row = "top" if down < -_ASIDE else "bottom" if down > _ASIDE else "middle"
         column = "left" if across < -_ASIDE else "right" if across > _ASIDE else "center"

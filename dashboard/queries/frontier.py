@@ -49,5 +49,5 @@ ORDER BY mfu DESC"""
 
 
 def origins() -> Query:
-    """Origins that `own_best` can be asked for."""
+    """Origins with rows in `own_best`."""
     return Query("SELECT DISTINCT origin FROM best_configs ORDER BY origin")

@@ -1,4 +1,4 @@
-"""One hang: its collectives, the lines and dumps that tell of it, and the runs that it ended."""
+"""One hang: its collectives, its lines and dumps, and the runs that it ended."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ LIMIT 20"""
 
 
 def of_run(run_id: str) -> Query:
-    """Hangs that the files of a run tell of, and dumps beside them; the first collective of each incident."""
+    """Hangs in the files of a run, and dumps beside them; the first collective of each incident."""
     sql = """SELECT h.*
 FROM nccl_hangs AS h
 JOIN runs AS r ON r.run_id = $run_id

@@ -10,7 +10,7 @@ from sweepscope.dashboard.queries.query import Query
 
 _FILES = "SELECT source_path FROM nccl_files WHERE {condition}"
 
-# Dumps of the flight recorder are no NCCL output, so that a hang they tell of takes its sweep from the run beside it.
+# Dumps of the flight recorder are no NCCL output, so that a hang in them takes its sweep from the run beside it.
 HANGS = """SELECT h.*, coalesce(n.origin, r.origin, 'measured') AS origin, coalesce(n.sweep, r.sweep) AS sweep
   FROM nccl_hangs AS h
   LEFT JOIN nccl_files AS n USING (source_path)

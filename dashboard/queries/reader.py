@@ -1,4 +1,4 @@
-"""One version of the store as queries read it: what was asked before is not asked again.
+"""One version of the store as queries read it: results are kept.
 
 A published version never changes, so a frame holds for every visit and rerun until the version goes. A page asks the
 same ten questions whenever a widget of it is touched.
@@ -20,7 +20,7 @@ _MOST_BYTES_OF_ONE = 8 * 2**20
 
 @dataclass
 class Answers:
-    """Frames by what was asked. The least recently used go first, when all together have become too large."""
+    """Frames by query. The least recently used go first, when all together have become too large."""
 
     most_bytes: int = _MOST_BYTES
     _frames: OrderedDict[object, pl.DataFrame] = field(default_factory=OrderedDict)

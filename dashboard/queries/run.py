@@ -12,7 +12,7 @@ MAX_EVIDENCE = 200
 def run(run_id: str) -> Query:
     """The run's row of `runs` with its accelerator's memory; no row when the store has no such run.
 
-    `oom_capacity_bytes` and `oom_reserved_bytes` are those of the fullest card that its out-of-memory lines tell of.
+    `oom_capacity_bytes` and `oom_reserved_bytes` are those of the fullest card in its out-of-memory lines.
     """
     sql = """SELECT runs.*, accelerators.memory_bytes, accelerators.memory_label, oom.*
 FROM runs

@@ -9,7 +9,7 @@ from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries.query import Query, layout_condition
 from sweepscope.dashboard.selection.filters import ALL, SLICE, UNKNOWN, Filters
 
-# Columns that the search box looks into; each is what somebody copies from a log, a path or a ticket.
+# Columns that the search box looks into; each may be copied from a log, a path or a ticket.
 SEARCHED = names(
     "status origin model layout variant framework accelerator sweep job_id run_id status_evidence quarantine_reason "
     "source_path"

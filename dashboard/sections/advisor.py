@@ -1,6 +1,6 @@
 """The advisor's part of the Explorer: what to run next in a cell, and the documents' recipe with the store's own runs.
 
-Thin over streamlit; answers are kept per version of the store.
+Answers are kept per version of the store.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Head of a page on the runs of one origin: whose rows they are, which sweep, and the way to the others.
 
-For pages that do not look at one slice of the grid: memory, network, failures. Thin over streamlit.
+For pages that do not look at one slice of the grid: memory, network, failures.
 """
 
 from __future__ import annotations

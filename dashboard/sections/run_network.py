@@ -1,4 +1,4 @@
-"""The network part of a run's page: only where its files hold NCCL output, or tell of a hang. Thin over streamlit."""
+"""The network part of a run's page, where its files hold NCCL output or a hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of one communicator and its traffic, as a section of a page. Thin over streamlit."""
+"""The picture of one communicator and its traffic, as a section of a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reader has narrowed the page to, as one frozen value that reads from and writes to the URL. Pure.
+"""What the reader has narrowed the page to, as one frozen value that reads from and writes to the URL.
 
 `None` or an empty tuple means "not chosen": the page then picks a default from the data, and the URL stays short.
 `UNKNOWN` is a NULL in the store (an accelerator that was not logged), `ALL` every sweep together.

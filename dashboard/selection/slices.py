@@ -1,4 +1,4 @@
-"""Which grid a page shows: one origin, accelerator, sequence length and batch, and of published runs one study. Pure.
+"""Which grid a page shows: one origin, accelerator, sequence length and batch, and of published runs one study.
 
 Origins never mix. Simulated rows are not offered once measured ones exist; published ones always stay one click away.
 Of published runs one study is shown at first, because two studies rarely measure alike; own sweeps belong together.

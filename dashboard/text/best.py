@@ -166,7 +166,7 @@ def facts(cell: Cell) -> list[tuple[str, str]]:
 
 
 def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell) -> list[tuple[str, str]]:
-    """The estimator's pick for the cell, and its measured value and rank if somebody ran it.
+    """The estimator's pick for the cell, and its measured value and rank if it was run.
 
     `ranked` are the completed layouts of the cell in rank order, `tries` how runs of each of its layouts ended.
     """

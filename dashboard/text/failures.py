@@ -263,7 +263,7 @@ def retry_unknown(rows: Sequence[Row]) -> str:
     known = f" Known is the framework: {', '.join(frameworks)}." if frameworks else ""
     return (
         f"**{count(len(bare), 'row')} at the end {names} neither model nor layout,** nor does what was ingested beside "
-        f"the log.{known} Directory and evidence line tell which run it was. Where the trainer wrote a configuration "
+        f"the log.{known} Directory and evidence line identify the run. Where the trainer wrote a configuration "
         "file, put it beside the log and ingest again."
     )
 

@@ -248,7 +248,7 @@ def hang_answer(row: Row) -> str:
     reason = (row["suspect_reason"] or "").rstrip(".")  # a quoted line may end a sentence itself
     if row["suspect"] is None:
         why = reason.removeprefix("not determinable").lstrip(": ")
-        return "**Not determinable.** " + (f"{why[:1].upper()}{why[1:]}." if why else "The lines do not tell.")
+        return "**Not determinable.** " + (f"{why[:1].upper()}{why[1:]}." if why else "The lines do not show it.")
     many = "," in row["suspect"]
     return f"**Suspect: {'ranks' if many else 'rank'} {row['suspect']}.** {reason[:1].upper()}{reason[1:]}."
 

@@ -10,7 +10,7 @@ from sweepscope.dashboard.format.numbers import count, number
 HIDES = (
     "A run is one attempt: a restarted job is listed once per launch. Medians leave the warm-up steps out; a dash "
     "means not logged or not published. MFU is computed from tokens/s and the model's shape, whatever was printed or "
-    "published: its note says where that is missing, too low, or not comparable with others."
+    "published: its note marks where that is missing, too low, or not comparable with others."
 )
 _ATTENTION_LEFT_OUT = "attention left out"  # part of `mfu_basis` where the shape is unknown
 _OTHER_MODEL = "model "  # `comparability` of a model that the formula of MFU is not made for begins so

@@ -23,7 +23,7 @@ HOW_TO_READ = (
     "**How to read it.** Levels are replayed backwards from the segments, in requested bytes. Between two points "
     "that are drawn no curve leaves the range of what is drawn of their stretch: peaks are kept. What was alive is "
     "known at some 400 points, the peak and the failures among them. Categories are rules over stacks, phases and "
-    "lives; each row says which rule applied.",
+    "lives; each row names the rule that applied.",
     "**What it hides.** A ring buffer of events begins in the middle: blocks from before have the stack of the "
     "block that was left or of the event that freed them, or none. Backward passes run on threads of their own and "
     "have no Python "

@@ -14,7 +14,7 @@ HOW_TO_READ = (
 
 
 def answer(tables: int, runs: int, limits: Limits) -> str:
-    """What can be asked, and within which limits."""
+    """Tables and limits of a query."""
     return (
         f"**{count(tables, 'table')} and views, {count(runs, 'run')}, one DuckDB file.** "
         f"Each query runs read-only in a process of its own, for at most {limits.wall_s:g} seconds."

@@ -32,7 +32,7 @@ def _key(row: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def with_scale(cells: pl.DataFrame) -> pl.DataFrame:
-    """Adds `scale`, the name of a cell's column: the node count, with the GPU count where nodes alone do not tell.
+    """Adds `scale`, the name of a cell's column: the node count, with the GPU count where a node count has several.
 
     On one node, 1, 2 and 4 GPUs are different questions: they become "1 (1 GPU)", "1 (2 GPUs)", "1 (4 GPUs)".
     """

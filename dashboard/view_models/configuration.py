@@ -1,4 +1,4 @@
-"""A run's configuration as facts: each value with where it comes from and what contradicts it. Pure."""
+"""A run's configuration as facts: each value with where it comes from and what contradicts it."""
 
 from __future__ import annotations
 

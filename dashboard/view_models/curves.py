@@ -1,4 +1,4 @@
-"""What a run's step curve shows: the measures there are, where its axis ends, and what lies beyond it. Pure."""
+"""What a run's step curve shows: the measures there are, where its axis ends, and what lies beyond it."""
 
 from __future__ import annotations
 

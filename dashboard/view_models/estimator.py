@@ -1,4 +1,4 @@
-"""Rows of the page on the estimator: which runs the constants were fitted on, and where a run's MFU goes. Pure."""
+"""Rows of the page on the estimator: which runs the constants were fitted on, and where a run's MFU goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Explorer asks the estimator, and what it shows of the answer. Pure; nothing here draws.
+"""Questions of the Explorer to the estimator, and their answers.
 
 A setup is the question in a reader's terms: model, accelerator, nodes, sequence, batch, constants. A choice is a
 position of the layout's knobs. The search over all layouts of a setup is kept, because sliders ask for it again.

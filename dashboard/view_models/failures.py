@@ -1,4 +1,4 @@
-"""Rows of the page on failures: endings per value of a dimension, and which patterns fail clearly more often. Pure."""
+"""Rows of the page on failures: endings per value of a dimension, and which patterns fail clearly more often."""
 
 from __future__ import annotations
 

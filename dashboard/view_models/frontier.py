@@ -1,4 +1,4 @@
-"""Published configurations and this store's own best as the dots of one chart. Pure.
+"""Published configurations and this store's own best as the dots of one chart.
 
 Three kinds of figure are kept apart: an MFU that may be compared (model FLOPs over the dense BF16 peak, as
 its source prints it), an MFU that may not (another numerator or peak, or derived), and HFU, which counts recomputation.

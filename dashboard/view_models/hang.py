@@ -1,4 +1,4 @@
-"""What the page on one hang shows: how far each rank came, when it waited, and where the ranks' paths part. Pure."""
+"""What the page on one hang shows: how far each rank came, when it waited, and where the ranks' paths part."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Span:
 
 
 def of_collective(lines: pl.DataFrame, hang: Row) -> pl.DataFrame:
-    """`lines` that tell of this collective: its timeouts, and of other kinds those of its group or of none."""
+    """`lines` about this collective: its timeouts, and of other kinds those of its group or of none."""
     is_own = (pl.col("op") == hang["op"]) & pl.col("seq").eq_missing(pl.lit(hang["seq"], pl.Int64))
     group = pl.col("process_group").is_null() | (pl.col("process_group") == (hang["process_group"] or ""))
     return lines.filter(pl.when(pl.col("hang_line_kind") == "timeout").then(is_own).otherwise(group))

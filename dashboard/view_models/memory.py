@@ -1,4 +1,4 @@
-"""What the page on memory shows: the bars of a waterfall, peaks beside the card, and verdicts. Pure."""
+"""What the page on memory shows: the bars of a waterfall, peaks beside the card, and verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page on the network shows: findings by rule, bandwidth lines, and the state of each rank in a hang. Pure."""
+"""What the page on the network shows: findings by rule, bandwidth lines, and the state of each rank in a hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page on a snapshot shows: levels by category over the record, and a flame graph of what was alive. Pure."""
+"""What the page on a snapshot shows: levels by category over the record, and a flame graph of what was alive."""
 
 from __future__ import annotations
 

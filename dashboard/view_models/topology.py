@@ -1,4 +1,4 @@
-"""The picture of one communicator: hosts, ranks, and what connects them. Pure.
+"""The picture of one communicator: hosts, ranks, and what connects them.
 
 Small communicators are drawn by rank, on a circle per host in the order of the ring; larger ones by host, on a circle
 or, when there are many, in rows that follow the ring, so that edges that leave it are visible.
@@ -114,7 +114,7 @@ def edges_of(graphs: pl.DataFrame, option: str) -> list[tuple[int, int]]:
 
 
 def ring_order(nranks: int, graphs: pl.DataFrame) -> list[int]:
-    """Ranks along the first ring from rank 0; those that it does not tell follow by number.
+    """Ranks along the first ring from rank 0; those not in it follow by number.
 
     Two rings, one the other way: the first channel's is taken.
     """

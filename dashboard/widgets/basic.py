@@ -1,4 +1,4 @@
-"""Pieces that every page is built from: head, badges, figures, notes, links, charts, SQL. Thin over streamlit.
+"""Pieces that every page is built from: head, badges, figures, notes, links, charts, SQL.
 
 Sentences come from `text/`, with `**bold**` around the fact; everything that reaches HTML is escaped here, because
 names and log lines are other people's text.

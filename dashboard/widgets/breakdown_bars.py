@@ -1,5 +1,5 @@
 """Breakdowns as HTML: names, bars that begin where the one before ended, and figures. Faster than a chart to redraw
-while a slider moves, and its text is text: it can be read aloud, selected, checked for contrast. Thin over streamlit.
+while a slider moves, and its text is text: it can be read aloud, selected, checked for contrast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pieces that only the grid pages need: the scale's legend and the ranking bars. Thin over streamlit."""
+"""Pieces that only the grid pages need: the scale's legend and the ranking bars."""
 
 from __future__ import annotations
 

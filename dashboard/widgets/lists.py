@@ -1,4 +1,4 @@
-"""Lists: lines that lead somewhere, names with values, bars and definitions. Thin over streamlit.
+"""Lists: lines that lead somewhere, names with values, bars and definitions.
 
 Everything that reaches HTML is escaped here, or by the caller where a docstring states it.
 """

@@ -1,4 +1,4 @@
-"""Tables in shown units, their twins below charts, and downloads in base units. Thin over streamlit."""
+"""Tables in shown units, their twins below charts, and downloads in base units."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def table_twin(title: str, frame: pl.DataFrame, columns: Sequence[str], *, csv: 
 
 
 def csv_button(frame: pl.DataFrame, name: str) -> None:
-    """Download of `frame` in the store's own column names and base units, written when somebody asks for it."""
+    """Download of `frame` in the store's own column names and base units, written when it is clicked."""
     st.download_button(
         f"CSV · {numbers.count(frame.height, 'row')}",
         frame.write_csv,
@@ -150,7 +150,7 @@ def csv_button(frame: pl.DataFrame, name: str) -> None:
 
 
 def csv_later(query: Query, con: Reader, name: str, *, rows: int) -> None:
-    """Download of a whole query, run only when somebody asks for it; `rows` is how many there are."""
+    """Download of a whole query, run only when it is clicked; `rows` is how many there are."""
     cursor = con.cursor()
     st.download_button(
         f"CSV · {numbers.count(rows, 'row')}",

@@ -1,4 +1,4 @@
-"""Addresses of pages with what they should show, relative so that they work behind any base path. Pure."""
+"""Addresses of pages with what they should show, relative so that they work behind any base path."""
 
 from __future__ import annotations
 
