@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from sweepscope.pipeline.nccl.bench import printed_table
+from sweepscope.pipeline.nccl.bench import bench_rows
 from sweepscope.pipeline.nccl.facts import Facts
 
 
@@ -37,7 +37,7 @@ def file_rows(sources: pl.Series, facts: Facts, tables: Mapping[str, pl.DataFram
 def _versions(facts: Facts) -> pl.DataFrame:
     """`nccl_flavour`, `nccl_version`. RCCL is known by its banner, settings of its own, or rccl-tests."""
     printed = facts["version"].sort("source", "line_no", maintain_order=True)
-    libraries = printed_table.library_versions(facts["bench_mark"])
+    libraries = bench_rows.library_versions(facts["bench_mark"])
     rccl = {
         *printed.filter(pl.col("flavour") == "RCCL")["source"],
         *facts["env"].filter(pl.col("name").str.starts_with("RCCL_"))["source"],
@@ -104,7 +104,7 @@ def _benchmarks(facts: Facts, rows: pl.DataFrame) -> pl.DataFrame:
         bench_tables=pl.col("table_no").n_unique().cast(pl.Int64),
         nodes_of_bench=pl.col("num_nodes").max(),
     )
-    return _joined((counted, printed_table.average_busbw(rows, facts["bench_mark"])))
+    return _joined((counted, bench_rows.average_busbw(rows, facts["bench_mark"])))
 
 
 def _environment(facts: Facts) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from sweepscope.pipeline.io.malloc import give_back
-from sweepscope.pipeline.nccl.bench import operation, printed_table
+from sweepscope.pipeline.nccl.bench import bench_rows, operation
 from sweepscope.pipeline.nccl.facts import Facts
 from sweepscope.pipeline.nccl.flight_recorder.dump_sets import set_hangs
 from sweepscope.pipeline.nccl.lines import devices, warn_lines
@@ -169,7 +169,7 @@ def _tables_of(facts: Facts) -> Rows:
         "nccl_graphs": graph_rows(facts.take("graph"), comms.events),
         "nccl_devices": devices.device_rows(facts["device"]),
         "nccl_warnings": warn_lines.warning_rows(facts["warn"]),
-        "nccl_bench": printed_table.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"]),
+        "nccl_bench": bench_rows.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"]),
     }
     for name in ("nccl_ranks", "nccl_warnings"):
         tables[name] = tables[name].with_columns(pl.when(pl.col("host") != NO_HOST).then(pl.col("host", "pid")))

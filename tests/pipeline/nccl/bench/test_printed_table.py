@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sweepscope.pipeline.ingest.validate import validate
-from sweepscope.pipeline.nccl.bench.printed_table import figures
+from sweepscope.pipeline.nccl.bench.bench_rows import figures
 from sweepscope.schemas.registry import TABLES
 from tests.pipeline.nccl.reading import row_of, tables_of
 

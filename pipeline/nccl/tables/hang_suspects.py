@@ -1,0 +1,134 @@
+"""The suspects of a hang, and the reason why these or why none.
+
+A rank that reports a timeout has waited, and is a victim as a rule. The cause is a rank that never entered the
+collective, because it died, is stuck elsewhere, or took another path; or, where all entered it, the network or a GPU. A
+suspect is named on one of five grounds only, in this order: it died before the others gave up; PyTorch's desync report
+names it; its status shows fewer enqueued collectives; it is one of few silent ranks; no other rank is left. Otherwise
+`suspect_reason` names what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Hang:
+    """One collective in which ranks gave up waiting."""
+
+    op: str
+    seq: int | None
+    group: str | None
+    timeout_ms: int | None
+    first: dict[str, Any]
+    reporters: dict[int, dict[str, Any]] = field(default_factory=dict)
+    unnamed: int = 0  # reports without a rank
+
+
+@dataclass(frozen=True)
+class Case:
+    """One hang with all that is known around it."""
+
+    hang: Hang
+    others: list[Hang]  # of the same group
+    silent: list[int] | None
+    reported: set[int]
+    status: Mapping[tuple[str | None, int], Mapping[str, Any]]
+    died: Mapping[int, str]
+    lagging: Mapping[int, str]  # named by PyTorch
+
+    @property
+    def what(self) -> str:
+        """The collective in words."""
+        return self.hang.op if self.hang.seq is None else f"{self.hang.op} seq {self.hang.seq}"
+
+    @property
+    def waiting(self) -> int:
+        """How many ranks reported it."""
+        return len(self.hang.reporters)
+
+
+Verdict = tuple[list[int], str]
+
+
+def judge(case: Case) -> Verdict:
+    """Suspects and the reason; no suspects, and why, when it cannot be determined."""
+    grounds = (_dead, _named, _behind, _apart, _unknown_group, _all_present, _few_silent)
+    return next((verdict for ground in grounds if (verdict := ground(case))), _too_many_silent(case))
+
+
+def _dead(case: Case) -> Verdict | None:
+    dead = sorted(set(case.died) - case.reported)
+    if not dead:
+        return None
+    return dead, f"rank {dead[0]} failed before the others timed out on {case.what}: {case.died[dead[0]]}"
+
+
+def _named(case: Case) -> Verdict | None:
+    named = sorted(set(case.lagging) - set(case.hang.reporters))
+    if not named:
+        return None
+    return named, f"PyTorch's desync report names it: {case.lagging[named[0]]}"
+
+
+def _behind(case: Case) -> Verdict | None:
+    seq = case.hang.seq
+    behind = {
+        rank: row["enqueued"]
+        for (group, rank), row in case.status.items()
+        if group == case.hang.group
+        and rank not in case.reported
+        and row["enqueued"] is not None
+        and seq is not None
+        and row["enqueued"] < seq
+    }
+    if not behind:
+        return None
+    last = min(behind.values())
+    return sorted(behind), f"had enqueued only {last} collectives; {case.waiting} ranks waited in {case.what}"
+
+
+def _apart(case: Case) -> Verdict | None:
+    if not case.others:
+        return None
+    waits = "; ".join(f"{listed(h.reporters)} in {h.op} seq {h.seq}" for h in [case.hang, *case.others])
+    quiet = f"; {listed(case.silent)} are silent" if case.silent else ""
+    dump = "a flight recorder dump would show where their order parts"
+    return [], f"not determinable: ranks wait in different collectives ({waits}){quiet}; {dump}"
+
+
+def _unknown_group(case: Case) -> Verdict | None:
+    if case.silent is not None:
+        return None
+    return (
+        [],
+        f"not determinable: {case.waiting} ranks timed out on {case.what}; the group's other ranks are not printed",
+    )
+
+
+def _all_present(case: Case) -> Verdict | None:
+    if case.silent:
+        return None
+    return [], (
+        f"not determinable: all {case.waiting} ranks entered {case.what}, none is missing; suspect the network or a GPU"
+    )
+
+
+def _few_silent(case: Case) -> Verdict | None:
+    silent = case.silent or []
+    if len(silent) >= case.waiting:
+        return None
+    return silent, f"silent while {case.waiting} of {case.waiting + len(silent)} timed out on {case.what}"
+
+
+def _too_many_silent(case: Case) -> Verdict:
+    quiet = len(case.silent or [])
+    total = case.waiting + quiet
+    return [], f"not determinable: {quiet} of {total} ranks are silent while {case.waiting} timed out on {case.what}"
+
+
+def listed(ranks: Iterable[int]) -> str | None:
+    """Ranks in order, separated by a comma; None for none."""
+    return ",".join(str(rank) for rank in sorted(ranks)) or None
