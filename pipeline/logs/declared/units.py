@@ -98,7 +98,7 @@ def _human(text: pl.Expr) -> pl.Expr:
 
 def _per_second(text: pl.Expr) -> pl.Expr:
     rate = number(text)
-    return pl.when(rate > 0).then((1 / rate).round(9))
+    return pl.when(rate != 0).then((1 / rate).round(9))
 
 
 def _epoch(text: pl.Expr) -> pl.Expr:

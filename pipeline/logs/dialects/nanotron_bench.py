@@ -152,7 +152,7 @@ def _named(table: pl.DataFrame, column: str) -> pl.Expr:
 
 def _bytes(gibibytes: pl.Expr) -> pl.Expr:
     value = number(gibibytes)
-    return pl.when(value > 0).then((value * _GIB).round().cast(pl.Int64, strict=False))
+    return pl.when(value != 0).then((value * _GIB).round().cast(pl.Int64, strict=False))
 
 
 TABLE = ResultTable(name="nanotron-benchmark", module=__name__, framework="nanotron", matches=matches, read=read)
