@@ -20,7 +20,7 @@ class Threshold:
 
 
 LABEL_TOLERANCE = 0.05
-"""Labels are rounded ("7B" is 6.74e9, which is 4 % off); beyond this the shape is another model than the label says."""
+"""Labels are rounded ("7B" is 6.74e9, which is 4 % off); beyond this shape and label are different models."""
 
 SHAPE_TOLERANCE = 0.03
 """Relative difference between stated parameters and those of a shape up to which gate and tying are taken from them:
@@ -74,7 +74,7 @@ LOW_HFU = 0.99
 """Share of the recomputed MFU below which a printed HFU, which counts more work, contradicts it."""
 
 FRAGMENTATION_BYTES = 2**30
-"""Allocated bytes from which a run's fragmentation counts: on an almost empty device the ratio says nothing."""
+"""Allocated bytes from which a run's fragmentation counts: on an almost empty device the ratio means nothing."""
 
 SNAPSHOT_GAP = 0.2
 """Share of a run's allocated peak that its snapshot may miss (another rank, a short record) for its parts to count."""

@@ -1,4 +1,4 @@
-"""How commands speak: results on stdout (text or JSON), progress and errors on stderr."""
+"""Output of commands: results on stdout (text or JSON), progress and errors on stderr."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def say(text: str) -> None:
-    """A result for people. At once: a server that says its address goes on running."""
+    """A result for people, flushed at once: a server that prints its address goes on running."""
     print(text, flush=True)
 
 

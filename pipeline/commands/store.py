@@ -27,7 +27,7 @@ def _path(home: Home, as_json: bool) -> int:
 
 
 def _versions(home: Home, as_json: bool) -> int:
-    current(home.path)  # says what to do where nothing has been published
+    current(home.path)  # raises, with the remedy, where nothing has been published
     rows = versions(home.path)
     lines = [
         (f"{'*' if row.is_current else ' '} {row.version}", f"{row.bytes / 1e6:8.1f} MB  {row.path}") for row in rows

@@ -1,4 +1,4 @@
-"""Records of logs that may still grow: what they have said so far, one file per log, below the home.
+"""Records of logs that may still grow: the facts read from them so far, one file per log, below the home.
 
 A record holds the facts of the whole lines before a mark, and nothing that was concluded from them. It is a function of
 those bytes and of the parsers, and is used only for a file that still has the mark and by the same parsers. So a record

@@ -34,7 +34,7 @@ def digest(
     """Digest of a table of the opened store, or of the rows of the query `source` with the same columns."""
     # Control characters keep NULL apart from "", and ("a", "bc") from ("ab", "c").
     texts = ", ".join(f"coalesce({quote(column.name)}::VARCHAR, chr(30))" for column in table.columns)
-    # A sum, not an XOR, in which a row that stands there twice would cancel itself out.
+    # A sum, not an XOR, in which a row that occurs twice would cancel itself out.
     query = (
         f"SELECT count(*), coalesce(sum(md5_number_lower(concat_ws(chr(31), {texts}))), 0) "
         f"FROM ({source or f'FROM {quote(table.name)}'})"
@@ -44,5 +44,5 @@ def digest(
 
 
 def digests(connection: duckdb.DuckDBPyConnection) -> dict[str, Digest]:
-    """Digest of every table of the opened store. `store_info` is no content: it says when and by what."""
+    """Digest of every table of the opened store. `store_info` is no content."""
     return {name: digest(connection, table) for name, table in TABLES.items()}

@@ -154,7 +154,7 @@ class LakeTable:
         """
         needed = {path.name for version in keep for path in self.files(version)}
         dead = [path for path in self.folder.iterdir() if path.is_file() and path.name not in needed]
-        # A version is rebuilt from the last checkpoint at or before it; entries before that one serve nobody.
+        # A version is rebuilt from the last checkpoint at or before it; older entries are not needed.
         checkpoints = [_log_version(path) for path in self._log.glob("*.checkpoint.parquet")]
         start = max((version for version in checkpoints if version <= min(keep, default=-1)), default=0)
         dead += [path for path in self._log_files() if _log_version(path) < start]

@@ -25,7 +25,7 @@ _CAUSES = (
 
 @contextmanager
 def storing(path: Path, doing: str, *errors: type[Exception]) -> Iterator[None]:
-    """Turn an OSError, or one of `errors`, into a StoreError that says what failed where, why, and what to do.
+    """Turn an OSError, or one of `errors`, into a StoreError with what failed where, why, and what to do.
 
     Args:
         path: what is being written.

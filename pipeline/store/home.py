@@ -71,7 +71,7 @@ class Home:
 
     @property
     def lake_lock(self) -> Path:
-        """Locked by whoever writes to the lake."""
+        """Lock file of the process that writes to the lake."""
         return self.lake / "writer.lock"
 
     @property
@@ -86,7 +86,7 @@ class Home:
 
     @property
     def store_lock(self) -> Path:
-        """Locked by whoever publishes."""
+        """Lock file of the process that publishes."""
         return self.store / "publish.lock"
 
     @property
@@ -101,7 +101,7 @@ class Home:
 
     @property
     def records(self) -> Path:
-        """Folder of what logs that may still grow have said so far."""
+        """Folder of the facts read so far from logs that may still grow."""
         return self.path / "records"
 
     @property

@@ -1,7 +1,7 @@
 """The lake: one Delta table per table of the registry, changed together, release by release.
 
-`commit` writes the tables first and the release file last. Until that file exists nobody reads what was written,
-and the next writer rewinds it; from then on everybody sees all of it.
+`commit` writes the tables first and the release file last. Until that file exists no reader sees what was written,
+and the next writer rewinds it; from then on all readers see all of it.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class Lake:
                 return None
             delta.replace_all(frame)
         else:
-            # A key that the ledger does not list cannot be told from a known one, so it is replaced as well.
+            # A key that the ledger does not list may be a known one, so it is replaced as well.
             unlisted = frame[table.replaced_by].drop_nulls().unique()
             keys = pl.concat([stale, unlisted.filter(~unlisted.is_in(paths.implode()))])
             has_rows_to_drop = pinned is not None and not keys.is_empty()

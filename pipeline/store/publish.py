@@ -63,8 +63,8 @@ def publish(home: Home, *, view_folder: Path = VIEW_FOLDER) -> Published:
         view_folder: folder with one `<view>.sql` per view of the registry.
 
     Raises:
-        StoreError: nothing to publish, someone else is publishing, a view is missing or wrong, or the disk is full.
-            The version that counted before still does.
+        StoreError: nothing to publish, another process is publishing, a view is missing or wrong, or the disk is full.
+            The current version stays.
     """
     begin = time.perf_counter()
     views = load_views(view_folder)
@@ -204,7 +204,7 @@ def _shows(done: StoreInfo, release: Release, wanted_fingerprint: str) -> bool:
 
 
 def _current(home: Home) -> StoreInfo | None:
-    """What the current version says of itself; None when there is none or it cannot be read, so that it is rebuilt."""
+    """`store_info` of the current version; None when there is none or it cannot be read, so that it is rebuilt."""
     try:
         connection = connect(current(home.path))
     except StoreError:
@@ -236,7 +236,7 @@ def _point_to(link: Path, target: Path) -> None:
 
 
 def _remove_leftovers(home: Home) -> None:
-    """Remove half-built files, ours or those of a publisher that was killed (nobody else is publishing now)."""
+    """Remove half-built files, of this process or of a publisher that was killed: the lock excludes others."""
     for path in home.store.glob(".results-*"):
         if path.is_dir():
             shutil.rmtree(path)
@@ -247,4 +247,4 @@ def _remove_leftovers(home: Home) -> None:
 def _remove_old(home: Home) -> None:
     for old in versions(home.path)[KEPT:]:
         if not old.is_current:
-            os.unlink(old.path)  # who has it open keeps reading it
+            os.unlink(old.path)  # readers that have it open keep it

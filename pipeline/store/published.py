@@ -1,4 +1,4 @@
-"""The published store as readers see it: which file counts, opened read-only and locked down.
+"""The published store as readers see it: which file is current, opened read-only and locked down.
 
 The only module of `pipeline.store` that the dashboard imports. Versions never change once published: a reader keeps
 the file it opened, and finds out about a newer one by the name behind the link.
@@ -62,7 +62,7 @@ def first_commands(home: Path) -> tuple[str, str]:
 
 
 def current(home: Path | str) -> Path:
-    """The published file that counts, with links resolved.
+    """The current published file, with links resolved.
 
     Raises:
         NoStoreError: nothing has been published yet.
@@ -120,7 +120,7 @@ def versions(home: Path | str) -> list[Version]:
 
 
 def store_info(connection: duckdb.DuckDBPyConnection) -> StoreInfo:
-    """What the opened store says of itself. Raises StoreError when it is not one of ours."""
+    """The row of `store_info` of the opened store. Raises StoreError when it is no published store."""
     try:
         # fetchall, because a result that is not read to its end blocks the connection for the next query
         rows = connection.execute(

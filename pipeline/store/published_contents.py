@@ -1,6 +1,6 @@
-"""The rows of each table as a published store shows them: the lake's, with the scheduler's word on the runs.
+"""The rows of each table as a published store shows them: the lake's, reconciled with the schedulers' tables.
 
-Publishing and verifying both take them from here, so that a store can be held against the lake behind it.
+Publishing and verifying both take them from here, so that a store can be compared with the lake behind it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Changes = dict[str, tuple[pl.DataFrame, pl.DataFrame]]
 
 
 def changed(lake: Lake, release: Release) -> Changes:
-    """By table: keys of rows of the lake that do not count, and rows that come in their place or to them."""
+    """By table: keys of rows of the lake that are left out, and rows that replace or join them."""
     jobs = lake.read("scheduler_jobs", release=release)
     if jobs.is_empty():
         return {}

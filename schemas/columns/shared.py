@@ -41,7 +41,9 @@ _PLACE = (
 )
 
 _MODEL = (
-    text("model", "model name, of known models the same for all frameworks; from shape and size when nobody named it"),
+    text(
+        "model", "model name, of known models the same for all frameworks; from shape and size when no source names it"
+    ),
     text("model_logged", "model name as the source has it, where `model` is another spelling"),
     integer("params", "count", "parameters, tied embeddings once; from the shape when it is known", minimum=1),
     integer("active_params", "count", "parameters used per token (equals params for dense models)", minimum=1),
@@ -253,7 +255,7 @@ _MEMORY = (
     integer("mem_total_bytes", "bytes", "memory of the device"),
     number("gpu_utilisation", "fraction", "share of time with a kernel running, as sampled", minimum=0),
     integer("mem_used_max_bytes", "bytes", "most memory in use on the device, by all processes and the driver"),
-    text("est_profile", "constants used: <accelerator generation>-<framework>, or what stands in for it"),
+    text("est_profile", "constants used: <accelerator generation>-<framework>, or the nearest ones"),
     number("est_mem_bytes", "bytes", "estimated peak of allocated bytes, fullest rank", minimum=0),
     number("est_step_time_s", "s", "estimated time per step", positive=True),
     number("est_mfu", "fraction", "estimated model FLOPs utilisation", minimum=0),

@@ -121,7 +121,7 @@ RULE_SCORES = Table(
         text("document", "title of the document that advises so"),
         text("section", "where in the document"),
         text("recipe_step", "step of the recipe that the rule belongs to: fit, batch or throughput"),
-        text("says", "the rule, in our words"),
+        text("says", "the rule in one sentence"),
         integer("rule_cells", "count", "cells in which the rule applies"),
         integer(
             "cells_tested", "count", "of rule_cells, those with five layouts and more, some following it, some not"

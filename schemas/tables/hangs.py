@@ -28,20 +28,20 @@ NCCL_HANGS = Table(
         text("suspect", "ranks that are the likely cause, separated by a comma; NULL when it cannot be determined"),
         text("suspect_reason", "why, or why it is not determinable"),
         flag("is_first", "the collective of this file that began to wait first, as far as the lines tell"),
-        text("evidence_source", "what says so", HANG_EVIDENCE),
+        text("evidence_source", "kind of evidence", HANG_EVIDENCE),
         "line_no",
     ),
 )
 
 NCCL_HANG_LINES = Table(
     name="nccl_hang_lines",
-    description="Lines that tell of a hang: timeouts, how far each rank had come, and what failed before.",
+    description="Lines on a hang: timeouts, how far each rank had come, and what failed before.",
     grain="one row per line, kind, rank and collective; repetitions of a rank are left out",
     primary_key=("source_path", "line_no", "hang_line_kind", "rank", "op", "seq", "process_group"),
     nullable_key=("rank", "op", "seq", "process_group"),
     columns=columns(
         "source_path run_dir",
-        text("hang_line_kind", "what the line says", HANG_LINE),
+        text("hang_line_kind", "what the line reports", HANG_LINE),
         "rank op seq process_group ran_for_ms timeout_ms last_enqueued_seq last_completed_seq",
         text("printed_at", "when, as printed: month, day and time (glog prints no year), or date and time"),
         number("printed_after_s", "s", "seconds after the first such line of the run that prints a time", minimum=0),
@@ -72,7 +72,7 @@ FLIGHT_RECORDS = Table(
         text("op", "operation: the recorder's name without the backend (all_reduce, send)"),
         text("profiling_name", "operation as the recorder names it, nccl:all_reduce"),
         flag("is_p2p", "a send or receive"),
-        text("op_state", "scheduled, started or completed; says nothing under Gloo"),
+        text("op_state", "scheduled, started or completed; meaningless under Gloo"),
         flag("is_retired", "the watchdog has let go of it: completed, or timed out"),
         text("input_sizes", "shapes of the inputs"),
         text("input_dtypes", "types of the inputs, separated by a comma"),

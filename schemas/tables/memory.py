@@ -13,7 +13,7 @@ _PRINTED_SHARE = 0.0013
 
 MEMORY_SNAPSHOTS = Table(
     name="memory_snapshots",
-    description="What each memory artefact says about each device: state at its end, peaks, fragmentation, failures. "
+    description="Each device of each memory artefact: state at its end, peaks, fragmentation, failures. "
     "Joined to `runs` by run_dir.",
     grain="one row per file and device",
     primary_key=("source_path", "device"),
@@ -27,7 +27,7 @@ MEMORY_SNAPSHOTS = Table(
     columns=columns(
         "source_path device run_dir sweep",
         integer("rank", "id", "rank named in the file's path"),
-        text("mem_source", "what kind of file says so", MEM_SOURCE),
+        text("mem_source", "kind of file", MEM_SOURCE),
         integer("segments", "count", "cudaMalloc calls, or mapped ranges of expandable segments, held at the end"),
         integer("blocks", "count", "blocks of the segments at the end, free ones included"),
         integer("events", "count", "allocator events in the file for this device"),
@@ -42,7 +42,9 @@ MEMORY_SNAPSHOTS = Table(
             "free bytes in segments that are free as a whole: cache, releasable at any time",
         ),
         integer(
-            "rounding_bytes", "bytes", "active bytes that nobody asked for: rounding to 512 bytes, remainders not split"
+            "rounding_bytes",
+            "bytes",
+            "active bytes beyond those requested: rounding to 512 bytes, remainders not split",
         ),
         integer("largest_free_block_bytes", "bytes", "the largest free block"),
         number("fragmentation", "fraction", "reserved over allocated, minus 1; meaningless near an empty device"),
@@ -180,7 +182,7 @@ GPU_SAMPLES = Table(
         time("ts", "time of the sample (as printed, no time zone)"),
         text("host", "host that was sampled"),
         "gpu_index",
-        text("gpu_uuid", "UUID of the GPU; its PCI address where neither UUID nor index is told"),
+        text("gpu_uuid", "UUID of the GPU; its PCI address where neither UUID nor index is known"),
         text("accelerator", "name of the GPU, as printed"),
         "mem_used_bytes",
         integer("mem_free_bytes", "bytes", "memory free on the device"),

@@ -35,7 +35,7 @@ GPU_OOM_REPORTS = Table(
 RUN_SNAPSHOTS = Table(
     name="run_snapshots",
     description="Which run a memory artefact belongs to.",
-    grain="one row per file and device that can be told to belong to one run",
+    grain="one row per file and device of which the run is known",
     primary_key=("source_path", "device"),
     layer="view",
     nullable_key=("device",),
@@ -90,7 +90,7 @@ MEMORY_WATERFALL = Table(
         "mem_used_max_bytes",
         text("used_source", "where mem_used_max_bytes comes from", USED_SOURCE),
         integer("headroom_bytes", "bytes", "the card less the last known level before it", minimum=None),
-        integer("mem_total_bytes", "bytes", "memory of the card, as its driver or its data sheet says"),
+        integer("mem_total_bytes", "bytes", "memory of the card, from its driver or its data sheet"),
     ),
 )
 
@@ -104,7 +104,7 @@ MEMORY_WATERFALL_PARTS = Table(
     columns=columns(
         "run_id",
         integer("part_no", "id", "place of the part, from the estimate to the card", minimum=1),
-        text("part_kind", "what the part's bytes are to its neighbours", PART_KIND),
+        text("part_kind", "what the part's bytes are to the parts beside it", PART_KIND),
         text("part", "part of the memory", PART),
         number("bytes", "bytes", "the part; negative where a level lies below the one before it"),
         number("begins_at_bytes", "bytes", "where the part begins when parts are drawn one after the other"),
@@ -178,14 +178,14 @@ MEMORY_FIT = Table(
             "less its peak allocated",
             minimum=None,
         ),
-        flag("is_expandable", "segments were expandable; NULL: nothing says so"),
+        flag("is_expandable", "segments were expandable; NULL: unknown"),
         integer("allocated_bytes", "bytes", "allocated at the failure, or at the peak"),
         integer("held_bytes", "bytes", "most bytes in use on the GPU, by what is known best"),
         "est_mem_bytes",
         number("states_bytes", "bytes", "weights, gradients and optimizer states per GPU"),
         number("activations_bytes", "bytes", "activations per GPU"),
         flag("parts_are_estimated", "states and activations are estimated, not measured at a snapshot's peak"),
-        integer("mem_total_bytes", "bytes", "memory of the card, as its driver or its data sheet says"),
+        integer("mem_total_bytes", "bytes", "memory of the card, from its driver or its data sheet"),
         "status_evidence source_path",
     ),
 )

@@ -9,7 +9,7 @@ from sweepscope.schemas.vocab.nccl import FLAVOUR, GRAPH, LINK_LAYER, RULE, SEVE
 
 NCCL_FILES = Table(
     name="nccl_files",
-    description="What each file with NCCL output says as a whole: versions, size, transports, warnings, benchmarks.",
+    description="Each file with NCCL output as a whole: versions, size, transports, warnings, benchmarks.",
     grain="one row per file with NCCL content",
     primary_key=("source_path",),
     columns=columns(
@@ -26,7 +26,7 @@ NCCL_FILES = Table(
         text("first_warn", "text of the first NCCL WARN line"),
         integer("num_hangs", "count", "distinct collectives that timed out"),
         flag("has_coll", "the file holds COLL lines (one per collective call and rank)"),
-        flag("has_tuning", "the file says which algorithm and protocol NCCL chose"),
+        flag("has_tuning", "the file names which algorithm and protocol NCCL chose"),
         "coll_calls total_bytes init_time_s",
         integer("bench_rows", "count", "rows of nccl-tests tables"),
         integer("bench_tables", "count", "nccl-tests tables"),
@@ -57,7 +57,7 @@ NCCL_COMMUNICATORS = Table(
         integer("parent_comm_index", "id", "communicator that it was split from", minimum=1),
         integer("split_color", "id", "colour of the split", minimum=None),
         "nranks",
-        integer("ranks_seen", "count", "of those, ranks whose initialisation stands in this file"),
+        integer("ranks_seen", "count", "of those, ranks whose initialisation is in this file"),
         flag(
             "is_membership_exact",
             "its ranks follow from an identity; else from the order of lines, which can mix communicators of one size",
@@ -128,7 +128,7 @@ NCCL_GRAPHS = Table(
         "source_path run_dir comm_index",
         text("graph", "ring or tree", GRAPH),
         "rank_from rank_to",
-        integer("num_graph_channels", "count", "channels in which the edge stands", minimum=1),
+        integer("num_graph_channels", "count", "channels with this edge", minimum=1),
         text("graph_channels", "numbers of those channels, separated by a comma"),
         "line_no",
     ),
@@ -136,7 +136,7 @@ NCCL_GRAPHS = Table(
 
 NCCL_DEVICES = Table(
     name="nccl_devices",
-    description="Network devices that NCCL found on each host; a row without a device says that it found none.",
+    description="Network devices that NCCL found on each host; a row without a device: it found none.",
     grain="one row per file, host, network and device",
     primary_key=("source_path", "host", "net_kind", "net_device", "device_name"),
     nullable_key=("net_device", "device_name"),
@@ -218,7 +218,7 @@ NCCL_FINDINGS = Table(
         text("nccl_rule", "which rule found it", RULE),
         text("evidence", "what was found, with its figures"),
         text("remedy", "what to look at or change"),
-        text("fact_source", "where the fact stands that the rule rests on"),
+        text("fact_source", "source of the fact that the rule rests on"),
         integer("places", "count", "lines, links, files or communicators that show it", minimum=1),
         "origin sweep run_dir source_path line_no",
     ),

@@ -10,13 +10,13 @@ _AS_PUBLISHED = ("precision", "recompute", "sequence_parallel", "pipeline_schedu
 
 PUBLISHED_RUNS = Table(
     name="published_runs",
-    description="Published results as their sources print them, with provenance. Each also stands in `runs`.",
+    description="Published results as their sources print them, with provenance. Each is in `runs` as well.",
     grain="one row per published result",
     primary_key=("run_id",),
     redefines=_AS_PUBLISHED,
     columns=columns(
         "run_id",
-        text("dataset", "bundled file the row stands in, without its ending"),
+        text("dataset", "bundled file of the row, without its ending"),
         "line_no source_path source_id source_title source_url table_or_figure total_params_b active_params_b",
         number("peak_tflops_bf16", "TFLOP/s", "dense BF16 peak used by the source or its table", minimum=0),
         integer("grad_accum", "count", "gradient accumulation steps"),

@@ -17,7 +17,7 @@ _WINNER = (
 
 RANKED_LAYOUTS = Table(
     name="ranked_layouts",
-    description="Every completed layout of each cell in order of tokens/s/GPU; rank 1 stands in best_configs.",
+    description="Every completed layout of each cell in order of tokens/s/GPU; rank 1 is in best_configs.",
     grain="one row per cell and layout",
     primary_key=(*CELL_KEY, "rank_in_cell"),
     layer="view",

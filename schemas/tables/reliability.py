@@ -23,7 +23,7 @@ RUN_OUTCOMES = Table(
     columns=columns(
         "run_id origin sweep status",
         text("outcome", "class of the run's ending", vocab.OUTCOME),
-        flag("is_failure", "the run ended without completing; NULL when nobody can judge (see `outcome`)"),
+        flag("is_failure", "the run ended without completing; NULL where that is unknown (see `outcome`)"),
         flag("has_cell", "model, node count, sequence length and batch are known"),
         flag("is_ranked", "completed, with a cell and a throughput, and not in quarantine"),
         "strategy",
@@ -148,7 +148,7 @@ RETRY_LIST = Table(
         text("status", "how the last of them ended", vocab.STATUS),
         text("reason", "why it is worth another try"),
         "status_confidence status_evidence",
-        integer("evidence_line_no", "count", "line of the log that says so", minimum=1),
+        integer("evidence_line_no", "count", "line of the log with the evidence", minimum=1),
         integer("attempts", "count", "run attempts of this configuration so far", minimum=1),
         integer("infra_failures", "count", "of those, ended by node, network, preemption or hang", minimum=1),
         "last_step steps_planned gpu_hours_lost ended_at job_id run_dir source_path",

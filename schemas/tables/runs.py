@@ -17,7 +17,7 @@ PRINTED_BYTES = 2**29
 
 
 def _consistent(name: str, columns: str, holds: pl.Expr, message: str) -> Rule:
-    """A rule of which nothing says which value is wrong. The values stay; `mfu_audit` judges them.
+    """A law that does not tell which value is wrong. The values stay; `mfu_audit` judges them.
 
     Published rows are as their source prints them: their contradictions are in `mfu_audit` alone.
     """
@@ -62,7 +62,7 @@ RUNS = Table(
             "diverged_at_step",
             "steps",
             "first logged step from which the loss (or the gradient norm) stays NaN or infinite or, by the rule of "
-            "pipeline/logs/diagnostics/divergence.py, stays far above its best; NULL when nothing says so",
+            "pipeline/logs/diagnostics/divergence.py, stays far above its best; NULL when it did not diverge",
         ),
         text("quarantine_reason", "why the run is kept out of every ranking; NULL when it is ranked"),
         text("duplicate_of", "table that holds the same run; such a row counts nowhere. NULL for a run of its own"),
@@ -135,18 +135,18 @@ STEPS = Table(
 
 EVENTS = Table(
     name="events",
-    description="Evidence: lines that say how a run started, failed, ended or contradicts itself.",
+    description="Evidence: lines on how a run started, failed, ended or contradicts itself.",
     grain="one row per evidence line and kind",
     primary_key=("source_path", "line_no", "kind", "text"),
     nullable_key=("line_no",),
     columns=columns(
-        "run_id source_path line_no ts", text("kind", "what the line says", vocab.EVENT_KIND), "rank host text"
+        "run_id source_path line_no ts", text("kind", "what the line reports", vocab.EVENT_KIND), "rank host text"
     ),
 )
 
 SETTINGS = Table(
     name="settings",
-    description="Where each configuration value of a run comes from; conflicting sources stand side by side.",
+    description="Where each configuration value of a run comes from; every source has a row, conflicting ones too.",
     grain="one row per run attempt, setting and source",
     primary_key=("run_id", "name", "setting_source"),
     nullable_key=("line_no",),
@@ -155,7 +155,7 @@ SETTINGS = Table(
         text("name", "setting, named as the column of `runs` it fills, or as the framework spells it"),
         text("value", "value as text"),
         text("setting_source", "where the value comes from", vocab.SETTING_SOURCE),
-        flag("is_used", "this is the value that stands in `runs`"),
+        flag("is_used", "`runs` has this value"),
         "source_path line_no",
     ),
 )

@@ -10,9 +10,9 @@ from sweepscope.schemas.vocab.scheduler import JOB_STATE, SCHEDULER
 
 SCHEDULER_JOBS = Table(
     name="scheduler_jobs",
-    description="What schedulers say: every job and job step in a table of sacct, squeue, scontrol, kubectl, bjobs, "
+    description="Every job and job step in a table of sacct, squeue, scontrol, kubectl, bjobs, "
     "qstat or Flux. The store joins it to `runs` by job id or directory.",
-    grain="one row per job or job step and place in a scheduler's table",
+    grain="one row per job or job step and line of a scheduler's table",
     primary_key=("source_path", "line_no"),
     rules=(in_order("started_at", "ended_at"),),
     redefines=(
@@ -30,7 +30,7 @@ SCHEDULER_JOBS = Table(
         text("job_name", "name of the job or step"),
         text("job_partition", "partition or queue"),
         text("job_state", "state of the job or step", JOB_STATE),
-        text("job_reason", "what the scheduler adds to the state: who cancelled it, why it waits"),
+        text("job_reason", "the scheduler's reason for the state: who cancelled it, why it waits"),
         integer("exit_code", "id", "exit code of the job or step"),
         integer("exit_signal", "id", "signal that ended the job or step; 0 = none"),
         time("submitted_at", "when the job was submitted (as printed, no time zone)"),

@@ -18,7 +18,7 @@ STATUS: dict[str, str] = {
     "preempted": "the scheduler preempted it",
     "running": "still being written when it was read",
     "truncated": "the log stops without a reason",
-    "failed": "its source says that it failed and gives no reason",
+    "failed": "its source reports a failure without a reason",
     "unknown": "no evidence of how it ended",
 }
 
@@ -82,7 +82,7 @@ ORIGIN: dict[str, str] = {
 }
 
 CONFIDENCE: dict[str, str] = {
-    "high": "an explicit, unambiguous line says so",
+    "high": "an explicit, unambiguous line",
     "medium": "follows from two consistent signs",
     "low": "the best guess from weak evidence",
 }
@@ -181,7 +181,7 @@ SETTING_SOURCE: dict[str, str] = {
     "folder_name": "the run directory's name",
     "published_table": "a column of a published table",
     "derived": "computed from other settings",
-    "assumed": "a documented default; nothing in the files says so",
+    "assumed": "a documented default, stated in no file",
 }
 
 CELL_STATE: dict[str, str] = {
@@ -197,7 +197,7 @@ CELL_STATE: dict[str, str] = {
     "quarantined": "runs completed, but none may be ranked",
     "cancelled": "every try was cancelled",
     "running": "a try is still running",
-    "not_run": "nobody tried",
+    "not_run": "no run was tried",
 }
 
 EVENT_KIND: dict[str, str] = {
@@ -218,10 +218,10 @@ EVENT_KIND: dict[str, str] = {
     "cancelled": "scheduler cancelled the job",
     "node_fail": "node failure",
     "preempted": "job preempted or requeued",
-    "training_end": "the trainer says that it finished",
-    "aborted": "the trainer says that it stopped without reaching its goal",
+    "training_end": "the trainer reports that it finished",
+    "aborted": "the trainer reports that it stopped before its goal",
     "launch": "a launcher or trainer starts (a new attempt)",
-    "status_file": "what the run directory's status file says",
+    "status_file": "content of the run directory's status file",
     "scheduler": "a scheduler's table on the job that the run was",
     "config_conflict": "two sources disagree on a setting",
     "inconsistent": "values that cannot all be true",

@@ -21,7 +21,7 @@ MEM_CATEGORY: dict[str, str] = {
     "workspace": "scratch space of cuBLAS, cuDNN and other kernels",
     "communication": "buffers of collectives: gathered parameters, buckets, reduced gradients",
     "autograd_detail": "what autograd keeps beside activations and gradients",
-    "unknown": "no rule applies; the rule says what is missing",
+    "unknown": "no rule applies; `rule` names what is missing",
     "unattributed": "part of the level that no live block accounts for",
 }
 
@@ -41,14 +41,14 @@ MEM_FIT: dict[str, str] = {
     "sharding": "needs sharding: states and what remains exceed the GPU",
     "fragmented": "fits, near the limit; expandable_segments would give back most of the gap",
     "fits": "fits, near the limit",
-    "unknown": "what would make it fit is not known: sizes or the shape are not told",
+    "unknown": "what would make it fit is unknown: the sizes or the shape are not known",
 }
 
 VERDICT_BASIS: dict[str, str] = {
     "snapshot": "an allocator snapshot recorded the failure",
     "oom_report": "the out-of-memory line in the log",
-    "estimate": "the estimate alone: the log says no bytes",
-    "peak": "peaks of a run of which nothing says that it ran out of memory",
+    "estimate": "the estimate alone: the log gives no bytes",
+    "peak": "peaks of a run without a sign that it ran out of memory",
 }
 
 PEAK_SOURCE: dict[str, str] = {
@@ -74,7 +74,7 @@ PART_KIND: dict[str, str] = {
     "estimated": "a term of the estimate; together they are the level `estimate`",
     "level": "a level that is measured or known, from 0",
     "gap": "the difference of the levels beside it",
-    "measured": "what a snapshot says of the allocated level; together they are the level `allocated`",
+    "measured": "a part of the allocated level, from a snapshot; together they are the level `allocated`",
 }
 
 PART: dict[str, str] = {
@@ -84,7 +84,7 @@ PART: dict[str, str] = {
     "activations": "activations",
     "logits": "logits and what the loss needs at once (estimated apart; snapshots count them as activations)",
     "buffers": "estimated: gathered weights, working sets, context; measured: communication, workspaces, temporaries",
-    "unknown": "live at the peak, without a rule that says what for",
+    "unknown": "live at the peak, of unknown purpose",
     "beyond_snapshot": "allocated beyond the snapshot's peak: rounding, other ranks, what its window missed",
     "estimate": "estimated peak of allocated bytes",
     "estimate_gap": "what the estimate missed (negative: it was too high)",
@@ -95,6 +95,6 @@ PART: dict[str, str] = {
     "process": "all that the process holds on the device",
     "other_processes": "held by other processes",
     "device": "most bytes in use on the device",
-    "headroom": "nobody used it",
+    "headroom": "unused",
     "card": "memory of the card",
 }

@@ -8,7 +8,7 @@ FLAVOUR: dict[str, str] = {
 }
 
 INIT_STATE: dict[str, str] = {
-    "started": "its initialisation began and no line says that it ended",
+    "started": "its initialisation began; no line reports its end",
     "complete": "initialised",
     "destroyed": "initialised, and destroyed in order",
     "aborted": "aborted, by an error or at the end of the job",
@@ -34,10 +34,10 @@ LINK_LAYER: dict[str, str] = {
 }
 
 OP_SOURCE: dict[str, str] = {
-    "printed": "the program's name stands in the log",
-    "columns": "told by the table's own columns: reduction, root, count and the factor of bus bandwidth",
-    "file_name": "told by the name of the file or of its directory",
-    "option": "told by --op",
+    "printed": "the log has the program's name",
+    "columns": "follows from the table's columns: reduction, root, count and the factor of bus bandwidth",
+    "file_name": "follows from the name of the file or of its directory",
+    "option": "given by --op",
 }
 
 SEVERITY: dict[str, str] = {

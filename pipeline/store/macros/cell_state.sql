@@ -1,7 +1,7 @@
 -- Whether a run counts in its cell's ranking: completed, with a throughput, and not kept out.
 CREATE MACRO may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu) AS
     status = 'completed' AND quarantine_reason IS NULL AND coalesce(tokens_per_s_per_gpu > 0 AND isfinite(tokens_per_s_per_gpu), false);
--- The state of a cell, from how its tries ended: `statuses` are the distinct words, `has_winner` says whether one is
+-- The state of a cell, from how its tries ended: `statuses` are the distinct words, `has_winner` whether one is
 -- ranked, `states_bytes` is what the model's states take at least and `card_bytes` what the card offers (NULL: unknown).
 CREATE MACRO cell_state_of(has_winner, statuses, states_bytes, card_bytes) AS CASE
     WHEN has_winner THEN 'measured'

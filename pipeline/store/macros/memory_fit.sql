@@ -42,7 +42,7 @@ CREATE MACRO memory_verdict_of(
     ELSE 'sharding'
 END;
 -- The verdict's reason in one sentence, with its bytes; parameters as above, `others` is the text that blames others,
--- `held` what the GPU had in use at most, `is_estimated` says that states and activations come from the estimator.
+-- `held` what the GPU had in use at most, `is_estimated` whether states and activations come from the estimator.
 CREATE MACRO memory_evidence_of(
     verdict, others, requested, free, inactive, est_mem, states, activations, is_estimated, recompute, mbs,
     allocated, held, card
@@ -71,5 +71,5 @@ CREATE MACRO memory_evidence_of(
         CASE WHEN verdict = 'micro_batch' THEN 'micro-batch ' || mbs END
     ), '') END,
     CASE WHEN verdict = 'unknown' AND coalesce(est_mem, requested) IS NULL
-        THEN 'the log says no bytes, and the run could not be estimated' END
+        THEN 'the log gives no bytes, and the run could not be estimated' END
 );

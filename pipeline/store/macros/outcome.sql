@@ -1,10 +1,10 @@
--- The class of a run's ending, and whether that is a failure; NULL when nobody can judge.
+-- The class of a run's ending, and whether that is a failure; NULL where that is unknown.
 CREATE MACRO outcome_of(status) AS CASE
     WHEN status IN ('completed', 'oom', 'hang', 'timeout', 'running') THEN status
     WHEN status IN ('nccl_error', 'node_fail', 'preempted') THEN 'infra'
     WHEN status IN ('crash', 'host_oom') THEN 'crash'
     WHEN status IN ('failed', 'truncated') THEN 'unexplained'
-    ELSE 'undecided'  -- somebody stopped it (cancelled), or nothing says how it ended (unknown)
+    ELSE 'undecided'  -- stopped by a person (cancelled), or without evidence (unknown)
 END;
 CREATE MACRO is_failure_of(status) AS
     CASE WHEN outcome_of(status) NOT IN ('running', 'undecided') THEN outcome_of(status) <> 'completed' END;

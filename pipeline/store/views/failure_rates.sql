@@ -1,5 +1,5 @@
 -- How often runs fail, by everything that may explain it, in long format: one dimension at a time, within each sweep
--- and (sweep NULL) over all sweeps of an origin. Runs that nobody can judge (running, cancelled, unknown) are tried,
+-- and (sweep NULL) over all sweeps of an origin. Runs without a verdict (running, cancelled, unknown) are tried,
 -- but stand in no rate. A run of several hosts counts under each of them.
 CREATE VIEW failure_rates AS
 WITH run_hosts AS (

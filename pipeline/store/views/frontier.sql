@@ -1,6 +1,6 @@
 -- Published frontier configurations. MFU and HFU stay apart: HFU counts recomputation, so setting one beside the other
 -- misleads. `mfu_logged` is what the source prints, `mfu` what its throughput and shape give here. A row that was
--- rejected as a run still stands here, as published.
+-- rejected as a run is still listed here, as published.
 CREATE VIEW frontier AS
 SELECT
     p.run_id, p.model, p.total_params_b, p.active_params_b, coalesce(r.num_gpus, p.num_gpus) AS num_gpus,

@@ -4,7 +4,7 @@
 -- B of which D is free. Including non-PyTorch memory, this process has F memory in use. Of the allocated memory C is
 -- allocated by PyTorch, and G is reserved by PyTorch but unallocated". With a memory fraction: "I allowed;".
 CREATE VIEW gpu_oom_reports AS
-WITH said AS (
+WITH printed AS (
     SELECT
         run_id, source_path, line_no, rank, host, text,
         TRY_CAST(nullif(regexp_extract(text, '\b[GN]PU (\d+)', 1), '') AS BIGINT) AS gpu_index,
@@ -31,7 +31,7 @@ sizes AS (
         ) AS reserved_bytes,
         bytes_in(after_words[4]) AS mem_process_bytes,
         bytes_in(coalesce(after_words[2], before_words[1])) AS mem_total_bytes, allowed
-    FROM said
+    FROM printed
 )
 SELECT
     run_id, source_path, line_no, rank, host, gpu_index, oom_requested_bytes, oom_device_free_bytes,

@@ -80,12 +80,12 @@ SELECT
     origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, params, gpus_per_node, cell_state,
     CASE cell_state
         WHEN 'measured' THEN NULL
-        WHEN 'not_run' THEN 'nobody tried'
+        WHEN 'not_run' THEN 'not tried'
         WHEN 'quarantined' THEN format('{} completed, none ranked: {}', completed, coalesce(quarantine_reason, 'no throughput'))
         WHEN 'wont_fit' THEN format(
             '{:.0f} GiB of states per GPU, {:.1f} GiB usable; {}',
             states_lower_bound_bytes / 2 ** 30, memory_bytes / 2 ** 30,
-            CASE WHEN tried = 0 THEN 'nobody tried' ELSE tried || ' tried' END
+            CASE WHEN tried = 0 THEN 'not tried' ELSE tried || ' tried' END
         )
         ELSE CASE
             WHEN only_status IS NOT NULL THEN format('{} of {} {}', tried, tried, only_status)

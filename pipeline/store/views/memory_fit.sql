@@ -57,7 +57,7 @@ facts AS (
         NOT coalesce(w.is_whole, false) AS is_estimated
     FROM runs AS r
     LEFT JOIN (
-        -- A snapshot that shows little of what was allocated (of another rank, or cut short) says nothing of the parts.
+        -- A snapshot that shows little of what was allocated (of another rank, or cut short) does not show the parts.
         SELECT
             *,
             coalesce(abs(beyond_snapshot_bytes) <= snapshot_gap() * mem_peak_allocated_bytes

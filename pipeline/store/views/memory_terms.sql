@@ -2,7 +2,7 @@
 -- one term at a time: residual = (term_factor - 1) * term, least squares through the origin, or by a constant;
 -- explained_share is the part of the residuals' sum of squares that goes away. Terms that grow together explain alike,
 -- so that weights, gradients and optimizer states are one. Where snapshots say what the bytes were for, the measured
--- median stands beside the estimate's, run by run, and needs no fit.
+-- median is set beside the estimate's, run by run, and needs no fit.
 CREATE VIEW memory_terms AS
 WITH base AS (
     SELECT *, est_mem_weights_bytes + est_mem_gradients_bytes + est_mem_optimizer_bytes AS est_states,

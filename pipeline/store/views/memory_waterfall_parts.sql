@@ -2,7 +2,7 @@
 -- A gap begins where the last known level ends, so that level + gap = next level wherever both are known; the measured
 -- parts divide the allocated level in the same way and stand in no gap. Unknown is NULL and keeps its row.
 CREATE VIEW memory_waterfall_parts AS
-WITH told AS (
+WITH parts AS (
     SELECT run_id, unnest([
         {'part_no': 1, 'part_kind': 'estimated', 'part': 'weights', 'bytes': est_mem_weights_bytes, 'begin': 0.0},
         {'part_no': 2, 'part_kind': 'estimated', 'part': 'gradients', 'bytes': est_mem_gradients_bytes, 'begin': 0.0},
@@ -48,4 +48,4 @@ SELECT
             ), 0)
         ELSE begin
     END AS begins_at_bytes
-FROM told;
+FROM parts;

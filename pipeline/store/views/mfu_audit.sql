@@ -23,7 +23,7 @@ judged AS (
     SELECT
         *,
         duplicate_of IS NULL AS is_own_run,
-        -- in large models the embedding is a thousandth of the work: there the ratio says nothing
+        -- in large models the embedding is a thousandth of the work: there the ratio means nothing
         coalesce(
             is_full_formula AND tied_ratio > 1 + mfu_cause() AND abs(mfu_ratio / tied_ratio - 1) <= embedding_cause(), false
         ) AS counts_embedding_twice,

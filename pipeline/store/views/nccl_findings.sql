@@ -1,6 +1,6 @@
 -- Rules over NCCL's output, one common table expression each, every row with its file and line. A rule
 -- speaks only where the lines decide: like runs are those of one origin and sweep with equal ranks and nodes, and a
--- group whose role cannot be told from its size is left out.
+-- group whose role does not follow from its size is left out.
 CREATE VIEW nccl_findings AS
 WITH rules(nccl_rule, remedy, fact_source) AS (
     VALUES
@@ -372,7 +372,7 @@ slow_hosts AS (
     GROUP BY b.origin, b.sweep, h.host
     HAVING bool_and(b.is_low) AND count(DISTINCT b.source_path) > 1
 ),
--- Some banners name the CUDA version of the build and some do not: what stands after the numbers is no version.
+-- Some banners name the CUDA version of the build and some do not: what follows the numbers is no version.
 versions AS (
     SELECT origin, sweep, unit,
         coalesce(nccl_flavour || ' ', '') || regexp_replace(nccl_version, '^([0-9.]+).*', '\1') AS version,

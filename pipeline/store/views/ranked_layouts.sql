@@ -1,5 +1,5 @@
 -- Every completed layout of each cell, fastest first. Repeats of one layout are one row: the medians over its runs,
--- and the spread that tells how far a lead can be trusted. Tokens/s/GPU decides, not MFU: within a cell the model and
+-- and their spread, which limits how far a lead can be trusted. Tokens/s/GPU decides, not MFU: within a cell the model and
 -- the card are the same, and tokens/s/GPU depends on no FLOP convention.
 -- A cell is one number of accelerators: on a single node 1, 2 and 4 of them are different questions.
 -- Runs without a model, node count, sequence length or batch have no cell; an unknown accelerator is a group of its own.
@@ -36,7 +36,7 @@ WITH layouts AS (
 named AS (
     SELECT
         *,
-        -- the run nearest to the median stands for its layout, of two equally near the faster one
+        -- the run nearest to the median represents its layout, of two equally near the faster one
         list_sort([{
             'distance': round(abs(r.speed - tokens_per_s_per_gpu), 6), 'slowness': -r.speed, 'id': r.id
         } for r in repeated])[1].id AS run_id

@@ -1,5 +1,5 @@
 -- Runs that took many times what like runs of their sweep take: minutes that became hours. The norm is the median
--- duration of the completed runs of the same cell and planned steps. A slow layout is told apart from lost time by what
+-- duration of the completed runs of the same cell and planned steps. A slow layout differs from lost time in what
 -- its own steps account for.
 CREATE VIEW stretched_runs AS
 WITH timed AS (

@@ -1,6 +1,6 @@
 -- What each sweep cost, by how its runs ended, and how much of that went by until the winners had run. The winner of a
 -- cell is the fastest configuration that the sweep itself completed there (median over repeats); it is found at its
--- first run. Only in cells of which every run has a start time can it be said what came before.
+-- first run. The order is known only in cells of which every run has a start time.
 CREATE VIEW sweep_cost AS
 WITH own AS (
     SELECT o.*, r.model, r.num_nodes, r.num_gpus, r.seq_len, r.gbs_tokens, r.accelerator, r.started_at,

@@ -215,7 +215,7 @@ def test_without_bytes_the_estimate_speaks_and_without_both_nothing() -> None:
     assert (row["mem_verdict"], row["verdict_basis"], row["verdict_evidence"]) == (
         "unknown",
         None,
-        "the log says no bytes, and the run could not be estimated",
+        "the log gives no bytes, and the run could not be estimated",
     )
 
 
