@@ -145,7 +145,7 @@ def _state(device: Device) -> Row:
         "inactive_split_bytes": int(blocks.size[split].sum()),
         "inactive_split_blocks": int(split.sum()),
         "releasable_bytes": releasable,
-        "rounding_bytes": _level(active - requested),
+        "rounding_bytes": active - requested,
         "largest_free_block_bytes": int(blocks.size[is_free].max()) if is_free.any() else 0,
         "fragmentation": reserved / allocated - 1 if allocated else None,
         "fragmentation_releasable": releasable / allocated if allocated else None,
@@ -161,22 +161,22 @@ def _failures(device: Device, replayed: Replay) -> Row:
     if not len(failed):
         return row
     last = int(failed[-1])
-    before = last
+    before, free = last, int(events.addr[last])
     while before and events.action[before - 1] in _GIVING_BACK:
         before -= 1
     return {
         **row,
         "oom_requested_bytes": int(events.size[last]),
-        "oom_device_free_bytes": _level(int(events.addr[last])),
-        "oom_requested_active_bytes": _level(replayed.active[last]),
-        "oom_reserved_bytes": _level(replayed.reserved[last]),
+        "oom_device_free_bytes": free if free <= _LARGEST else None,
+        "oom_requested_active_bytes": int(replayed.active[last]),
+        "oom_reserved_bytes": int(replayed.reserved[last]),
         "oom_inactive_bytes": _inactive_at(device, replayed, last),
         "oom_segments_freed": last - before,
     }
 
 
 def _impossible_values(device: Device) -> dict[str, int]:
-    """Counts of values that no device can have, by name; their columns are NULL."""
+    """Counts of values that no device can have, by name."""
     events, blocks = device.events, device.blocks
     is_over = (blocks.state != INACTIVE) & (blocks.requested > blocks.size)
     is_huge = (events.action == trace.OOM) & (events.addr > _LARGEST)
@@ -184,12 +184,12 @@ def _impossible_values(device: Device) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _level(value: int | np.int64) -> int | None:
-    """Bytes; None for what cannot be, which the warnings of the summary count (`negative levels` and others)."""
-    return int(value) if 0 <= value <= _LARGEST else None
+def _level(value: np.int64) -> int | None:
+    """Bytes at a point of the timeline; None for a negative level, which the summary counts in its warnings."""
+    return int(value) if value >= 0 else None
 
 
-def _inactive_at(device: Device, replayed: Replay, index: int) -> int | None:
+def _inactive_at(device: Device, replayed: Replay, index: int) -> int:
     """Free bytes inside the segments before event `index`.
 
     Exact from the blocks where no event changed anything after it. Else the live blocks are rounded as the allocator
@@ -201,7 +201,7 @@ def _inactive_at(device: Device, replayed: Replay, index: int) -> int | None:
         return int(device.blocks.size[is_free].sum())
     sizes = replayed.lifetimes.size[replayed.lifetimes.at(index)]
     rounded = int((-(-np.maximum(sizes, 1) // ROUND_BYTES) * ROUND_BYTES).sum())
-    return _level(int(replayed.reserved[index]) - rounded)
+    return int(replayed.reserved[index]) - rounded
 
 
 def _settings(settings: dict[str, str]) -> str | None:

@@ -155,4 +155,6 @@ def _quantity(text: str) -> int | None:
 
 def _fragmentation(row: Row) -> Row:
     reserved, allocated = row.get("reserved_bytes"), row.get("allocated_bytes")
-    return {"fragmentation": reserved / allocated - 1} if reserved is not None and allocated else {}
+    if reserved is None or not allocated or not reserved >= allocated > 0:  # of impossible values, which are rejected
+        return {}
+    return {"fragmentation": reserved / allocated - 1}

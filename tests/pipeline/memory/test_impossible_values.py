@@ -1,4 +1,4 @@
-"""Values that cannot be, as files state them: validation sees and rejects them; derived ones are NULL with a warning."""
+"""Values that cannot be: validation sees and rejects them; points of a timeline are NULL, with a warning."""
 
 from __future__ import annotations
 
@@ -95,19 +95,27 @@ def analysed(*events: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return analyse([pickle.dumps({"segments": [segment], "device_traces": [trace]})])  # type: ignore[return-value]
 
 
+def test_fragmentation_of_impossible_values_is_unknown() -> None:
+    for allocated, reserved in ((9, 8), (-9, 8)):
+        tables = read_memory_file(
+            "memory_stats.json", [(STATISTICS % (allocated, reserved)).encode()], {"run_dir": None, "sweep": None}
+        ).tables
+        assert tables["memory_snapshots"]["fragmentation"].to_list() == [None]
+
+
 def test_a_level_below_0_is_unknown() -> None:
     rows = analysed({"action": "oom", "addr": 2**63, "size": 9}, {"action": "alloc", "addr": 1 << 30, "size": 1_000})
     (summary,) = rows["memory_snapshots"]
-    assert (summary["oom_requested_active_bytes"], summary["oom_device_free_bytes"]) == (None, None)
+    assert (summary["oom_requested_active_bytes"], summary["oom_device_free_bytes"]) == (-488, None)
     assert "negative levels" in summary["warnings"]
     assert "1 free bytes beyond any device" in summary["warnings"]
     assert rows["memory_timeline"][0]["requested_active_bytes"] is None
     frame = pl.DataFrame([summary]).with_columns(source_path=pl.lit("a"))
     rejects = validate(TABLES["memory_snapshots"], TABLES["memory_snapshots"].conform(frame)).rejects
-    assert rejects["column"].to_list() == ["start_requested_active_bytes"]
+    assert {"oom_requested_active_bytes", "start_requested_active_bytes"} <= set(rejects["column"])
 
 
 def test_a_block_smaller_than_requested_is_a_violation() -> None:
     (summary,) = analysed(requested_size=1_000)["memory_snapshots"]
-    assert (summary["rounding_bytes"], summary["violations"]) == (None, 2)
+    assert (summary["rounding_bytes"], summary["violations"]) == (-488, 2)
     assert "1 active above reserved; 1 blocks smaller than requested" in summary["warnings"]
