@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 
@@ -61,100 +61,44 @@ class Accelerator:
     network_bytes_per_s: float
 
 
+def _dense(names: str, *sizes: int, is_tied: bool = False, is_gated: bool = True) -> ModelShape:
+    """A model from its names (name, repo, family, flavor) and its sizes in the order of ModelShape."""
+    name, repo, family, flavor = names.split()
+    layers, hidden, heads, kv_heads, ffn, vocab = sizes
+    return ModelShape(
+        name,
+        repo,
+        family,
+        flavor,
+        layers,
+        hidden,
+        heads,
+        kv_heads,
+        ffn,
+        vocab,
+        tie_word_embeddings=is_tied,
+        gated_mlp=is_gated,
+    )
+
+
 MODELS: tuple[ModelShape, ...] = (
-    ModelShape(
-        "SmolLM2-1.7B",
-        "HuggingFaceTB/SmolLM2-1.7B",
-        "smollm2",
-        "1.7B",
-        24,
-        2048,
-        32,
-        32,
-        8192,
-        49152,
-        tie_word_embeddings=True,
-    ),
-    ModelShape(
-        "Llama-3.2-1B",
-        "meta-llama/Llama-3.2-1B",
-        "llama3",
-        "1B",
-        16,
-        2048,
-        32,
-        8,
-        8192,
-        128256,
-        tie_word_embeddings=True,
-    ),
-    ModelShape(
-        "Llama-3.2-3B",
-        "meta-llama/Llama-3.2-3B",
-        "llama3",
-        "3B",
-        28,
-        3072,
-        24,
-        8,
-        8192,
-        128256,
-        tie_word_embeddings=True,
-    ),
-    ModelShape("Llama-3.1-8B", "meta-llama/Llama-3.1-8B", "llama3", "8B", 32, 4096, 32, 8, 14336, 128256),
-    ModelShape("Qwen3-14B", "Qwen/Qwen3-14B", "qwen3", "14B", 40, 5120, 40, 8, 17408, 151936),
-    ModelShape("Llama-3.1-70B", "meta-llama/Llama-3.1-70B", "llama3", "70B", 80, 8192, 64, 8, 28672, 128256),
+    _dense("SmolLM2-1.7B HuggingFaceTB/SmolLM2-1.7B smollm2 1.7B", 24, 2048, 32, 32, 8192, 49152, is_tied=True),
+    _dense("Llama-3.2-1B meta-llama/Llama-3.2-1B llama3 1B", 16, 2048, 32, 8, 8192, 128256, is_tied=True),
+    _dense("Llama-3.2-3B meta-llama/Llama-3.2-3B llama3 3B", 28, 3072, 24, 8, 8192, 128256, is_tied=True),
+    _dense("Llama-3.1-8B meta-llama/Llama-3.1-8B llama3 8B", 32, 4096, 32, 8, 14336, 128256),
+    _dense("Qwen3-14B Qwen/Qwen3-14B qwen3 14B", 40, 5120, 40, 8, 17408, 151936),
+    _dense("Llama-3.1-70B meta-llama/Llama-3.1-70B llama3 70B", 80, 8192, 64, 8, 28672, 128256),
 )
 """Dense models for every framework."""
 
 GPT_MODELS: tuple[ModelShape, ...] = (
-    ModelShape(
-        "GPT-3-6.7B",
-        "gpt3-6.7b",
-        "gpt3",
-        "6.7B",
-        32,
-        4096,
-        32,
-        32,
-        16384,
-        50257,
-        tie_word_embeddings=True,
-        gated_mlp=False,
-    ),
-    ModelShape(
-        "GPT-3-13B",
-        "gpt3-13b",
-        "gpt3",
-        "13B",
-        40,
-        5120,
-        40,
-        40,
-        20480,
-        50257,
-        tie_word_embeddings=True,
-        gated_mlp=False,
-    ),
+    _dense("GPT-3-6.7B gpt3-6.7b gpt3 6.7B", 32, 4096, 32, 32, 16384, 50257, is_tied=True, is_gated=False),
+    _dense("GPT-3-13B gpt3-13b gpt3 13B", 40, 5120, 40, 40, 20480, 50257, is_tied=True, is_gated=False),
 )
 """What Megatron-LM trained before grouped-query attention and SwiGLU."""
 
-MOE_MODELS: tuple[ModelShape, ...] = (
-    ModelShape(
-        "Mixtral-8x7B",
-        "mistralai/Mixtral-8x7B-v0.1",
-        "mixtral",
-        "8x7B",
-        32,
-        4096,
-        32,
-        8,
-        14336,
-        32000,
-        num_experts=8,
-        experts_per_token=2,
-    ),
-)
+_MIXTRAL = _dense("Mixtral-8x7B mistralai/Mixtral-8x7B-v0.1 mixtral 8x7B", 32, 4096, 32, 8, 14336, 32000)
+MOE_MODELS: tuple[ModelShape, ...] = (replace(_MIXTRAL, num_experts=8, experts_per_token=2),)
 
 _GIB = 2**30
 # Capacity as torch reports it (`total_memory`), peaks dense BF16, NVLink per direction, one NIC per GPU.
