@@ -142,7 +142,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
 DIALECT = Dialect(
     name="gpt-neox",
     module=__name__,
-    # Megatron's and DeepSpeed's signs count here too, so that one of NeoX decides.
+    # Megatron's and DeepSpeed's literals count here too, so that NeoX's own decide.
     signature_literals=(
         "NeoXArgs.",
         "| approx flops per GPU:",

@@ -30,14 +30,14 @@ from sweepscope.pipeline.logs.sidecars import run_files
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, divided, number
 
-_LLAMA_ANCHOR = " toks/s/device"
-_LLAMA = rf"^\s*(?:iter|Iter) (\d+): loss {NUMBER}, time: [\d.]+ms, speed: (?:[\d.]+|-){_LLAMA_ANCHOR}"
+_LLAMA_RATE = " toks/s/device"
+_LLAMA = rf"^\s*(?:iter|Iter) (\d+): loss {NUMBER}, time: [\d.]+ms, speed: (?:[\d.]+|-){_LLAMA_RATE}"
 _LOOKS_LIKE = rf"^\s*(?:Epoch \d+ \| )?iter \d+(?:/\d+)? (?:\| )?step \d+(?:/\d+)?(?: \||:)|{_LLAMA}"
 _FIELDS = {
     "shown": r"\bstep (\d+)",
     "steps_planned": r"\bstep \d+/(\d+)",
     "bare": _LLAMA,
-    "speed": rf"\bspeed: ([\d.]+){_LLAMA_ANCHOR}",
+    "speed": rf"\bspeed: ([\d.]+){_LLAMA_RATE}",
     "micro": r"\biter (\d+)",
     "update": r"(\()(?:optimizer\.)?step\)",
     "loss": rf"loss (?:train: )?({NUMBER})\s*,",
@@ -154,7 +154,7 @@ DIALECT = Dialect(
         "litgpt pretrain",
         "litgpt finetune",
         "litgpt/",
-        _LLAMA_ANCHOR,
+        _LLAMA_RATE,
     ),
     steps=steps,
     settings=settings,

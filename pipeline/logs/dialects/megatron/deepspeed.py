@@ -142,7 +142,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
 DIALECT = Dialect(
     name="megatron-deepspeed",
     module=__name__,
-    # Megatron's signs count here too, so that one of this fork decides.
+    # Megatron's literals count here too, so that this fork's own decide.
     signature_literals=(
         *dialect.DIALECT.signature_literals,
         "| consumed tokens:",

@@ -192,7 +192,7 @@ def finalize(facts: Facts) -> Facts:
         .then(pl.lit(1, pl.Int64))
     )
     counted = known.with_columns(unit=unit, counter=pl.col("step"))
-    settled = counted.with_columns(
+    counted_steps = counted.with_columns(
         step=pl.col("counter") // pl.col("unit"),
         consumed_tokens=pl.col("counter") // pl.col("unit") * tokens,
         text=pl.coalesce(
@@ -200,7 +200,7 @@ def finalize(facts: Facts) -> Facts:
             pl.when(pl.col("unit").is_null()).then(pl.format("the counter {} without a batch size", "counter")),
         ),
     )
-    return replace(facts, steps=settled.select(steps.columns))
+    return replace(facts, steps=counted_steps.select(steps.columns))
 
 
 def _latest(settings: pl.DataFrame, name: str) -> pl.DataFrame:

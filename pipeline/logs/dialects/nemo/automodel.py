@@ -14,7 +14,7 @@ from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number, size
 from sweepscope.pipeline.text.timestamps import timestamp
 
-ANCHOR = "| root | step "
+LITERAL = "| root | step "
 _LOOKS_LIKE = r"\| root \| step \d+ \| epoch \d+ \| loss "
 
 

@@ -189,7 +189,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return milestones(lines, launch=_REGISTERED, training_end=lightning.END)
 
 
-_STEP_LITERALS = (automodel.ANCHOR, "Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
+_STEP_LITERALS = (automodel.LITERAL, "Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
 _SETTING_LITERALS = (
     "All distributed processes registered",
     ", MEMBER: ",
@@ -212,7 +212,7 @@ DIALECT = Dialect(
         "[NeMo W ",
         "Training epoch ",
         ", reduced_train_loss=",
-        automodel.ANCHOR,
+        automodel.LITERAL,
         *lightning.SIGNATURES,
     ),
     steps=steps,

@@ -143,7 +143,7 @@ LITERALS = (
     "Applied DDP",
     "Args(",
     *_DUMP_LITERALS,
-    *(sign for signs in _QUANTISED.values() for sign in signs),
+    *(message for messages in _QUANTISED.values() for message in messages),
 )
 
 
@@ -157,8 +157,8 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         matched_settings(batch, _LINE.items()),
         matched_settings(lines, _OTHER_LINE.items()),
         *(
-            matched_settings(lines, [("arg:quantised", f"({'|'.join(signs)})")]).with_columns(value=pl.lit(word))
-            for word, signs in _QUANTISED.items()
+            matched_settings(lines, [("arg:quantised", f"({'|'.join(messages)})")]).with_columns(value=pl.lit(word))
+            for word, messages in _QUANTISED.items()
         ),
         *(
             named_settings(part, r"\b(\w+)=(\w+)", names, setting_source="log_line")
