@@ -1,17 +1,16 @@
-"""Settings of texts that come again are those of each line."""
+"""Settings of repeated texts are those of each line; expressions over lines become facts."""
 
 from __future__ import annotations
 
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.logs import facts
 from sweepscope.pipeline.logs.dialect import LineFacts
 from sweepscope.pipeline.logs.dialects.megatron import settings as megatron_settings
 from sweepscope.pipeline.logs.dialects.torchtitan import settings as torchtitan_settings
 from sweepscope.pipeline.logs.engine import cleaning
-from sweepscope.pipeline.logs.extractors import named_settings, once_per_text
-from sweepscope.pipeline.logs.facts import SETTING_FACTS, conform, in_order
+from sweepscope.pipeline.logs.extractors import computed_peaks, computed_settings, named_settings, once_per_text
+from sweepscope.pipeline.logs.facts import PEAK_FACTS, SETTING_FACTS, conform, in_order
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text import lines
 from tests.paths import GOLDEN
@@ -70,12 +69,28 @@ def test_no_lines_have_no_settings() -> None:
     assert torchtitan_settings.settings(empty).schema == SETTING_FACTS
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 100])
-@pytest.mark.parametrize(
-    "places", [[], [(1, 5)], [(1, 1), (1, 1), (1, 2), (2, 1)], [(1, 1), (1, 3), (1, 2)], [(2, 1), (1, 1)]]
+LINES = pl.DataFrame({"source": [0, 0, 1], "line_no": [1, 2, 1], "text": ["2.6", "none", "4"]}).cast(
+    {"source": pl.Int64, "line_no": pl.Int64}
 )
-def test_facts_are_put_in_order(rows: int, places: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts, "_ORDER_CHECK_ROWS", rows)
-    frame = pl.DataFrame(places, schema=["source", "line_no"], orient="row").cast(pl.Int64)
-    assert in_order(frame).rows() == sorted(places)
-    assert (in_order(frame) is frame) == (places == sorted(places))
+VALUE = pl.col("text").cast(pl.Float64, strict=False)
+
+
+def test_computed_settings_are_whole_numbers_or_text_and_left_out_where_unknown() -> None:
+    found = computed_settings(LINES, {"params": VALUE, "model": pl.col("text")}, setting_source="derived")
+    assert found.schema == SETTING_FACTS
+    assert found.select("source", "line_no", "name", "value").rows() == [
+        *[(0, 1, "params", "3"), (1, 1, "params", "4")],
+        *[(0, 1, "model", "2.6"), (0, 2, "model", "none"), (1, 1, "model", "4")],
+    ]
+    assert set(found["setting_source"]) == {"derived"}
+
+
+def test_computed_peaks_are_left_out_where_unknown() -> None:
+    found = computed_peaks(LINES, {"mem_peak_reserved_bytes": VALUE})
+    assert found.schema == PEAK_FACTS
+    assert found["value"].to_list() == [2.6, 4.0]
+
+
+def test_no_lines_give_neither() -> None:
+    assert computed_settings(LINES.clear(), {"params": VALUE}).schema == SETTING_FACTS
+    assert computed_peaks(LINES.clear(), {"mem_peak_reserved_bytes": VALUE}).schema == PEAK_FACTS
