@@ -45,7 +45,7 @@ DEBUG_VARIABLE = "SWEEPSCOPE_DEBUG"
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as every other error does; argparse prints the whole usage before it."""
+    """Reports wrong arguments in one line, as other errors are reported; argparse prints the whole usage before it."""
 
     def error(self, message: str) -> NoReturn:
         """End with exit code 2."""
@@ -54,7 +54,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def verb(name: str) -> Verb:
-    """The verb of that name. A command imports its own only: all of them together take a second."""
+    """The verb of that name. Only its module is imported: importing all takes a second."""
     found: Verb = import_module(f"sweepscope.pipeline.commands.{_MODULES.get(name, name)}").VERB
     return found
 
@@ -68,8 +68,8 @@ def build_parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sweepscope {version('sweepscope')}")
     added = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for one in map(verb, names):
-        sub = added.add_parser(one.name, help=one.help, description=one.description)
+    for added_verb in map(verb, names):
+        sub = added.add_parser(added_verb.name, help=added_verb.help, description=added_verb.description)
         sub.add_argument(
             "--home", metavar="DIR", help="where lake and store live (default: $SWEEPSCOPE_HOME, else XDG data)"
         )
@@ -81,8 +81,8 @@ def build_parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
             default=0,
             help="log what is done to stderr as key=value lines; -vv logs each file (SWEEPSCOPE_LOG=info, debug)",
         )
-        one.add_arguments(sub)
-        sub.set_defaults(run=one.run)
+        added_verb.add_arguments(sub)
+        sub.set_defaults(run=added_verb.run)
     return parser
 
 
@@ -100,12 +100,12 @@ def main(argv: list[str] | None = None) -> int:
         note("sweepscope: interrupted")
         return 130
     except BrokenPipeError:
-        # The reader went away (`| head`): nothing to report, and no second error when Python flushes at exit.
+        # The reader has closed the pipe (`| head`): nothing to report, and no second error when Python flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        note(f"sweepscope: {what}. Check that the place exists, is yours to write and has room.")
+        note(f"sweepscope: {what}. Check that the path exists, that you may write there and that the disk is not full.")
         return 1
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
@@ -116,8 +116,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parsed(words: list[str]) -> argparse.Namespace:
-    """The arguments. Help and errors are about all verbs, the version is about none. Raises UsageError for one that the
-    verb does not know."""
+    """The parsed arguments. Raises UsageError for one that the verb does not know.
+
+    Only the modules of verbs that are needed are imported: all for help and errors, none for the version.
+    """
     first = words[:1]
     names = () if first == ["--version"] else first if first and first[0] in VERBS else VERBS
     known, unknown = build_parser(names).parse_known_args(words)
@@ -136,8 +138,8 @@ def _configure_log(verbosity: int) -> None:
 
 
 def interrupt_again(ignored: sys.UnraisableHookArgs) -> None:
-    """Hook for exceptions that Python ignores: a Ctrl-C that fell into a finaliser or a weak reference's callback would
-    be lost there. It is sent again, once that callback is over."""
+    """Hook for exceptions that Python ignores: a Ctrl-C during a finaliser or a weak reference's callback is sent again
+    after it, and would be lost otherwise."""
     if ignored.exc_type is KeyboardInterrupt:
         threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class SweepscopeError(Exception):
-    """Base of every error that a user can mend. `exit_code` is what the command line returns."""
+    """Base of every error that a user can correct. `exit_code` is what the command line returns."""
 
     exit_code = 1
 
@@ -20,7 +20,7 @@ class InputError(SweepscopeError):
 
 
 class UnreadableError(InputError):
-    """The system refuses a file now and may not later; it says nothing about what the file holds."""
+    """The system refuses to open a file, which may change; nothing is known about its content."""
 
 
 class StoreError(SweepscopeError):

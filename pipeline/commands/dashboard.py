@@ -11,7 +11,7 @@ from sweepscope.pipeline.store.home import Home
 
 
 def add_dashboard_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--port` and `--host`, as every verb that serves the dashboard takes them."""
+    """Add `--port` and `--host`."""
     parser.add_argument(
         "--port", type=int, default=servers.DASHBOARD_PORT, help="dashboard port (default: %(default)s)"
     )

@@ -36,7 +36,7 @@ def _run(args: argparse.Namespace) -> int:
     if not args.no_serve:
         servers.check_port(args.port, args.host)
     sweep = demo_sweep(home.path)
-    note("Ingesting the published sweeps and the simulated one ...")
+    note("Ingesting the bundled published results and a simulated sweep ...")
     summary = ingest_with_progress(home, [str(sweep)])
     if not args.json:
         say(as_text(summary))

@@ -27,23 +27,23 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_published_argument(parser: argparse.ArgumentParser) -> None:
-    """Whether what sweepscope brings stands beside one's own runs."""
+    """Add `--no-published`."""
     parser.add_argument(
         "--no-published",
         action="store_true",
-        help="leave the bundled published results out of the store, if they are not there yet; not remembered",
+        help="do not load the bundled published results now; results that the store already has stay",
     )
 
 
 def add_dialect_argument(parser: argparse.ArgumentParser) -> None:
-    """Dialect files to read with."""
+    """Add `--dialect`."""
     parser.add_argument(
         "--dialect",
         metavar="FILE",
         action="append",
         default=[],
         help="dialect file (TOML) of an in-house log format; "
-        "may be given several times, and is remembered: later ingests read with it, too",
+        "may be given several times; the home remembers it, and later ingests read with it, too",
     )
 
 
@@ -84,7 +84,7 @@ def ingest_with_progress(
 
 
 def as_dict(summary: Any) -> dict[str, Any]:
-    """The summary for programs."""
+    """The summary as JSON values."""
     return {
         "files": {
             "seen": summary.files_seen,
@@ -108,12 +108,12 @@ def as_dict(summary: Any) -> dict[str, Any]:
 
 
 def as_text(summary: Any) -> str:
-    """The summary for people."""
+    """The summary as a table of text."""
     files = f"{summary.files_seen:,} seen, {summary.files_new:,} new or changed"
     counted = ", ".join(f"{count:,} {status}" for status, count in summary.files.most_common())
     runs = ", ".join(f"{count:,} {status}" for status, count in summary.runs.most_common())
     rows = ", ".join(f"{count:,} {name}" for name, count in summary.rows.items() if count)
-    # Below that, starting and publishing take the time, not reading.
+    # With less to read, most of the time is spent on starting and publishing.
     speed = f" ({summary.mb_per_s:,.1f} MB/s)" if summary.mb_per_s and summary.bytes_read >= MIN_SPEED_BYTES else ""
     lines = [("files", f"{files}{': ' + counted if counted else ''}")]
     if summary.files_resumed:
@@ -145,10 +145,8 @@ def as_text(summary: Any) -> str:
 
 
 def _unknown(paths: Sequence[str]) -> str:
-    first = (
-        f"{len(paths):,} logs hold nothing that we know, such as" if paths[1:] else "1 log holds nothing that we know:"
-    )
-    return f"{first} {paths[0]}. For a trainer of your own start from `sweepscope dialect example`"
+    first = f"no dialect knows a line of {len(paths):,} logs, such as" if paths[1:] else "no dialect knows a line of"
+    return f"{first} {paths[0]}. To read your own trainer's format, start from `sweepscope dialect example`"
 
 
 VERB = Verb(

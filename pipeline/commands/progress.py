@@ -1,4 +1,4 @@
-"""A progress line on stderr: a moving bar on a terminal, silence elsewhere."""
+"""A progress bar on stderr; nothing where stderr is no terminal."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from rich.progress import (
 
 @dataclass
 class FileProgress:
-    """Bytes read of the bytes to read."""
+    """A bar of the bytes read."""
 
     bar: Progress
     task: TaskID
 
     def plan(self, what: str, amount: int) -> None:
-        """Learn how much there is to do."""
+        """Set the total, when `what` is "bytes"."""
         if what == "bytes":
             self.bar.update(self.task, total=amount)
 
     def advance(self, _path: str, size: int) -> None:
-        """One file is read."""
+        """Add the size of a file that was read."""
         self.bar.advance(self.task, size)
 
 

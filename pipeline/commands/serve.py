@@ -26,7 +26,7 @@ def _run(args: argparse.Namespace) -> int:
     servers.check_port(args.port, args.host)
     servers.check_port(args.dagster_port, args.host, "--dagster-port")
     page, runs = f"http://{args.host}:{args.port}", f"http://{args.host}:{args.dagster_port}"
-    note("Starting the dashboard and Dagster, which takes some ten seconds ...")
+    note("Starting the dashboard and Dagster, which takes about ten seconds ...")
     processes = {
         page: servers.dashboard_process(home, args.port, args.host),
         runs: servers.dagster_process(
@@ -34,7 +34,7 @@ def _run(args: argparse.Namespace) -> int:
         ),
     }
     value = {"dashboard": page, "dagster": runs, "watching": args.paths, "home": str(home.path)}
-    text = f"Dashboard: {page}\nRuns:      {runs}\nWatching {', '.join(args.paths)} every 30 s  (stop with Ctrl-C)"
+    text = f"Dashboard: {page}\nDagster:   {runs}\nWatching {', '.join(args.paths)} every 30 s  (stop with Ctrl-C)"
     return servers.serve(processes, lambda: say_result(value, text, as_json=args.json))
 
 

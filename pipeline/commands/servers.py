@@ -1,4 +1,4 @@
-"""Start the servers that verbs wait for: the dashboard, and Dagster's webserver with its daemon."""
+"""Start and stop the servers: the dashboard, and Dagster's webserver with its daemon."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ DASHBOARD_PORT = 8501
 WEBSERVER_PORT = 3000
 
 
-# Dagster's own greeting names a command that this project does not have.
+# Dagster's greeting recommends a command that this project does not have.
 _DAGSTER_WARNINGS = "ignore:Function `dev_command` is superseded"
 _WRONG_HOST = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
 
 def check_port(port: int, host: str, option: str = "--port") -> None:
-    """Raises UsageError when the port is taken or not to be had, or the host is not this machine."""
+    """Raise UsageError when the port cannot be used, or the host is not this machine."""
     if not 0 < port < 65536:
         raise UsageError(f"Port {port} does not exist. Give {option} a number from 1 to 65535.")
     with socket.socket() as probe:
@@ -44,7 +44,7 @@ def check_port(port: int, host: str, option: str = "--port") -> None:
 
 
 def dashboard_process(home: Home, port: int, host: str) -> subprocess.Popen[bytes]:
-    """Streamlit on the dashboard's script; it reads the store only."""
+    """A process of Streamlit with the dashboard's script, which only reads the store."""
     environment = {**_environment(), "SWEEPSCOPE_HOME": str(home.path)}
     options = {
         "server.port": str(port),
@@ -56,14 +56,14 @@ def dashboard_process(home: Home, port: int, host: str) -> subprocess.Popen[byte
     }
     flags = [part for name, value in options.items() for part in (f"--{name}", value)]
     command = [sys.executable, "-m", "streamlit", "run", str(dashboard_script()), *flags]
-    # Streamlit greets on stdout, where our own result goes; its errors stay on stderr.
+    # Streamlit prints a greeting to stdout, which is for our result; its errors go to stderr.
     return _start(command, environment, stdout=subprocess.DEVNULL)
 
 
 def dagster_process(
     home: Home, paths: Sequence[str], port: int, host: str, *, with_published: bool = True
 ) -> subprocess.Popen[bytes]:
-    """`dagster dev`: webserver, daemon, sensor and schedule in one."""
+    """A process of `dagster dev`: webserver, daemon, sensor and schedule in one."""
     from sweepscope.pipeline.orchestration.instance import prepare
     from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE, OWN_ONLY_VARIABLE
 
@@ -81,26 +81,26 @@ def dagster_process(
         "-p",
         str(port),
     ]
-    # What its services do stands in Dagster's page; here only what went wrong.
+    # Dagster's page shows what its services do; the terminal shows errors only.
     return _start([sys.executable, *command, "--log-level", "error"], {**_environment(), **prepare(home), **landing})
 
 
 def _environment() -> dict[str, str]:
-    """A server imports what this process can, and no file of the current directory that is named as a module is."""
+    """The environment of servers: they import what this process can, and nothing from the current directory."""
     return {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
 
 
 def _start(
     command: Sequence[str], environment: Mapping[str, str], stdout: int | None = None
 ) -> subprocess.Popen[bytes]:
-    """A server in a session of its own: Ctrl-C reaches only us, and we stop it and all that it started in order."""
+    """A server in a new session: Ctrl-C reaches only this process, which stops the server and its children in order."""
     return subprocess.Popen(command, env=environment, stdout=stdout, start_new_session=True)
 
 
 def wait_until_served(servers: Mapping[str, subprocess.Popen[bytes]], *, timeout_s: float = 120) -> None:
     """Return once every URL answers; when one does not, stop them all.
 
-    Raises SweepscopeError when a server ends or stays silent.
+    Raises SweepscopeError when a server ends or does not answer in time.
     """
     try:
         for url, process in servers.items():
@@ -117,20 +117,20 @@ def _wait(url: str, process: subprocess.Popen[bytes], end: float) -> None:
         with suppress(URLError, OSError), urlopen(url, timeout=1):  # noqa: S310 -- our own server on this host
             return
         time.sleep(0.1)
-    raise SweepscopeError(f"No answer from {url}. Look at what the server printed above.")
+    raise SweepscopeError(f"No answer from {url}. See the server's messages above.")
 
 
 def serve(servers: Mapping[str, subprocess.Popen[bytes]], announce: Callable[[], None]) -> int:
-    """Wait until every URL answers, announce that, and serve until one server ends or the user stops us.
+    """Exit code, after one server has ended or the user has stopped this process; all servers are stopped then.
 
-    The other servers are stopped in any case. Returns the exit code. Raises as `wait_until_served`.
+    Calls `announce` once every URL answers. Raises as `wait_until_served`.
     """
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     processes = list(servers.values())
-    # A closed terminal would otherwise end us and leave the servers behind.
+    # Otherwise a closed terminal would end this process and leave the servers running.
     previous = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         wait_until_served(servers)
@@ -147,7 +147,7 @@ def serve(servers: Mapping[str, subprocess.Popen[bytes]], announce: Callable[[],
 
 
 def stop_all(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Ask each process to end; after ten seconds end it and whatever it started."""
+    """Ask each process to end; after ten seconds kill it and all that it started."""
     for process in processes:
         if process.poll() is None:
             process.terminate()
@@ -161,7 +161,7 @@ def stop_all(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def dashboard_script() -> Path:
-    """The Streamlit script, wherever the package is installed."""
+    """Path of the installed Streamlit script."""
     spec = find_spec("sweepscope.dashboard")
     if spec is None or not spec.submodule_search_locations:
         raise SweepscopeError("The dashboard package is not installed. Install sweepscope again.")

@@ -1,4 +1,4 @@
-"""`sweepscope simulate DIR`: write a simulated raw sweep, with its ground truth beside it."""
+"""`sweepscope simulate DIR`: write a simulated raw sweep and its ground truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a verb is."""
+"""A verb of the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Verb:
-    """One subcommand. `run` returns the exit code and raises SweepscopeError for what a user can mend."""
+    """One subcommand. `run` returns the exit code and raises SweepscopeError for what a user can correct."""
 
     name: str
     help: str

@@ -1,4 +1,4 @@
-"""`sweepscope watch PATH...`: Dagster's webserver and daemon; the sensor ingests what is new."""
+"""`sweepscope watch PATH...`: Dagster's webserver and daemon, whose sensor ingests new runs."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     home = Home.resolve(args.home)
     remember(home, args.dialect)
-    find(args.paths, dialects=in_force(home).dialects)  # a wrong path is told now, not by a sensor tick nobody reads
+    find(args.paths, dialects=in_force(home).dialects)  # report a wrong path now rather than in a sensor's tick
     servers.check_port(args.dagster_port, args.host, "--dagster-port")
-    note("Starting Dagster, which takes some ten seconds ...")
+    note("Starting Dagster, which takes about ten seconds ...")
     process = servers.dagster_process(
         home, args.paths, args.dagster_port, args.host, with_published=not args.no_published
     )
     url = f"http://{args.host}:{args.dagster_port}"
     value = {"dagster": url, "watching": args.paths, "home": str(home.path)}
-    text = f"Watching {', '.join(args.paths)} every 30 s. Runs: {url}  (stop with Ctrl-C)"
+    text = f"Watching {', '.join(args.paths)} every 30 s. Dagster: {url}  (stop with Ctrl-C)"
     return servers.serve({url: process}, lambda: say_result(value, text, as_json=args.json))
 
 

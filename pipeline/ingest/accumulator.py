@@ -1,4 +1,4 @@
-"""What accumulates while the files of a batch are read: lines wait until there are enough of them for a pass."""
+"""The state of a batch while its files are read: lines wait until there are enough of them for one pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from sweepscope.pipeline.ingest.nccl_collector import NcclCollector
-from sweepscope.pipeline.ingest.resume import ResumeState, facts_of
+from sweepscope.pipeline.ingest.resume import ResumeState, extract_of
 from sweepscope.pipeline.io.malloc import give_back
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
@@ -23,12 +23,12 @@ MANY_BYTES = 24 << 20
 """Lines of many small files are filtered together up to this size."""
 
 READ_BYTES = 12 << 20
-"""What is left of several blocks is read together from this size on."""
+"""Candidate lines of several blocks are extracted together from this size on."""
 
 
 @dataclass
 class BatchAccumulator:
-    """What the files so far have said, and what is still to be read of them."""
+    """Extracts, rows and notes of the files read so far, and lines that wait to be extracted."""
 
     dialects: Sequence[Dialect]
     resume_state: ResumeState
@@ -60,24 +60,24 @@ class BatchAccumulator:
         self.pending.append((source, data, first_line))
         self.pending_bytes += len(data)
         if len(data) >= BLOCK_BYTES:
-            self.partial.add(source)  # for all we know: it need not be held until the next piece tells
+            self.partial.add(source)  # more of the file may follow; a block is not kept until that is known
             self.flush()
 
     def restore(self, source: int, record: Record) -> None:
-        """Take over what the lines before said."""
-        said = facts_of(record, source, self.dialects)
-        self.extracts.append(said)
-        self.decided |= said.decided
+        """Add the facts of the lines that an earlier ingest read."""
+        extracted = extract_of(record, source, self.dialects)
+        self.extracts.append(extracted)
+        self.decided |= extracted.decided
         self.nccl.restore(source, record.nccl)
 
     def add_unfinished(self, source: int, data: bytes, line: int, *, only_nccl: bool) -> None:
-        """The last line of a log of which the others are kept for the next ingest, without this one."""
+        """Add the last line of a log that may grow: it counts now, and is left out of the log's record."""
         self.unfinished_nccl.append((source, data, line))
         if not only_nccl:
             self.unfinished.append((source, data, line))
 
     def flush(self) -> None:
-        """Sift the lines that are there, and read what is left of them once that is worth a reading."""
+        """Prefilter the pending lines, and extract the candidates once there are enough for a pass."""
         if self.pending:
             block, counts = lines.split_parts(self.pending)
             self.nccl.add_lines(self.pending, block, counts)
@@ -99,16 +99,17 @@ class BatchAccumulator:
             give_back()
 
     def discard(self, source: int) -> None:
-        """Forget a file that turned out to be unreadable after some of its lines had been read."""
+        """Drop a file that became unreadable after some of its lines had been read."""
         self.pending = [part for part in self.pending if part[0] != source]
         self.nccl.discard(source)
         self.unread.add(source)
 
     def merged(self) -> extract.Extract:
+        """The extract of all files; the records of logs that may grow are saved on the way."""
         self.flush()
         self.read_filtered()
         whole, self.extracts = extract.merge(self.extracts, self.dialects), []
-        self.resume_state.hand_on(whole, self.nccl.frames)
+        self.resume_state.save(whole, self.nccl.frames)
         for last_line in self.unfinished_nccl:
             self.nccl.add(*last_line)
         if self.unfinished:
@@ -118,14 +119,14 @@ class BatchAccumulator:
         return whole.without(self.unread) if self.unread else whole
 
     def add_settings(self, unit: str, path: str, settings: Mapping[str, str]) -> None:
-        """What a file beside the log says of all runs of the unit."""
+        """Add settings of a sidecar, which hold for all runs of the unit."""
         self.sidecars += [
             {"unit": unit, "path": path, "name": name, "value": value, "setting_source": "config_file"}
             for name, value in settings.items()
         ]
 
     def reject(self, path: str, line_no: int | None, reason: str, raw: str, *, table: str = "steps") -> None:
-        """Note what could not be read, and why."""
+        """Add a row of `rejects`."""
         self.rejects.append(
             {"file": path, "line_no": line_no, "table": table, "column": None, "reason": reason, "raw": raw}
         )

@@ -15,6 +15,7 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import assemble
 from sweepscope.pipeline.store.checkpoints import Records
+from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.registry import TABLES as SCHEMAS
 
 Tables = dict[str, pl.DataFrame]
@@ -29,9 +30,14 @@ def parse_batch(
     records: Records | None = None,
     on_file: Callable[[str, int], None] = lambda _path, _size: None,
 ) -> Tables:
-    """Read and parse one batch: rows of every table, derived columns included, not yet validated.
+    """Rows of every table for the files of one batch, derived columns included, not yet validated.
 
-    `records` lets logs that have grown be read on from where they were left; the rows are the same without.
+    Args:
+        found: discover.FOUND rows; whole units.
+        now: UTC without a zone; decides which runs are still running.
+        dialects: those to read with.
+        records: where facts of growing logs are kept, so that only new lines are read; the rows are the same without.
+        on_file: called with each path and its size.
     """
     batch = read_batch(found, dialects=dialects, records=records, on_file=on_file)
     tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now, dialects=dialects)
@@ -51,13 +57,13 @@ def parse_batch(
 
 
 def merge_tables(*parts: Tables) -> Tables:
-    """Tables of several sources one below the other."""
+    """Tables of several sources, concatenated by name."""
     names = dict.fromkeys(name for part in parts for name in part)
     return {name: pl.concat([part[name] for part in parts if name in part], how="diagonal_relaxed") for name in names}
 
 
 def validate_batch(tables: Tables) -> Tables:
-    """Valid rows of every table; what broke a schema stands in `rejects`, and `files` counts both."""
+    """Valid rows of every table; `rejects` has the others with their reasons, and `files` counts both."""
     good: Tables = {}
     rejects = [tables.get("rejects", SCHEMAS["rejects"].empty())]
     for name, frame in tables.items():
@@ -75,11 +81,26 @@ def validate_batch(tables: Tables) -> Tables:
     return good
 
 
+def faulty_rows(table: Table, offered: pl.DataFrame, valid: pl.DataFrame) -> int:
+    """Number of rows that only a fault in a parser explains: rows left out, or words that no vocabulary has.
+
+    Figures out of bounds come from the files themselves; they become NULL and do not count.
+
+    Args:
+        table: the definition.
+        offered: the rows before validation.
+        valid: the rows after it.
+    """
+    words = [column.name for column in table.columns if column.words and column.name in offered.columns]
+    lost = [offered[name].count() - valid[name].count() for name in words]
+    return max(offered.height - valid.height, *lost, 0)
+
+
 def _counted(files: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     rows = pl.concat(
         frame.select(pl.col("source_path").alias("path"))
         for name, frame in tables.items()
-        if "source_path" in frame.columns and name not in ("files", "estimates")  # no lines of their own
+        if "source_path" in frame.columns and name not in ("files", "estimates")  # their rows are not read from lines
     )
     parsed = rows.group_by("path").agg(pl.len().cast(pl.Int64).alias("rows_parsed"))
     rejected = (

@@ -16,7 +16,9 @@ from sweepscope.pipeline.reference.accelerators import (
 )
 
 if TYPE_CHECKING:
-    from sweepscope.pipeline.store.lake import Lake  # its libraries take 16 MB that a reading process has no use for
+    from sweepscope.pipeline.store.lake import (
+        Lake,  # its libraries take 16 MB, which processes that only read logs save
+    )
 
 
 def bundled_is_pending(ledger: pl.DataFrame) -> bool:
@@ -26,17 +28,17 @@ def bundled_is_pending(ledger: pl.DataFrame) -> bool:
 
 
 def bundled_tables() -> Tables:
-    """The bundled tables: published results, and what they are judged by."""
+    """Rows of `published_runs`, `runs`, `settings`, `files`, `published_bandwidths` and the hardware tables."""
     return {**load_published(PUBLISHED), "published_bandwidths": load_published_bandwidths(), **hardware_tables()}
 
 
 def hardware_tables() -> Tables:
-    """What every run is judged by, one's own as well: accelerators and their links."""
+    """Rows of `accelerators` and `accelerator_links`, against which every run is judged."""
     return {"accelerators": load_accelerators(), "accelerator_links": load_accelerator_links()}
 
 
 def hardware_is_pending(lake: Lake) -> bool:
-    """Whether the lake knows other accelerators or links than these."""
+    """Whether accelerators or links in the lake differ from the bundled ones."""
     return any(
         not lake.read(name).sort(pl.all()).equals(rows.sort(pl.all())) for name, rows in hardware_tables().items()
     )

@@ -1,9 +1,9 @@
-"""The dialect files that a home remembers: given once, they are in force for every later ingest, scheduled ones too.
+"""The dialect files that a home remembers: each is given once and used by every later ingest, scheduled ones too.
 
 A file is copied into the home under its dialect's name. An index numbers its revisions, because the ledger's parser
 versions are whole numbers that grow: a file whose content changed reads its logs again, and one that is new or whose
-claims (signature, file names) changed makes every file new, since any may turn out to be its own. Forgetting a dialect
-changes no number: what it read stays as it is.
+claims (signature, file names) changed makes every file new, since any may match now. Forgetting a dialect changes no
+number: rows that were read with it stay.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class InForce:
     @property
     def files(self) -> dict[str, str]:
         """Path to content hash of each dialect file."""
-        return {str(one.path): one.sha256 for one in self.remembered}
+        return {str(file.path): file.sha256 for file in self.remembered}
 
 
 def read_file(path: str) -> tuple[str, Document]:
@@ -122,7 +122,7 @@ def in_force(home: Home, expected: Mapping[str, str] | None = None) -> InForce:
     else:
         index = _index(home)
         found = _remembered(home, index)
-        if any(_has_changed(one, index) for one in found):
+        if any(_has_changed(file, index) for file in found):
             with exclusive(home.dialects / "index.lock", "numbering an edited dialect file"):
                 index = _index(home)
                 _renumber(home, index)
@@ -140,8 +140,8 @@ def remembered(home: Home) -> list[Remembered]:
 
 
 def _compiled(found: Sequence[Remembered], claims: int) -> tuple[Dialect, ...]:
-    own = [compile_document(one.document, revision=one.revision, claims=claims) for one in found]
-    return (*own, *(replace(dialect, claims=claims) for dialect in DIALECTS)) if claims else DIALECTS
+    declared = [compile_document(file.document, revision=file.revision, claims=claims) for file in found]
+    return (*declared, *(replace(dialect, claims=claims) for dialect in DIALECTS)) if claims else DIALECTS
 
 
 def _remembered(home: Home, index: Mapping[str, Any]) -> list[Remembered]:
@@ -205,8 +205,8 @@ def _save(home: Home, index: Mapping[str, Any]) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(text, encoding="utf-8")
-    sync(beside)
-    beside.replace(path)
+    """Write the whole file or nothing."""
+    unfinished = path.with_name(f".{path.name}.new")
+    unfinished.write_text(text, encoding="utf-8")
+    sync(unfinished)
+    unfinished.replace(path)

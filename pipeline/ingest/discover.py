@@ -1,4 +1,4 @@
-"""Which files belong together: a pure reading of a file listing. Opens nothing."""
+"""Kind, unit, job and sweep of files, from their names alone. Opens no file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FOUND = pl.Schema(
     }
 )
 """One row per file found. `kind` is a word of vocab.FILE_KIND; `unit` is ingested, and replaced, as a whole.
-`linked_path` is the file's own name where `path` is a link, or lies behind one."""
+`linked_path` is the real path where `path` is a link, or leads through one."""
 
 _LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
 _STREAM_SUFFIXES = {".log", ".out", ".err", ".stdout", ".stderr"}
@@ -92,10 +92,10 @@ def discover(
     marks = cache(partial(marks_run, dialects=dialects))
     for directory, files in by_directory.items():
         kinds = {kind for _, kind in files}
-        beside = [_name(entry.path) for entry, kind in files if kind in ("config", "status")]
-        is_marked = any(marks(name) for name in beside)
+        sidecars = [_name(entry.path) for entry, kind in files if kind in ("config", "status")]
+        is_marked = any(marks(name) for name in sidecars)
         is_single = directory in single
-        is_run = "history" in kinds or ("log" in kinds and bool(beside) and (is_marked or is_single))
+        is_run = "history" in kinds or ("log" in kinds and bool(sidecars) and (is_marked or is_single))
         own_jobs = [job_of(_name(entry.path)) for entry, _ in files]
         jobs = {job for job, (_, kind) in zip(own_jobs, files, strict=True) if kind == "log"} - {""}
         newest_job = max(jobs, key=lambda text: (len(text), text), default="") if is_run else ""
@@ -105,8 +105,8 @@ def discover(
         origin = "simulated" if is_simulated(directory) else "measured"
         for job, (entry, kind) in zip(own_jobs, files, strict=True):
             unit = directory if is_run else _lone_unit(entry.path, kind)
-            place = (directory, sweep, origin, entry.linked_path)
-            rows.append((entry.path, unit, job or newest_job, kind, entry.bytes, entry.mtime, *place))
+            shared = (directory, sweep, origin, entry.linked_path)
+            rows.append((entry.path, unit, job or newest_job, kind, entry.bytes, entry.mtime, *shared))
     columns = zip(*rows, strict=True) if rows else ((),) * len(FOUND)
     found = pl.DataFrame(dict(zip(FOUND, columns, strict=True)), schema=FOUND)
     return found.unique("path").sort("path")
@@ -115,30 +115,30 @@ def discover(
 def _judge_histories(
     by_directory: dict[str, list[tuple[Entry, str]]], dialects: Sequence[Dialect]
 ) -> dict[str, list[tuple[Entry, str]]]:
-    """Leave each run one place for the steps that its trainer kept; elsewhere such a file is what its name says else.
+    """The listing with one directory of step histories per run; other such files get the kind of their name otherwise.
 
-    transformers keeps a state in every checkpoint: the newest one stands for the run where none lies above. Of a
-    directory with the logs of several runs nobody knows whose they are.
+    transformers writes a state into every checkpoint: the newest one is the run's, unless one lies in the directory
+    above. In a directory with logs of several runs it is unknown whose history a file is.
     """
-    holding = {place: {kind for _, kind in files} for place, files in by_directory.items()}
-    if not any("history" in kinds for kinds in holding.values()):
+    kinds_in = {folder: {kind for _, kind in files} for folder, files in by_directory.items()}
+    if not any("history" in kinds for kinds in kinds_in.values()):
         return by_directory
     newest: dict[str, tuple[int, str]] = {}
-    for place, kinds in holding.items():
-        number = _CHECKPOINT.fullmatch(_name(place))
+    for folder, kinds in kinds_in.items():
+        number = _CHECKPOINT.fullmatch(_name(folder))
         if number and "history" in kinds:
-            newest[_parent(place)] = max(newest.get(_parent(place), (-1, "")), (int(number[1]), place))
-    latest = {place for run, (_, place) in newest.items() if "history" not in holding.get(run, set())}
-    judged: dict[str, list[tuple[Entry, str]]] = {place: [] for place in by_directory}
-    for place, files in by_directory.items():
-        home = _parent(place) if place in latest else place
-        is_old = bool(_CHECKPOINT.fullmatch(_name(place))) and place not in latest
+            newest[_parent(folder)] = max(newest.get(_parent(folder), (-1, "")), (int(number[1]), folder))
+    latest = {folder for run, (_, folder) in newest.items() if "history" not in kinds_in.get(run, set())}
+    judged: dict[str, list[tuple[Entry, str]]] = {folder: [] for folder in by_directory}
+    for folder, files in by_directory.items():
+        home = _parent(folder) if folder in latest else folder
+        is_old = bool(_CHECKPOINT.fullmatch(_name(folder))) and folder not in latest
         is_shared = len({_stem(entry.path) for entry, kind in by_directory.get(home, []) if kind == "log"}) > 1
         for entry, kind in files:
             if kind != "history":
-                judged[place].append((entry, kind))
+                judged[folder].append((entry, kind))
             elif is_old or is_shared:
-                judged[place].append((entry, file_kind(_name(entry.path), dialects, histories=False)))
+                judged[folder].append((entry, file_kind(_name(entry.path), dialects, histories=False)))
             else:
                 judged.setdefault(home, []).append((entry, kind))
     return judged
@@ -154,7 +154,7 @@ def _with_one_log(by_directory: Mapping[str, list[tuple[Entry, str]]]) -> set[st
 
 
 def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: bool = True) -> str:
-    """Kind of a file from its name alone; without `histories`, what it is beside the steps that it may hold.
+    """Kind of a file from its name alone; without `histories`, its kind when it is not read as steps.
 
     >>> file_kind("log_410022.out"), file_kind("config.json"), file_kind("model.safetensors")
     ('log', 'config', 'other')
@@ -178,7 +178,7 @@ def _kind_by_dialect(lower: str, dialects: Sequence[Dialect], *, histories: bool
 
 
 def _kinds(dialects: Sequence[Dialect]) -> Callable[[str], str]:
-    """`file_kind` for many names: most are those of no dialect, which one search tells."""
+    """`file_kind` for many names: one search sorts out those that match no dialect, which are most."""
     patterns = [pattern for dialect in dialects for pattern in dialect.log_names]
     patterns += [sidecar.pattern for dialect in dialects for sidecar in dialect.sidecars]
     patterns += [history.pattern for dialect in dialects for history in dialect.histories]
@@ -218,7 +218,7 @@ def job_of(name: str) -> str:
 
 
 def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, int]) -> pl.DataFrame:
-    """Rows of `found` whose unit holds a file that is new, differs in size or time, or was read by another version.
+    """Rows of `found` whose unit has a file that is new, differs in size or time, or was read by another version.
 
     Args:
         ledger: the `files` table.
@@ -229,7 +229,7 @@ def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, in
     fresh = found.join(
         up_to_date.select("path", "bytes", "mtime", "unit"), on=["path", "bytes", "mtime", "unit"], how="anti"
     )
-    # Without its dialect file, a log may even seem to belong elsewhere: what such a file has read stays.
+    # Rows that were read with a dialect file stay when the file is forgotten, though the log may now look different.
     orphans = ledger.filter(pl.col("parser").is_not_null() & current.is_null())
     fresh = fresh.join(orphans.select("path", "bytes", "mtime"), on=["path", "bytes", "mtime"], how="anti")
     return found.join(fresh.select("unit").unique(), on="unit", how="semi", maintain_order="left")

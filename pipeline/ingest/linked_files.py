@@ -1,4 +1,4 @@
-"""A file to which links give several names is one file: which of them it goes by. Reads no file."""
+"""One name for each file that has several through links. Reads no file."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import polars as pl
 from sweepscope.pipeline.io.files import Entry
 
 KNOWN = pl.Schema({"path": pl.String, "linked_path": pl.String})
-"""Columns of the table `files` that tell by which names the store knows its files."""
+"""Columns of the table `files`: the name of a file in the store, and its real path where that is a link."""
 
 
 @dataclass(frozen=True)
 class Named:
-    """`entries`: every file once. `other_names`: of an entry's path, one more name that leads to the same file."""
+    """`entries`: every file once. `other_names`: path of an entry to one more name of the same file."""
 
     entries: list[Entry]
     other_names: dict[str, str]
@@ -25,8 +25,8 @@ class Named:
 def deduplicate_links(listed: Iterable[Entry], known: pl.DataFrame) -> Named:
     """Every file of a listing once, under one name.
 
-    A file goes by the name of a directory that the store knows already, so that what was read through a link yesterday
-    is no new run today, nor the other way round; else by its own name where that is listed; else by the first.
+    A name in a directory that the store knows comes first, so that a run that was read through a link is not read again
+    under its real path, nor the other way round; then the real path where that is listed; then the first name.
 
     Args:
         listed: entries of one listing or several; the same path may come more than once.
@@ -36,8 +36,8 @@ def deduplicate_links(listed: Iterable[Entry], known: pl.DataFrame) -> Named:
     links = known.filter(pl.col("linked_path").is_not_null())
     if links.is_empty() and all(entry.linked_path is None for entry in by_path.values()):
         return Named(list(by_path.values()), {})
-    known_places = set(known["path"].str.replace(r"/[^/]*$", "").unique())
-    link_of = {_place(own): _place(path) for path, own in links.iter_rows() if _name(path) == _name(own)}
+    known_folders = set(known["path"].str.replace(r"/[^/]*$", "").unique())
+    link_of = {_folder(own): _folder(path) for path, own in links.iter_rows() if _name(path) == _name(own)}
     by_file: dict[str, list[Entry]] = {}
     for entry in by_path.values():
         by_file.setdefault(entry.own_path, []).append(entry)
@@ -45,8 +45,8 @@ def deduplicate_links(listed: Iterable[Entry], known: pl.DataFrame) -> Named:
     other_names: dict[str, str] = {}
     for own, names in by_file.items():
         chosen = min(
-            [*(entry.path for entry in names), *_known_names(own, known_places, link_of)],
-            key=lambda path: (_place(path) not in known_places, path != own),
+            [*(entry.path for entry in names), *_known_names(own, known_folders, link_of)],
+            key=lambda path: (_folder(path) not in known_folders, path != own),
         )
         entries.append(replace(names[0], path=chosen, linked_path=None if chosen == own else own))
         if others := [entry.path for entry in names if entry.path != chosen]:
@@ -54,17 +54,17 @@ def deduplicate_links(listed: Iterable[Entry], known: pl.DataFrame) -> Named:
     return Named(entries, other_names)
 
 
-def _known_names(own: str, places: set[str], link_of: dict[str, str]) -> list[str]:
-    """Names that are not listed, by which the store knows the file or those beside it."""
-    found = [own] if _place(own) in places else []
-    if _place(own) in link_of:
-        linked = f"{link_of[_place(own)]}/{_name(own)}"
+def _known_names(own: str, folders: set[str], link_of: dict[str, str]) -> list[str]:
+    """Names that are not listed, but that the store has for the file or for others of its folder."""
+    found = [own] if _folder(own) in folders else []
+    if _folder(own) in link_of:
+        linked = f"{link_of[_folder(own)]}/{_name(own)}"
         # The link may lead elsewhere by now.
         found += [linked] if os.path.realpath(linked) == own else []
     return found
 
 
-def _place(path: str) -> str:
+def _folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 

@@ -1,4 +1,4 @@
-"""What a batch of files says about the network, gathered beside the training logs: the shell around `pipeline.nccl`."""
+"""NCCL facts of a batch of files, collected while its training logs are read: the shell around `pipeline.nccl`."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from sweepscope.pipeline.nccl.names import dump_rank
 from sweepscope.pipeline.nccl.tables.nccl_tables import nccl_tables, with_content
 
 _MERGE_AT = 16
-"""Scans whose facts are held one by one; then they are put together, so that memory stays bounded."""
+"""Facts of so many scans are kept apart; then they are merged, so that memory stays bounded."""
 
 _SCAN_BYTES = 8 << 20
 """Blocks of many small files are scanned together up to this size."""
 
 _READ_BYTES = 16 << 20
-"""Lines that tell something are read together from this size on: a pass has a price, however few they are."""
+"""Lines with NCCL content are read together from this size on: a pass has a price, however few they are."""
 
 
 class Scanner(Protocol):
-    """Who scans blocks: their facts come in the order of the blocks, at once or later."""
+    """Scans blocks. Their facts come in the order of the blocks, at once or later."""
 
     def submit(self, parts: Sequence[Part]) -> Iterable[Facts]: ...
 
     def drain(self) -> Iterable[Facts]: ...
 
 
-class _Here:
-    """Scans in this process. Lines that tell something wait until there are enough of them for a pass, and what was
-    said of calls waits with them: it is put together with what is said of their communicators."""
+class _LocalScanner:
+    """Scans in this process. Lines with NCCL content wait until there are enough of them for a pass, and facts of calls
+    wait with them: they are merged with those of their communicators."""
 
     def __init__(self) -> None:
         self._facts: list[Facts] = []
@@ -48,12 +48,12 @@ class _Here:
         self._bytes = 0
 
     def submit(self, parts: Sequence[Part]) -> Iterable[Facts]:
-        return self.take(*select_parts(parts))
+        return self.add(*select_parts(parts))
 
-    def take(self, calls: Facts, told: Sequence[Block]) -> Iterable[Facts]:
+    def add(self, calls: Facts, blocks: Sequence[Block]) -> Iterable[Facts]:
         self._facts.append(calls)
-        self._blocks += told
-        self._bytes += sum(block.text_bytes for block in told)
+        self._blocks += blocks
+        self._bytes += sum(block.text_bytes for block in blocks)
         return self.drain() if self._bytes >= _READ_BYTES or len(self._facts) >= _MERGE_AT else ()
 
     def drain(self) -> Iterable[Facts]:
@@ -66,8 +66,8 @@ class NcclCollector:
     """Collects the facts of every file of a batch, block by block."""
 
     def __init__(self, scanner: Scanner | None = None) -> None:
-        self._here = _Here()
-        self._scanner = scanner or self._here
+        self._local = _LocalScanner()
+        self._scanner = scanner or self._local
         self._facts: list[Facts] = []
         self._pending: list[Part] = []
         self._pending_bytes = 0
@@ -75,72 +75,75 @@ class NcclCollector:
         self._dumps: dict[int, pl.DataFrame] = {}
 
     def add(self, source: int, data: bytes, first_line: int) -> None:
-        """A block of whole lines of a file."""
+        """Add a block of whole lines of a file."""
         self._pending.append(Part(source, data, first_line))
         self._pending_bytes += len(data)
         if self._pending_bytes >= _SCAN_BYTES:
             self._flush()
 
     def add_lines(self, parts: Sequence[tuple[int, bytes, int]], lines: pl.DataFrame, counts: np.ndarray) -> None:
-        """Blocks of whole lines of any files and what `split_parts` makes of them: most have nothing to say."""
-        for facts in self._here.take(*select_lines([Part(*part) for part in parts], lines, counts)):
+        """Add blocks of whole lines of any files, and `split_parts` of them; most have no facts."""
+        for facts in self._local.add(*select_lines([Part(*part) for part in parts], lines, counts)):
             self.add_facts(facts)
 
     def add_facts(self, facts: Facts) -> None:
-        """The facts of a block."""
+        """Add the facts of a block."""
         if facts:
             self._facts.append(facts)
             if len(self._facts) >= _MERGE_AT:
                 self._facts = [compact(Facts.merge(self._facts))]
 
     def add_dump(self, source: int, path: str, data: bytes) -> int:
-        """A dump of the flight recorder; returns how many of its records are none. Raises ValueError for no dump."""
+        """Add a dump of the flight recorder; the number of its broken records. Raises ValueError for another file."""
         self._dumps[source], broken = records(data, rank=dump_rank(path))
         return broken
 
     def frames(self, sources: Collection[int]) -> dict[int, dict[str, pl.DataFrame]]:
-        """What files have said so far, by kind, for whoever reads on in them later."""
+        """Facts of the given files so far, by source and kind, for their records."""
         found: dict[int, dict[str, pl.DataFrame]] = {source: {} for source in sources}
-        for kind, frame in compact(self._said().of(sources)).frames.items() if sources else ():
+        for kind, frame in compact(self._merged().of(sources)).frames.items() if sources else ():
             for (source,), rows in frame.partition_by("source", as_dict=True, maintain_order=True).items():
                 found[source][kind] = rows
         return found
 
     def restore(self, source: int, frames: Mapping[str, pl.DataFrame]) -> None:
-        """Take over what the lines before said."""
+        """Add the facts of the lines that an earlier ingest read."""
         of_file = {kind: frame.with_columns(source=pl.lit(source, pl.Int64)) for kind, frame in frames.items()}
         self.add_facts(Facts(of_file))
 
     def discard(self, source: int) -> None:
-        """Forget a file that turned out to be unreadable."""
+        """Drop a file that turned out to be unreadable."""
         self._discarded.add(source)
         self._dumps.pop(source, None)
 
-    def with_kinds(self, sources: pl.DataFrame, said: extract.Extract) -> pl.DataFrame:
-        """`sources` in which logs that hold NCCL output and no training run are of kind `nccl`.
+    def with_kinds(self, sources: pl.DataFrame, extracted: extract.Extract) -> pl.DataFrame:
+        """`sources` in which logs with NCCL output and without a training run are of kind `nccl`.
 
-        Such are files that no dialect recognises and that give no setting and no step, but hold nccl-tests tables, or
-        consist of NCCL lines for the greater part. A line of PyTorch's watchdog is the end of a training run.
+        Those are files that no dialect recognises, without settings or steps, that have nccl-tests tables or mostly
+        NCCL lines. A line of PyTorch's watchdog is the end of a training run.
         """
-        facts = said.facts
-        telling = {*said.dialect_of, *facts.steps["source"].unique(), *facts.settings["source"].unique()}
-        only = _with_nothing_else(self._said(), said.last_lines) - telling
+        facts = extracted.facts
+        training = {*extracted.dialect_of, *facts.steps["source"].unique(), *facts.settings["source"].unique()}
+        only = _with_nothing_else(self._merged(), extracted.last_lines) - training
         is_only = pl.col("source").is_in(list(only)) & (pl.col("kind") == "log")
         return sources.with_columns(kind=pl.when(is_only).then(pl.lit("nccl")).otherwise("kind"))
 
-    def tables(self, sources: pl.DataFrame, said: RunFacts, *, bench_op: str | None = None) -> dict[str, pl.DataFrame]:
-        """Rows of every NCCL table, in exchange for the facts.
+    def tables(
+        self, sources: pl.DataFrame, run_facts: RunFacts, *, bench_op: str | None = None
+    ) -> dict[str, pl.DataFrame]:
+        """Rows of every NCCL table by its name. The facts are given up.
 
         Args:
-            said: the settings among them may tell the number of ranks.
+            sources: files of the batch.
+            run_facts: facts of the training logs; their settings may have the number of ranks.
             bench_op: operation of benchmarks that do not print theirs.
         """
-        sizes = said.settings.filter(pl.col("name") == "num_gpus").select(
+        sizes = run_facts.settings.filter(pl.col("name") == "num_gpus").select(
             "source", pl.col("value").cast(pl.Int64, strict=False)
         )
         num_ranks = dict(sizes.drop_nulls().iter_rows())
-        facts_of = self._handed_over  # asked in the call, so that no name here holds them
-        return nccl_tables(sources, facts_of(), num_ranks=num_ranks, dumps=self._dumps, bench_operation=bench_op)
+        release = self._release  # called in the argument list, so that no name here keeps the facts alive
+        return nccl_tables(sources, release(), num_ranks=num_ranks, dumps=self._dumps, bench_operation=bench_op)
 
     def _flush(self) -> None:
         parts = [part for part in self._pending if part.source not in self._discarded]
@@ -148,15 +151,15 @@ class NcclCollector:
         for facts in self._scanner.submit(parts) if parts else ():
             self.add_facts(facts)
 
-    def _handed_over(self) -> Facts:
-        """The facts of all files so far, which are not held beside what is made of them."""
-        facts, self._facts = self._said(), []
+    def _release(self) -> Facts:
+        """The facts of all files so far, without keeping them."""
+        facts, self._facts = self._merged(), []
         return facts
 
-    def _said(self) -> Facts:
+    def _merged(self) -> Facts:
         """The facts of all files so far."""
         self._flush()
-        for scanner in dict.fromkeys((self._scanner, self._here)):
+        for scanner in dict.fromkeys((self._scanner, self._local)):
             for facts in scanner.drain():
                 self.add_facts(facts)
         if len(self._facts) > 1:
@@ -166,7 +169,7 @@ class NcclCollector:
 
 
 def _with_nothing_else(facts: Facts, ends: pl.DataFrame) -> set[int]:
-    """Files that hold tables of nccl-tests, or NCCL lines for the greater part."""
+    """Files with tables of nccl-tests, or mostly NCCL lines."""
     hangs = facts["watchdog"].filter(pl.col("kind").is_in(["timeout", "status", "dump", "stuck"]))
     lines = (
         facts["tally"].filter(pl.col("name").is_in(["lines", "summed"])).group_by("source").agg(pl.col("lines").sum())

@@ -1,4 +1,4 @@
-"""One batch read by several processes: each parses run directories of its own, and their rows are put together."""
+"""One batch read by several processes: each parses shards of it, whole run directories, and the rows are merged."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from sweepscope.pipeline.store.home import Home
 _LOG = logging.getLogger(__name__)
 
 WORTH_S = 5.0
-"""Less is read sooner than other processes have begun and shards are put together."""
+"""Reading less takes less time than starting processes and merging shards."""
 
-# What one process does, roughly; enough to tell whether others are worth their beginning.
+# Rough speed of one process, to estimate whether starting others pays.
 _BYTES_PER_S = 60e6
 _UNITS_PER_S = 500
 _PACKED = 5
 
 _SHARDS_PER_WORKER = 8
-"""So that nobody is left with much when the others are done."""
+"""Small shards, so that all processes end at about the same time."""
 
 _MIN_SHARD_S = 1.5
-"""The first quarter of a second goes into what every shard costs, however small."""
+"""Every shard costs about a quarter of a second, however small it is."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Part of a batch, for whatever process. `dialect_files`: path to content hash of those in force in the home."""
+    """Part of a batch (discover.FOUND rows), as it is sent to a process. `dialect_files`: path to content hash."""
 
     found: pl.DataFrame
     now: datetime
@@ -46,7 +46,7 @@ class Shard:
 
 
 def parse_shard(shard: Shard) -> Tables:
-    """Rows of every table, as `ingest.parse` gives them. Raises as that and `in_force` do."""
+    """Rows of every table. Raises as `parse_batch` and `in_force` do."""
     return _parse(shard, lambda _path, _size: None)
 
 
@@ -59,9 +59,15 @@ def parse_sharded(
     workers: int,
     on_file: Callable[[str, int], None] = lambda _path, _size: None,
 ) -> Tables:
-    """What `ingest.parse` says of a batch (discover.FOUND rows; whole units), by up to that many processes.
+    """Rows of every table, read by up to `workers` processes; the same rows whatever their number.
 
-    The rows are the same whatever their number. `on_file` is told each file when the shard it belongs to is done.
+    Args:
+        found: discover.FOUND rows of a batch; whole units.
+        now: UTC without a zone.
+        home: its records and dialect files are used.
+        dialect_files: path to content hash of those to read with.
+        workers: processes, this one included.
+        on_file: called with each path and its size, when its shard is done.
 
     Raises:
         WorkerError: another process failed. SweepscopeError: as reading does.
@@ -82,13 +88,13 @@ def parse_sharded(
 
 
 def shards_of(found: pl.DataFrame, workers: int) -> list[pl.DataFrame]:
-    """A batch cut into shards of whole units; into one where more are not worth it."""
+    """FOUND rows, cut into shards of whole units; one shard where several do not pay."""
     units, size = found["unit"].n_unique(), _text_bytes(found)
     seconds = size / _BYTES_PER_S + units / _UNITS_PER_S
     if workers == 1 or seconds < WORTH_S:
         return [found]
     count = min(workers * _SHARDS_PER_WORKER, ceil(seconds / _MIN_SHARD_S))
-    # Files as large as what they unpack to, so that shards take about as long.
+    # Weigh files by what they unpack to, so that shards take about the same time.
     weighed = found.with_columns(_bytes_on_disk="bytes", bytes=_weight())
     cut = plan.batches(weighed, units=ceil(units / count), size=ceil(size / count))
     return [part.with_columns(bytes="_bytes_on_disk").drop("_bytes_on_disk") for part in cut]

@@ -1,7 +1,7 @@
 """Versions of the parsers, from their own source: a file is read again when the code that would read it has changed.
 
-A version is a hash over the modules that a parser's rows depend on, so that it changes with the code and nobody has to
-raise a number. It covers the bytes of the files as installed (line ends normalised), comments included: that takes a
+A version is a hash over the modules that a parser's rows depend on, so that it changes with the code and no number
+has to be raised. It covers the bytes of the files as installed (line ends normalised), comments included: that takes a
 few milliseconds per process and depends on nothing else, whereas tokens or syntax trees without comments would take a
 hundred times as long and differ between versions of Python.
 """

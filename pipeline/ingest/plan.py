@@ -1,4 +1,4 @@
-"""One ingest, step by step, as plain functions: list, plan, parse, validate. Dagster's assets call these."""
+"""Which files an ingest reads: list them, compare them with the ledger, cut them into batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from sweepscope.pipeline.store.checkpoints import REST_AFTER
 from sweepscope.schemas.thresholds import STALE_AFTER
 
 if TYPE_CHECKING:
-    from sweepscope.pipeline.store.lake import Lake  # its libraries take 16 MB that a reading process has no use for
+    from sweepscope.pipeline.store.lake import (
+        Lake,  # its libraries take 16 MB, which processes that only read logs save
+    )
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,10 +47,10 @@ def find(
     Args:
         paths: files, directories and URLs; they may overlap.
         dialects: those whose file names are known.
-        named: files that were given one by one before; they stay logs whatever their name.
-        left_out: folders whose files are no input.
-        known: linked_files.KNOWN rows of the ledger: a file keeps the name by which the store knows it.
-        other_names: is told one more name of each file that has several, by its path.
+        named: files that were given one by one before; they are logs whatever their name.
+        left_out: folders whose files are not read.
+        known: linked_files.KNOWN rows of the ledger; a file keeps the name that it has there.
+        other_names: filled with one more name of each file that has several, by its path.
 
     Raises:
         UsageError: no path was given, one does not exist, or there is no file at any.
@@ -56,12 +58,12 @@ def find(
     """
     if not paths:
         raise UsageError("Nothing to ingest. Give a run directory, a sweep directory, a log file or a URL.")
-    barred = tuple(f"{canonical(str(folder))}/" for folder in left_out)
+    left_out_prefixes = tuple(f"{canonical(str(folder))}/" for folder in left_out)
     listed = (
         entry
         for path in paths
         for entry in list_files(path)
-        if not entry.path.startswith(barred) and not entry.own_path.startswith(barred)
+        if not entry.path.startswith(left_out_prefixes) and not entry.own_path.startswith(left_out_prefixes)
     )
     named_once = deduplicate_links(listed, pl.DataFrame(schema=KNOWN) if known is None else known)
     if other_names is not None:
@@ -90,11 +92,15 @@ def plan(
 ) -> pl.DataFrame:
     """Rows of `found` that need reading.
 
-    Those are files of units that are new, changed, read by an older parser, were running and have gone stale since, now
-    have siblings, which makes a sweep of the directory above, or are at rest after one of their logs was read in parts.
+    Those are files of units that are new or changed, were read by another version of a parser, were running and have
+    written nothing since, have become part of a sweep, or are at rest after one of their logs was read in parts.
 
     Args:
-        ledger: the `files` table. runs: `source_path`, `status` and `sweep` of the runs that are known.
+        found: discover.FOUND rows.
+        ledger: rows of `files`.
+        runs: `source_path`, `status` and `sweep` of the runs in the lake.
+        now: UTC without a zone.
+        dialects: those to read with.
     """
     pending = changed(found, ledger, versions=current_versions(dialects))
     silent_since, rest_since = ((now - pause).replace(tzinfo=UTC).timestamp() for pause in (STALE_AFTER, REST_AFTER))
@@ -124,7 +130,7 @@ def plan(
 
 
 def batches(pending: pl.DataFrame, *, units: int = BATCH_UNITS, size: int = BATCH_BYTES) -> list[pl.DataFrame]:
-    """Cut into batches of whole units: at most `units` of them and about `size` bytes each."""
+    """FOUND rows, cut into batches of whole units: at most `units` units and about `size` bytes each."""
     per_unit = pending.group_by("unit", maintain_order=True).agg(pl.col("bytes").sum())
     number, count, total, numbers = 0, 0, 0, []
     for amount in per_unit["bytes"].to_list():
@@ -145,7 +151,7 @@ def find_for(
     dialects: Sequence[Dialect] = DIALECTS,
     other_names: dict[str, str] | None = None,
 ) -> pl.DataFrame:
-    """What `find` finds, without the home's own files; what was read as a log before is one still. Raises as `find`."""
+    """`find` without files of the home; a file that was read as a log before is a log. Raises as `find` does."""
     known = lake.read("files", [*KNOWN, "kind"])
     read_as_log = known.filter(pl.col("kind").is_in(["log", "nccl", "scheduler"]))
     return find(
@@ -159,16 +165,16 @@ def find_for(
 
 
 def pending(lake: Lake, paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:
-    """Files under `paths` that need reading, judged by the ledger of the latest release. Raises as `find` does."""
+    """FOUND rows under `paths` that need reading by the ledger of the latest release. Raises as `find` does."""
     return pending_of(lake, find_for(lake, paths, dialects=dialects), dialects=dialects)
 
 
 def pending_of(lake: Lake, found: pl.DataFrame, *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:
-    """Rows of `found` that need reading, judged by the ledger of the latest release."""
+    """Rows of `found` that need reading by the ledger of the latest release."""
     runs = lake.read("runs", columns=["source_path", "status", "sweep"])
     return plan(found, lake.read("files"), runs, now=utc_now(), dialects=dialects)
 
 
 def utc_now() -> datetime:
-    """Now, in UTC, without a zone: as modification times are kept."""
+    """Now in UTC without a zone, as modification times are stored."""
     return datetime.now(UTC).replace(tzinfo=None)

@@ -1,6 +1,6 @@
 """The bundled tables of published results as frames of `published_runs`, `runs`, `settings` and `files`.
 
-A CSV keeps its source's words and units; `pipeline.ingest.published_rows` turns them into ours. A new table is a file
+A CSV has its source's words and units; `published_rows` converts them. A new table is a file
 in `data/published` plus a line in `data/manifest.csv`.
 """
 
@@ -95,9 +95,9 @@ def load_published(directory: Path) -> dict[str, pl.DataFrame]:
 
 
 def _settings(derived: pl.DataFrame, published: pl.DataFrame) -> pl.DataFrame:
-    """What completion filled, as rows of `settings`."""
-    place = published.select("run_id", "source_path", "line_no")
-    return SETTINGS.conform(derived.join(place, on="run_id", maintain_order="left").with_columns(is_used=True))
+    """Rows of `settings` with the values that completion filled."""
+    positions = published.select("run_id", "source_path", "line_no")
+    return SETTINGS.conform(derived.join(positions, on="run_id", maintain_order="left").with_columns(is_used=True))
 
 
 def published_ledger(directory: Path) -> pl.DataFrame:

@@ -48,12 +48,12 @@ _MODEL_COLUMNS = (
 
 def _with_extra(rows: pl.DataFrame) -> pl.DataFrame:
     """The columns that only this table has, as one JSON text per row; absent values are left out."""
-    own = [name for name in rows.columns if name not in PUBLISHED_RUNS.column_names]
+    extra = [name for name in rows.columns if name not in PUBLISHED_RUNS.column_names]
     texts = [
-        json.dumps({name: value for name, value in zip(own, row, strict=True) if value is not None})
+        json.dumps({name: value for name, value in zip(extra, row, strict=True) if value is not None})
         if any(row)
         else None
-        for _, *row in rows.select("run_id", *own).iter_rows()
+        for _, *row in rows.select("run_id", *extra).iter_rows()
     ]
     return rows.with_columns(extra=pl.Series(texts, dtype=pl.String))
 
@@ -75,7 +75,7 @@ def as_published(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _comparability() -> pl.Expr:
-    """Whether the published MFU may stand beside another's; tables that judge each row themselves come first."""
+    """Whether the published MFU can be compared with others, for tables that do not judge each row themselves."""
     return (
         pl.when(pl.col("mfu_pct").is_null() & pl.col("hfu_pct").is_null())
         .then(pl.lit("no MFU published"))
@@ -89,7 +89,7 @@ def _comparability() -> pl.Expr:
 
 def _status(table: pl.DataFrame) -> pl.DataFrame:
     """Status with the rule that decided it. A table without a status column lists runs that worked."""
-    said = pl.col("status").replace_strict(_STATUS, default=None, return_dtype=pl.String)
+    status = pl.col("status").replace_strict(_STATUS, default=None, return_dtype=pl.String)
     has_result = pl.any_horizontal(
         pl.col(name).is_not_null()
         for name in ("step_time_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_pct", "hfu_pct")
@@ -98,7 +98,7 @@ def _status(table: pl.DataFrame) -> pl.DataFrame:
     return table.select(
         "run_id",
         status=pl.when(~silent)
-        .then(said.fill_null("unknown"))
+        .then(status.fill_null("unknown"))
         .when(has_result)
         .then(pl.lit("completed"))
         .otherwise(pl.lit("unknown")),

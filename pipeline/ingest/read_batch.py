@@ -1,4 +1,4 @@
-"""Read a batch of discovered files into facts: bytes are touched here and nowhere later."""
+"""Read a batch of discovered files into facts. No later step touches bytes."""
 
 from __future__ import annotations
 
@@ -41,10 +41,9 @@ _SLOW_S = 30.0
 
 @dataclass(frozen=True)
 class Batch:
-    """What the files of one batch say. `files` holds the ledger columns that reading decides.
+    """The facts of one batch. `files` has the ledger columns that reading decides.
 
-    `other` holds rows of further tables by name, as their schemas want them: what stands in files beside the training
-    log itself (NCCL output, memory snapshots).
+    `other` has rows of further tables by name (NCCL output, memory snapshots), as their schemas want them.
     """
 
     sources: pl.DataFrame
@@ -66,9 +65,13 @@ def read_batch(
 ) -> Batch:
     """Read every file of `found` (discover.FOUND rows; whole units).
 
-    A file that cannot be read is recorded with its error and does not stop the batch. With `records`, logs that were
-    read before and have only grown are read on from there, and what growing logs say is kept for the next time.
-    `on_file` is told each path and its size, for a progress display.
+    A file that cannot be read is recorded with its error and does not stop the batch.
+
+    Args:
+        found: discover.FOUND rows.
+        dialects: those to read with.
+        records: where facts of growing logs are kept, so that only new lines are read; None: read all files whole.
+        on_file: called with each path and its size, for a progress display.
     """
     newest = dict(found.group_by("unit").agg(pl.col("mtime").max()).iter_rows())
     batch = BatchAccumulator(dialects, ResumeState(records, dialects, newest))
@@ -78,10 +81,10 @@ def read_batch(
         _log_file(row, note, time.perf_counter() - begin)
         batch.files.append({"path": row["path"], **note})
         on_file(row["path"], row["bytes"])
-    said = batch.merged()
-    _log_dialects(found, said)
+    extracted = batch.merged()
+    _log_dialects(found, extracted)
     names = pl.DataFrame(
-        {"source": list(said.dialect_of), "dialect": list(said.dialect_of.values())},
+        {"source": list(extracted.dialect_of), "dialect": list(extracted.dialect_of.values())},
         schema={"source": pl.Int64, "dialect": pl.String},
     )
     sources = (
@@ -91,17 +94,18 @@ def read_batch(
         )
         .join(names, on="source", how="left", maintain_order="left")
     )
-    files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), said)
+    files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), extracted)
     batch.sidecars += folder_names(sources)
     return Batch(
         sources=files.with_columns(dialect=pl.coalesce("dialect", "parser")).select(SOURCES.names()).cast(SOURCES),
-        facts=_with_histories(said.facts, batch.histories),
-        spans=said.spans,
+        facts=_with_histories(extracted.facts, batch.histories),
+        spans=extracted.spans,
         sidecars=pl.DataFrame(batch.sidecars, schema=SIDECAR_SETTINGS),
         tables=batch.tables,
         files=files,
         rejects=pl.DataFrame(batch.rejects, schema=_REJECTS),
-        other={name: pl.concat(frames) for name, frames in batch.other.items()} | batch.nccl.tables(files, said.facts),
+        other={name: pl.concat(frames) for name, frames in batch.other.items()}
+        | batch.nccl.tables(files, extracted.facts),
     )
 
 
@@ -193,8 +197,8 @@ def _read_kind(source: int, row: dict[str, object], reader: Reader, batch: Batch
 def _file_notes(sources: pl.DataFrame, notes: list[dict[str, object]], dialects: Sequence[Dialect]) -> pl.DataFrame:
     """Ledger rows, with the version of the parser that read each file, be it a log, a sidecar or a table.
 
-    No parser has seen a file that could not be opened; without a version it is new again at the next ingest, because
-    making it readable changes neither its size nor its time.
+    A file that could not be opened gets no version, so that the next ingest tries again: making it readable changes
+    neither its size nor its time.
     """
     frame = pl.DataFrame(notes, schema=_FILE_NOTES)
     rows = sources.join(frame, on="path", how="left", maintain_order="left", suffix="_read")

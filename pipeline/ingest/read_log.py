@@ -1,4 +1,4 @@
-"""Read one log: from its beginning, or from where the last ingest stopped."""
+"""Read one log, from its beginning or from where the last ingest stopped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sweepscope.pipeline.text import lines
 
 
 def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
-    """A log, or a table of a scheduler, of GPU samples or of nccl-tests under the name of one."""
+    """Ledger columns of a log; also of a table (scheduler, GPU samples, nccl-tests) that is named like a log."""
     if before := batch.resume_state.resume(row, reader):
         return _read_lines(source, row, reader, reader.chunks(), batch, before=before)
     chunks = text_chunks(reader.path, reader.chunks())
@@ -61,7 +61,7 @@ def _read_lines(
             last, last_bytes = data, len(data) + left_out
         if left_out:
             cut_lines.append((first_line, left_out))
-        del data  # or it would be held beside the next
+        del data  # only one block in memory at a time
     grows = before.can_grow if before else can_grow(reader)
     offset = reader.position - last_bytes if grows else None
     whole_lines = tuple(cut for cut in cut_lines if cut[0] < line)
@@ -69,7 +69,7 @@ def _read_lines(
     is_kept = record is not None and record.can_grow
     if last and not is_kept:
         batch.add(source, last, line, only_nccl=only_nccl)
-    batch.resume_state.take(source, reader, record, before)
+    batch.resume_state.note(source, reader, record, before)
     if last and is_kept:
         batch.add_unfinished(source, last, line, only_nccl=only_nccl)
     for number, left_out in cut_lines:
@@ -81,7 +81,7 @@ def _read_lines(
 def _record(
     reader: Reader, offset: int | None, line: int, cut_lines: tuple[tuple[int, int], ...], before: Record | None
 ) -> Record | None:
-    """How far a log was read; None when its last line is so long that its beginning is not remembered."""
+    """How far a log was read; None when its last line is too long to find its beginning again."""
     end = reader.resume_point(reader.position)
     mark = end if offset is None else reader.resume_point(offset)
     if mark is None or end is None:

@@ -1,4 +1,4 @@
-"""Read what lies beside the logs: configurations, tables of runs and jobs, recordings of memory, dumps."""
+"""Read the files that accompany logs: configurations, tables of runs and jobs, memory recordings, dumps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TABLE_LIMIT_BYTES = 256 << 20
 
 
 def read_dump(source: int, reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
-    """The records of a flight recorder. Raises ValueError for a file that is no dump."""
+    """Ledger columns of a flight recorder's dump. Raises ValueError for another file."""
     path = reader.path
     if broken := batch.nccl.add_dump(source, path, b"".join(_limited(reader.chunks(), path))):
         batch.reject(path, None, "not a record", f"{broken:,} entries", table="flight_records")
@@ -39,7 +39,7 @@ def read_dump(source: int, reader: Reader, batch: BatchAccumulator) -> dict[str,
 def read_bench(
     source: int, reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator, read: Callable[[str, int], NcclFacts]
 ) -> dict[str, object]:
-    """Results that nccl-tests or rccl-tests wrote to a file. Raises ValueError for damaged ones."""
+    """Ledger columns of results of nccl-tests or rccl-tests. Raises ValueError for damaged ones."""
     text = b"".join(_limited(chunks, reader.path)).decode("utf-8-sig", "replace")
     batch.nccl.add_facts(read(text, source))
     return {"kind": "nccl", "parser": "nccl"}
@@ -48,7 +48,7 @@ def read_bench(
 def read_jobs(
     jobs: schedulers.SchedulerTable, row: dict[str, object], chunks: Iterable[bytes], batch: BatchAccumulator
 ) -> dict[str, object]:
-    """A scheduler's table of jobs."""
+    """Ledger columns of a scheduler's table of jobs."""
     path = str(row["path"])
     found, rejects = read_scheduler_table(jobs, _limited(chunks, path), path=path, run_dir=str(row["run_dir"]))
     batch.other.setdefault(SCHEDULER_JOBS.name, []).append(found)
@@ -57,14 +57,14 @@ def read_jobs(
 
 
 def recognise_scheduler_table(head: bytes) -> schedulers.SchedulerTable | None:
-    """The kind of table that a file is, judged by its first bytes."""
+    """The scheduler's table that a file holds, judged by its first bytes; None for another file."""
     return schedulers.recognise(head[:SNIFF_BYTES].decode("utf-8-sig", "replace"))
 
 
 def read_scheduler_table(
     table: schedulers.SchedulerTable, chunks: Iterable[bytes], *, path: str, run_dir: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """All rows of `scheduler_jobs` in a file, and rows of `rejects`."""
+    """Rows of `scheduler_jobs` in a file, and rows of `rejects`."""
     parts = list(table.read(_lines(chunks)))
     rows = pl.concat([SCHEDULER_JOBS.empty(), *(rows for rows, _ in parts)])
     rejects = pl.concat([REJECTS.empty(), *(REJECTS.conform(rejected) for _, rejected in parts)])
@@ -75,9 +75,9 @@ def read_scheduler_table(
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    rest = b""
+    unfinished = b""
     for chunk in itertools.chain(chunks, [b"\n"]):
-        *whole, rest = (rest + chunk).split(b"\n")
+        *whole, unfinished = (unfinished + chunk).split(b"\n")
         for line in whole:
             yield line.decode("utf-8", "replace").removeprefix("\ufeff").replace("\0", "")
 
@@ -92,7 +92,7 @@ def _limited(chunks: Iterable[bytes], path: str) -> Iterator[bytes]:
 
 
 def read_sidecar(row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
-    """A configuration or a status, whose settings hold for the whole unit."""
+    """Ledger columns of a configuration or a status, whose settings hold for the whole unit."""
     text = b"".join(_limited(reader.chunks(), reader.path)).decode("utf-8-sig", "replace")
     parser, settings = _read_sidecar(reader.path, text, batch.dialects)
     batch.add_settings(str(row["unit"]), reader.path, settings)
@@ -100,7 +100,7 @@ def read_sidecar(row: dict[str, object], reader: Reader, batch: BatchAccumulator
 
 
 def read_history(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
-    """The steps that a trainer keeps in a file, and what that says of the configuration; else a table of its name."""
+    """Ledger columns of a trainer's file of steps, with the settings in it; or of a table that has such a name."""
     data = b"".join(_limited(reader.chunks(), reader.path))
     text = data.decode("utf-8-sig", "replace")
     name, reason = reader.path.rsplit("/", 1)[-1].lower(), "no reader for this file"
@@ -124,7 +124,7 @@ def read_history(source: int, row: dict[str, object], reader: Reader, batch: Bat
 def _add_settings(row: dict[str, object], path: str, text: str, batch: BatchAccumulator) -> None:
     try:
         _, settings = _read_sidecar(path, text, batch.dialects)
-    except ValueError:  # it holds nothing but steps
+    except ValueError:  # it has no settings
         return
     batch.add_settings(str(row["unit"]), path, settings)
 
@@ -146,14 +146,14 @@ def _read_sidecar(path: str, text: str, dialects: Sequence[Dialect]) -> tuple[st
 
 
 def read_table(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
-    """One run per row; a row's id is its line. Other CSV files are left after their first bytes."""
+    """Ledger columns of a table with one run per row. Unknown CSV files are skipped after their first bytes."""
     return read_table_of(source, row, reader, reader.chunks(), batch)
 
 
 def read_table_of(
     source: int, row: dict[str, object], reader: Reader, chunks: Iterator[bytes], batch: BatchAccumulator
 ) -> dict[str, object]:
-    """`read_table` of chunks that were read before."""
+    """`read_table` of the given chunks."""
     path = reader.path
     head = next(chunks, b"")
     table = next((t for t in TABLES if t.matches(head[:SNIFF_BYTES].decode("utf-8-sig", "replace"))), None)
@@ -190,7 +190,7 @@ def read_table_of(
 def read_memory(
     row: dict[str, object], reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator
 ) -> dict[str, object]:
-    """A recording of GPU memory, of any of the kinds that `pipeline.memory` knows."""
+    """Ledger columns of a recording of GPU memory, of any kind that `pipeline.memory` reads."""
     found = read_memory_file(reader.path, chunks, row)
     for name, frame in found.tables.items():
         batch.other.setdefault(name, []).append(frame)

@@ -1,7 +1,7 @@
-"""Logs that grow from one ingest to the next: each is read on from where the last ingest stopped.
+"""Growing logs: each ingest reads only the lines that were added since the last one.
 
-The facts of the lines before are taken from a record (`pipeline.store.checkpoints`), those of the new lines are added.
-The last line may be unfinished: it counts for the rows of today, and is read again tomorrow.
+The facts of earlier lines come from a record (`pipeline.store.checkpoints`). A last line without a line feed may be
+unfinished: it counts for the rows of this ingest and is read again by the next.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass
 class ResumeState:
-    """What one batch takes over from the ingests before it, and what it hands on.
+    """Records of the growing logs of one batch: those of earlier ingests, and those to save.
 
     `newest` is the modification time of each unit. Without `records`, every file is read from its beginning.
     """
@@ -36,13 +36,13 @@ class ResumeState:
     dialects: Sequence[Dialect]
     newest: Mapping[str, float]
     _identity: str = field(init=False)
-    _taken: dict[int, tuple[str, Record]] = field(default_factory=dict, init=False)
+    _to_save: dict[int, tuple[str, Record]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._identity = serialise.identity(current_versions(self.dialects), NCCL_SCHEMAS) if self.records else ""
 
     def resume(self, row: Mapping[str, object], reader: Reader) -> Record | None:
-        """The record of a log that has only grown since, with `reader` behind its mark; else None."""
+        """The record of a log that has only grown since, with `reader` positioned after it; else None."""
         size, newest = _size(row), self.newest[str(row["unit"])]
         if self.records is None or self.records.is_at_rest(newest):
             return None
@@ -60,13 +60,13 @@ class ResumeState:
         return None
 
     def is_watched(self, row: Mapping[str, object], before: Record | None) -> bool:
-        """Whether what a log says is kept for the next ingest."""
+        """Whether a record of the log is saved for the next ingest."""
         if self.records is None or _size(row) < self.records.min_bytes:
             return False
         return before is not None or self.records.may_grow(self.newest[str(row["unit"])])
 
-    def take(self, source: int, reader: Reader, record: Record | None, before: Record | None) -> None:
-        """Note how far a log was read; None: it is not watched, or its place cannot be found again."""
+    def note(self, source: int, reader: Reader, record: Record | None, before: Record | None) -> None:
+        """Note how far a log was read; None: it is not watched, or the position cannot be found again."""
         if self.records is None:
             return
         if record is None:
@@ -74,22 +74,22 @@ class ResumeState:
         elif before is not None and record.end == before.end:
             self.records.keep(reader.path)
         else:
-            self._taken[source] = (reader.path, record)
+            self._to_save[source] = (reader.path, record)
 
-    def hand_on(
+    def save(
         self, whole: Extract, network: Callable[[Collection[int]], Mapping[int, Mapping[str, pl.DataFrame]]]
     ) -> None:
-        """Keep what the watched logs said. Raises StoreError.
+        """Save the records of the watched logs. Raises StoreError.
 
         Args:
-            whole: what they say without their unfinished lines.
-            network: what some of them say about the network, by source and kind; without those lines, too.
+            whole: extract of the batch without unfinished last lines.
+            network: NCCL facts of the given sources, by source and kind; without those lines, too.
         """
         if self.records is None:
             return
-        frames = serialise.split(whole.condensed(), self._taken) if self._taken else {}
-        nccl = network(self._taken)
-        for source, (path, record) in self._taken.items():
+        frames = serialise.split(whole.condensed(), self._to_save) if self._to_save else {}
+        nccl = network(self._to_save)
+        for source, (path, record) in self._to_save.items():
             self.records.save(path, self._identity, replace(record, frames=frames[source], nccl=nccl[source]))
         self.records.tidy()
 
@@ -97,13 +97,13 @@ class ResumeState:
 def can_grow(reader: Reader) -> bool:
     """Whether lines that are appended can be read alone: the file is neither compressed nor transcoded.
 
-    Nor does it begin with a hole, behind which the text begins that tells a log from a binary file.
+    Nor does it begin with NUL bytes: only the text after them tells a log from a binary file.
     """
     return not (reader.is_compressed or reader.head.startswith(b"\0") or may_be_transcoded(reader.head[:SNIFF_BYTES]))
 
 
-def facts_of(record: Record, source: int, dialects: Sequence[Dialect]) -> Extract:
-    """What the lines before the mark said, as of file `source` of the batch."""
+def extract_of(record: Record, source: int, dialects: Sequence[Dialect]) -> Extract:
+    """The extract that a record holds, renumbered to file `source` of the batch."""
     frames: dict[str, pl.DataFrame] = {name: serialise.numbered(frame, source) for name, frame in record.frames.items()}
     return serialise.unflatten(frames, dialects)
 

@@ -2,7 +2,7 @@
 
 A batch travels through memory as far as the lake, so the run uses the in-process executor; `store` and `marts` read
 what is on disk. No partitions: a partition per run directory costs a hundred times the parsing; the `files` table is
-the ledger that says what has been read.
+the ledger of what has been read.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of assets and configs at run time.
@@ -18,7 +18,7 @@ from pydantic import Field
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.event_log import event
 from sweepscope.pipeline.ingest import plan
-from sweepscope.pipeline.ingest.batch import merge_tables, validate_batch
+from sweepscope.pipeline.ingest.batch import faulty_rows, merge_tables, validate_batch
 from sweepscope.pipeline.ingest.bundled import (
     bundled_is_pending,
     bundled_tables,
@@ -99,8 +99,8 @@ def _first_batch(config: BatchConfig, store_home: HomeResource) -> tuple[pl.Data
     """FOUND rows of the first batch of what is new, and the number of files that wait for another run."""
     if not (paths := config.paths or landing_paths()):
         raise UsageError(NO_LANDING)
-    own = in_force(store_home.home, config.dialects)
-    pending = plan.pending(store_home.lake, paths, dialects=own.dialects)
+    in_use = in_force(store_home.home, config.dialects)
+    pending = plan.pending(store_home.lake, paths, dialects=in_use.dialects)
     first = next(iter(plan.batches(pending)), pending)
     return first, pending.height - first.height
 
@@ -117,12 +117,12 @@ def parsed(
     """Table name to its rows."""
     begin = time.perf_counter()
     with one_sentence():
-        own = in_force(store_home.home, config.dialects)
+        in_use = in_force(store_home.home, config.dialects)
         tables = parse_sharded(
             discovered,
             now=plan.utc_now(),
             home=store_home.home,
-            dialect_files=own.files,
+            dialect_files=in_use.files,
             workers=config.workers or default_workers(cores_each=CORES_PER_READER),
             on_file=progress.on_file,
         )
@@ -149,7 +149,7 @@ def _row_counts(tables: dict[str, pl.DataFrame]) -> dict[str, int]:
     kinds={"polars", "pandera"},
     owners=OWNERS,
     description="Rows that pass their schema; `rejects` names the others with the reason. One blocking check per table "
-    "fails when more than half of its rows were rejected.",
+    "fails when a parser must be wrong: more than half of its rows were left out or have words of no vocabulary.",
     check_specs=[
         dg.AssetCheckSpec(
             f"schema_{name}", asset="validated", blocking=True, description=f"Rows of {name} pass their schema."
@@ -163,12 +163,12 @@ def validated(parsed: dict[str, pl.DataFrame]) -> Any:
     event(_LOG, logging.INFO, "validated", **_row_counts(tables))
     yield dg.Output(tables, metadata={"rejects": tables["rejects"].height})
     for name in _CHECKED:
-        offered = parsed[name].height if name in parsed else 0
-        rejected = offered - (tables[name].height if name in tables else 0)
+        offered = parsed.get(name, tables.get(name, TABLES[name].empty()))
+        rejected = faulty_rows(TABLES[name], offered, tables.get(name, TABLES[name].empty()))
         yield dg.AssetCheckResult(
             check_name=f"schema_{name}",
-            passed=rejected <= MAX_REJECTED_SHARE * offered,
-            metadata={"rows": offered, "rejected": rejected},
+            passed=rejected <= MAX_REJECTED_SHARE * offered.height,
+            metadata={"rows": offered.height, "rejected": rejected},
         )
 
 

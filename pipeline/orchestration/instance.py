@@ -26,10 +26,10 @@ run_retries:
 run_monitoring:
   enabled: false
 """
-# For runs in this process. What steps print goes where the caller's output goes: kept by Dagster, each run would start
-# two more processes, which say a traceback of their own when Ctrl-C ends all that the terminal runs.
-_OWN_NAME = "in_process.yaml"
-_OWN_SETTINGS = f"""\
+# For runs in this process: what steps print is not captured. To capture it, Dagster starts two more processes per run,
+# which print tracebacks when Ctrl-C ends all processes of the terminal.
+_IN_PROCESS_NAME = "in_process.yaml"
+_IN_PROCESS_SETTINGS = f"""\
 {_SETTINGS}compute_logs:
   module: dagster._core.storage.noop_compute_log_manager
   class: NoOpComputeLogManager
@@ -37,9 +37,9 @@ _OWN_SETTINGS = f"""\
 
 
 def prepare(home: Home) -> dict[str, str]:
-    """Write the instance's settings and return the environment in which Dagster's own processes find it.
+    """Environment in which Dagster's processes find the instance, whose settings are written on the way.
 
-    Raises OSError, and leaves no part of a file then: Dagster would take it for one that allows telemetry.
+    Raises OSError and leaves no partial file then: Dagster would read it as one that allows telemetry.
     """
     home.dagster.mkdir(parents=True, exist_ok=True)
     _write_once(home.dagster / "dagster.yaml", _SETTINGS)
@@ -48,22 +48,22 @@ def prepare(home: Home) -> dict[str, str]:
 
 def _write_once(path: Path, text: str) -> None:
     if not path.exists():
-        with suppress(FileExistsError):  # another process was faster
+        with suppress(FileExistsError):  # another process has written it
             write_new(path, text)
 
 
 def open_instance(home: Home) -> dg.DagsterInstance:
     """The instance, for runs in this process. Raises StoreError where its records cannot be opened."""
     os.environ.update(prepare(home))
-    # It logs a traceback of a Ctrl-C that falls into its closing a connection, and then raises it as well.
+    # The pool logs a traceback of a Ctrl-C that arrives while it closes a connection, and raises it as well.
     logging.getLogger(f"{NullPool.__module__}.{NullPool.__name__}").addFilter(_is_no_interrupt)
-    # Two processes that create its tables at the same time get in each other's way.
+    # Two processes that create the tables at the same time fail.
     with (
         exclusive(home.dagster / "opening.lock", "opening Dagster's records"),
         storing(home.dagster, "open", SQLAlchemyError),
     ):
-        _write_once(home.dagster / _OWN_NAME, _OWN_SETTINGS)
-        return dg.DagsterInstance.from_config(str(home.dagster), _OWN_NAME)
+        _write_once(home.dagster / _IN_PROCESS_NAME, _IN_PROCESS_SETTINGS)
+        return dg.DagsterInstance.from_config(str(home.dagster), _IN_PROCESS_NAME)
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""Jobs, the schedule and the sensor. The sensor asks the ledger what is new and launches one run per batch."""
+"""Jobs, the schedule and the sensor, which compares the watched paths with the ledger and launches a run per batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sweepscope.pipeline.orchestration.landing import NO_LANDING, landing_paths,
 from sweepscope.pipeline.orchestration.resources import HomeResource
 from sweepscope.pipeline.store.home import Home
 
-# From the first step: values travel between steps in memory, so a retry from the failed one would find none of them.
+# Retry all steps: values travel between steps in memory, so a retry from the failed one would find none of them.
 RETRIES = {"dagster/max_retries": "2", "dagster/retry_strategy": "ALL_STEPS"}
 BATCH_TAG = "sweepscope/batch"
 _AFTER_FAILURE_S = 120.0
@@ -57,18 +57,18 @@ def _requests(
 ) -> Iterator[dg.RunRequest | dg.SkipReason]:
     """One run per batch of what is new, or why there is none.
 
-    The requests of a schedule need run keys (`are_keyed`), which count within one tick. Those of a sensor have none:
-    Dagster would never ask again for a batch whose run was interrupted, failed on a full disk, or met a file that it
-    was not allowed to read. Such a batch is asked for again after a while. What a run is reading, or waits
-    to read, is left to it though it has grown since: runs that take longer than a tick would pile up.
+    Requests of a schedule need run keys (`are_keyed`), which count within one tick. Those of a sensor have none: with
+    one, Dagster would never launch a batch again whose run was interrupted, met a full disk or a file that it was not
+    allowed to read. Such a batch is requested again after a pause. Units that an unfinished run reads are left out,
+    even when they have grown since: runs that take longer than a tick would pile up.
     """
     paths = landing_paths()
     if not paths:
         yield dg.SkipReason(NO_LANDING)
         return
     try:
-        own = in_force(store_home.home)
-        pending = plan.pending(store_home.lake, paths, dialects=own.dialects)
+        in_use = in_force(store_home.home)
+        pending = plan.pending(store_home.lake, paths, dialects=in_use.dialects)
     except SweepscopeError as error:
         yield dg.SkipReason(str(error))
         return
@@ -77,21 +77,23 @@ def _requests(
         return
     pending = pending.filter(~pl.col("unit").is_in(_being_read(context.instance, store_home.home)))
     if pending.is_empty():
-        yield dg.SkipReason("All that is new is being read.")
+        yield dg.SkipReason("Runs that are not finished read all that is new.")
         return
-    ids = [write_batch(store_home.home, batch, own.files) for batch in plan.batches(pending)]
+    ids = [write_batch(store_home.home, batch, in_use.files) for batch in plan.batches(pending)]
     waits_s = {batch_id: _wait_s(context.instance, batch_id) for batch_id in ids}
     if all(waits_s.values()):
-        yield dg.SkipReason(f"All that is new was asked for; again in {min(waits_s.values()):.0f} s if it stays so.")
+        yield dg.SkipReason(
+            f"Runs for all that is new were requested; again in {min(waits_s.values()):.0f} s if it is still new."
+        )
     for batch_id, wait_s in waits_s.items():
         if not wait_s:
             key = batch_id if are_keyed else None
-            config = run_config(own, batch_id=batch_id, with_published=with_published())
+            config = run_config(in_use, batch_id=batch_id, with_published=with_published())
             yield dg.RunRequest(run_key=key, run_config=config, tags={BATCH_TAG: batch_id})
 
 
 def _being_read(instance: dg.DagsterInstance, home: Home) -> list[str]:
-    """Units in the batches of runs that have not ended, apart from runs that were not heard of for long."""
+    """Units in the batches of unfinished runs; a run without any event for half an hour counts as lost."""
     since = datetime.now(UTC) - timedelta(seconds=_AFTER_ANY_RUN_S)
     records = instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED, updated_after=since))
     ids = [record.dagster_run.tags.get(BATCH_TAG) for record in records]
@@ -99,7 +101,7 @@ def _being_read(instance: dg.DagsterInstance, home: Home) -> list[str]:
 
 
 def _wait_s(instance: dg.DagsterInstance, batch_id: str) -> float:
-    """Seconds until a batch may be asked for again; 0 for one that has no run yet."""
+    """Seconds until a batch may be requested again; 0 for one that has no run yet."""
     records = instance.get_run_records(dg.RunsFilter(tags={BATCH_TAG: batch_id}), limit=1)
     if not records:
         return 0.0
@@ -119,15 +121,22 @@ def hourly(context: dg.ScheduleEvaluationContext, store_home: HomeResource) -> I
 
 
 def run_config(
-    own: InForce | None = None,
+    in_use: InForce | None = None,
     *,
     batch_id: str = "",
     paths: list[str] | None = None,
     with_published: bool = True,
     workers: int = 0,
 ) -> dg.RunConfig:
-    """The same configuration for both assets that read it. `own` names the dialect files; None: the home's.
-    `workers` processes read; 0: one per two cores, at most a few."""
+    """The configuration of a run, the same for both assets that take one.
+
+    Args:
+        in_use: dialect files to read with; None: those of the home.
+        batch_id: a stored batch to read; "": what is new under `paths`.
+        paths: files, folders and URLs; empty: those that are watched.
+        with_published: load the bundled results.
+        workers: processes that read; 0: one per two cores, at most a few.
+    """
     from sweepscope.pipeline.orchestration.assets import BatchConfig
 
     config = BatchConfig(
@@ -135,8 +144,8 @@ def run_config(
         paths=paths or [],
         with_published=with_published,
         workers=workers,
-        dialects=own.files if own else None,
+        dialects=in_use.files if in_use else None,
     )
-    # Dagster's default prints every step event to the console; they stand in its page anyway.
+    # Dagster prints every step event to the console by default; its page shows them anyway.
     loggers = {"console": {"config": {"log_level": "WARNING"}}}
     return dg.RunConfig(ops={"discovered": config, "parsed": config}, loggers=loggers)

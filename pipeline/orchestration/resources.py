@@ -1,4 +1,4 @@
-"""What the assets are given: where the store lives, what to watch, and whom to tell about progress."""
+"""Resources of the assets: the home, and a callback for progress."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HomeResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # the ge
 
 
 class ProgressResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # as above
-    """Where parsing reports each file. Silent unless the command line replaces it."""
+    """Is called for each file that is read; does nothing unless the command line replaces it."""
 
     def on_file(self, path: str, size: int) -> None:
         """Called after each file with its path and its size in bytes."""

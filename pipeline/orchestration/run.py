@@ -33,11 +33,11 @@ _SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # err
 
 @dataclass
 class Summary:
-    """What one ingest did. `runs` counts the parsed attempts by status, bundled results apart.
+    """Counts of one ingest. `runs` counts the parsed attempts by status, without bundled results.
 
-    `bytes` is the size of the files that were new or had changed, `bytes_read` what had to be read of them: logs that
-    had only grown (`files_resumed` of them) are read on from where they were left. `other_names` holds, by path, one
-    more name of each file that links give several. `unknown_logs` are paths of logs that were read and gave no row.
+    `bytes` is the size of the files that were new or had changed, `bytes_read` the part that had to be read: of logs
+    that had only grown (`files_resumed`), only new lines are read. `other_names` has one more name, by path, of each
+    file that has several through links. `unknown_logs` are paths of logs that were read and gave no row.
     """
 
     files_seen: int = 0
@@ -97,24 +97,24 @@ def ingest_paths(
     Args:
         dialect_files: dialect files to read with, now and later: the home remembers them.
         workers: processes that read, this one included; 0: one per two cores, at most a few.
-        on_plan: told ("files", number) and ("bytes", size) once the work is known.
-        on_file: told each file and its size as it is read.
+        on_plan: called with ("files", number) and ("bytes", size) once the work is known.
+        on_file: called with each file and its size as it is read.
 
     Raises:
         SweepscopeError: as the steps raise it, unwrapped from Dagster.
     """
     begin = time.perf_counter()
     remember(home, dialect_files)
-    own = in_force(home)
+    in_use = in_force(home)
     lake = Lake(home)
     other_names: dict[str, str] = {}
     found = pl.DataFrame(schema=FOUND)
     if paths:
-        found = plan.find_for(lake, paths, dialects=own.dialects, other_names=other_names)
-    pending = plan.pending_of(lake, found, dialects=own.dialects)
+        found = plan.find_for(lake, paths, dialects=in_use.dialects, other_names=other_names)
+    pending = plan.pending_of(lake, found, dialects=in_use.dialects)
     summary = Summary(files_seen=found.height, files_new=pending.height, bytes=int(pending["bytes"].sum() or 0))
     summary.other_names = other_names
-    summary.dialects = [one.name for one in own.remembered]
+    summary.dialects = [file.name for file in in_use.remembered]
     on_plan("files", pending.height)
     on_plan("bytes", summary.bytes)
     work = plan.batches(pending, units=batch_units)
@@ -122,12 +122,12 @@ def ingest_paths(
         work = [pending]
     with open_instance(home) as instance, storing(home.path, "write to", SQLAlchemyError):
         defs = build(str(home.path), {"progress": CallbackProgress(on_file)})
-        for place, batch in enumerate(work):
-            job = defs.resolve_job_def("ingest" if place == len(work) - 1 else "load")
-            batch_id = write_batch(home, batch, own.files)
-            config = run_config(own, batch_id=batch_id, with_published=with_published, workers=workers)
+        for index, batch in enumerate(work):
+            job = defs.resolve_job_def("ingest" if index == len(work) - 1 else "load")
+            batch_id = write_batch(home, batch, in_use.files)
+            config = run_config(in_use, batch_id=batch_id, with_published=with_published, workers=workers)
             summary.add(_execute(job, instance, config))
-    # Publishing what is published already does nothing; after a crash between commit and publish it catches up.
+    # Does nothing when the last run has published; after a crash between commit and publish it catches up.
     summary.store = str(publish(home).path)
     summary.runs = _statuses(summary.store, summary.run_ids)
     summary.seconds = time.perf_counter() - begin
@@ -135,7 +135,7 @@ def ingest_paths(
 
 
 def _statuses(store: str, run_ids: Sequence[str]) -> Counter[str]:
-    """How runs ended as the store has it: a scheduler's table may know more than their logs."""
+    """Number of runs by their status in the store, where a scheduler's table may have corrected that of the log."""
     connection = connect(store)
     try:
         query = "SELECT status, count(*) FROM runs WHERE run_id IN (SELECT unnest($ids)) GROUP BY status"
@@ -144,12 +144,12 @@ def _statuses(store: str, run_ids: Sequence[str]) -> Counter[str]:
         connection.close()
 
 
-def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, asked: dg.RunConfig) -> Tables:
-    config = asked.to_config_dict()  # type: ignore[no-untyped-call]  # Dagster leaves it unannotated
+def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, run_config: dg.RunConfig) -> Tables:
+    config = run_config.to_config_dict()  # type: ignore[no-untyped-call]  # Dagster leaves it unannotated
     try:
         result = job.execute_in_process(instance=instance, run_config={**config, **_SILENT})
     except dg.DagsterExecutionInterruptedError as error:
-        raise KeyboardInterrupt from error  # Dagster's own handler had the signal
+        raise KeyboardInterrupt from error  # Dagster's handler received the signal
     except Exception as error:
         raise _cause(error) or error from error
     tables: Tables = result.output_for_node("validated")
@@ -162,7 +162,7 @@ def _cause(error: BaseException | None) -> SweepscopeError | None:
     while error is not None and id(error) not in seen:
         if isinstance(error, SweepscopeError):
             return error
-        seen.add(id(error))  # Dagster's and its cause may name each other
+        seen.add(id(error))  # Dagster's error and its cause may name each other
         # After the last retry Dagster raises an error of its own without a cause, from within the handler of ours.
         error = error.__cause__ or getattr(error, "user_exception", None) or error.__context__
     return None

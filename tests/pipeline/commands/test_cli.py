@@ -223,7 +223,7 @@ def test_a_log_that_nobody_knows_is_told_with_the_remedy(tmp_path: Path) -> None
     home = tmp_path / "home"
     done = called("ingest", tmp_path / "sweep", "--no-published", home=home)
     (told,) = [line for line in done.stdout.splitlines() if line.startswith("unknown")]
-    assert "2 logs hold nothing that we know" in told
+    assert "no dialect knows a line of 2 logs" in told
     assert f"{tmp_path}/sweep/one/train.log" in told
     assert "sweepscope dialect example" in told
     again = called("ingest", tmp_path / "sweep", "--no-published", "--json", home=home)

@@ -11,7 +11,7 @@ import pytest
 
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.ingest import plan
-from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch, validate_batch
+from sweepscope.pipeline.ingest.batch import Tables, faulty_rows, merge_tables, parse_batch, validate_batch
 from sweepscope.schemas.registry import TABLES
 from sweepscope.schemas.thresholds import STALE_AFTER
 from tests.picotron_runs import OOM_TAIL, picotron_run
@@ -175,3 +175,13 @@ def test_now_is_utc_without_a_zone() -> None:
     now = plan.utc_now()
     assert now.tzinfo is None
     assert abs(now - datetime.now(UTC).replace(tzinfo=None)) < timedelta(minutes=1)
+
+
+def test_words_of_no_vocabulary_count_as_faulty_rows_and_figures_out_of_bounds_do_not() -> None:
+    table = TABLES["runs"]
+    good = table.conform(pl.DataFrame({"run_id": ["a", "b"], "status": ["oom", "hang"], "num_gpus": [8, 8]}))
+    without = good.with_columns(pl.lit(None, pl.String).alias("status"), pl.lit(None, pl.Int64).alias("num_gpus"))
+    assert faulty_rows(table, good, good) == 0
+    assert faulty_rows(table, good, good.with_columns(without["num_gpus"])) == 0
+    assert faulty_rows(table, good, good.with_columns(without["status"])) == 2
+    assert faulty_rows(table, good, good.head(1)) == 1
