@@ -78,6 +78,15 @@ def memory(size_bytes: float | None) -> str:
     return gib(size_bytes) if abs(size_bytes) >= GIB / 10 else f"{number(size_bytes / 2**20, 1)}{NBSP}MiB"
 
 
+def bandwidth(bytes_per_s: float | None, *, unit: str = " GB/s") -> str:
+    """Bytes per second in GB/s (10^9), as networks are rated.
+
+    >>> bandwidth(4.5e10), bandwidth(4.5e10, unit=""), bandwidth(None)
+    ('45.0 GB/s', '45.0', '–')
+    """
+    return MISSING if bytes_per_s is None else f"{number(bytes_per_s / 1e9, 1)}{unit}"
+
+
 def significant(value: float | None, digits: int = 3) -> str:
     """Three significant digits without exponent.
 

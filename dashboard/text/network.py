@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.dashboard.format.numbers import count, number, plain, seconds
+from sweepscope.dashboard.format.numbers import bandwidth, count, number, plain, seconds
 from sweepscope.dashboard.view_models.network import (
     RANK_STATE,
     Finding,
@@ -134,7 +134,7 @@ def figures(totals: Row, inits: pl.DataFrame, best: Row | None, hangs: pl.DataFr
         ),
         (
             "Best bus bandwidth",
-            "not measured" if best is None else f"{number(best['busbw_bytes_per_s'] / 1e9, 1)} GB/s",
+            "not measured" if best is None else bandwidth(best["busbw_bytes_per_s"]),
             "" if best is None else f"{operation(best['op'])}, {where}, {size_text(best['message_bytes'])}",
         ),
         ("Hangs", number(hangs.height), f"suspect named for {number(named)}" if hangs.height else ""),
@@ -170,12 +170,10 @@ def advice(finding: Finding) -> str:
 
 def bandwidth_hover(row: Row) -> str:
     """Hover of a point, as HTML for plotly."""
-    best = row["best_busbw_bytes_per_s"] / 1e9
     files = count(row["files"], "file")
-    more = f"<br>best {number(best, 1)} GB/s of {files}" if row["files"] > 1 else f"<br>{files}"
+    more = f"<br>best {bandwidth(row['best_busbw_bytes_per_s'])} of {files}" if row["files"] > 1 else f"<br>{files}"
     return (
-        f"<b>{plain(row['line'])}</b><br>{size_text(row['message_bytes'])}: "
-        f"{number(row['busbw_bytes_per_s'] / 1e9, 1)} GB/s{more}"
+        f"<b>{plain(row['line'])}</b><br>{size_text(row['message_bytes'])}: {bandwidth(row['busbw_bytes_per_s'])}{more}"
     )
 
 
@@ -189,14 +187,14 @@ def nodes_hover(row: Row) -> str:
     files = count(row["files"], "file")
     return (
         f"<b>{line_name(row['num_nodes'], row['nranks'])}</b><br>{size_text(row['message_bytes'])}: "
-        f"{number(row['busbw_bytes_per_s'] / 1e9, 1)} GB/s, measured<br>{files}"
+        f"{bandwidth(row['busbw_bytes_per_s'])}, measured<br>{files}"
     )
 
 
 def published_hover(row: Row) -> str:
     """Hover of a published point, as HTML for plotly."""
     low, mid, high = (
-        number(row[name] / 1e9, 1)
+        bandwidth(row[name], unit="")
         for name in ("bandwidth_p5_bytes_per_s", "bandwidth_bytes_per_s", "bandwidth_p95_bytes_per_s")
     )
     return (
