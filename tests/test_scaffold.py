@@ -44,6 +44,7 @@ def run(checkout: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_scaffolded_dialect_passes_the_generic_tests(checkout: Path) -> None:
     written = run(checkout, "-m", "tests.scaffold", "dialect", "new-trainer").split()
     assert "pipeline/logs/dialects/new_trainer.py" in written

@@ -16,6 +16,10 @@ from sweepscope.schemas.thresholds import HFU_MARGIN, STAMPED_SHARE
 
 _col = pl.col
 
+# polars divides one row and many rows by a number with different kernels, which differ in the last bit. It multiplies
+# them alike, and a run must get the same figures whatever it is read together with.
+_HOURS_PER_S = 1 / 3600
+
 
 def _fill_throughput(runs: pl.DataFrame) -> pl.DataFrame:
     """Step time, tokens/s and tokens/s/GPU from each other; a logged value is never replaced."""
@@ -89,7 +93,7 @@ def _fill_gpu_hours(runs: pl.DataFrame) -> pl.DataFrame:
     A log shows its run from its first to its last timestamp. Where that is one moment, or ends long before the steps do
     (only the launcher's lines carry a time), steps times median step time is the better lower bound.
     """
-    stamped_s = (_col("ended_at") - _col("started_at")).dt.total_milliseconds() / 1e3
+    stamped_s = (_col("ended_at") - _col("started_at")).dt.total_milliseconds() * 1e-3
     stamped_s = pl.when(stamped_s > 0).then(stamped_s)  # a single timestamp spans nothing: unknown, not 0
     stepped_s = (_col("last_step") - _col("first_step") + 1) * _col("step_time_s")
     is_stamped = stamped_s.is_not_null() & (stamped_s >= STAMPED_SHARE * stepped_s).fill_null(value=True)
@@ -104,7 +108,7 @@ def _fill_gpu_hours(runs: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("steps"))
     )
     return runs.with_columns(
-        gpu_hours=pl.coalesce("gpu_hours", seconds * _col("num_gpus") / 3600),
+        gpu_hours=pl.coalesce("gpu_hours", seconds * _col("num_gpus") * _HOURS_PER_S),
         gpu_hours_basis=pl.coalesce("gpu_hours_basis", basis),
     )
 
@@ -120,7 +124,7 @@ def add_metrics(runs: pl.DataFrame) -> pl.DataFrame:
     return (
         runs.with_columns(model_flops(runs).get_columns())
         .with_columns(peak_tflops=peak, mfu_basis=_basis(peak))
-        .with_columns(model_tflops_per_gpu=_col("flops_per_token") * _col("tokens_per_s_per_gpu") / 1e12)
+        .with_columns(model_tflops_per_gpu=_col("flops_per_token") * _col("tokens_per_s_per_gpu") * 1e-12)
         .with_columns(mfu=_col("model_tflops_per_gpu") / _col("peak_tflops"))
         .with_columns(quarantine_reason=pl.coalesce("quarantine_reason", _impossible()))
         .drop(FORMULA)

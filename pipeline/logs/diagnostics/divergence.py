@@ -64,7 +64,7 @@ def _not_finite(steps: pl.DataFrame) -> pl.DataFrame:
     marked = steps.with_columns(is_bad_loss=is_bad_loss, is_bad_norm=is_bad_norm)
     bad = marked.filter(pl.col("is_bad_loss") | pl.col("is_bad_norm"))
     marked = marked.filter(pl.col("run").is_in(bad["run"].unique().implode()))
-    counted = marked.group_by("run_id").agg(
+    counted = marked.group_by("run_id", maintain_order=True).agg(
         losses=pl.col("is_bad_loss").sum(),
         norms=pl.col("is_bad_norm").sum(),
         last_step=pl.col("step").last(),
@@ -86,14 +86,14 @@ def _not_finite(steps: pl.DataFrame) -> pl.DataFrame:
 
     stays = (
         marked.join(affected.select("run_id", "good_loss", "good_norm"), on="run_id", maintain_order="left")
-        .group_by("run_id")
+        .group_by("run_id", maintain_order=True)
         .agg(
             loss_from=stays_from("is_bad_loss", "good_loss", 1),
             norm_from=stays_from("is_bad_norm", "good_norm", NAN_GRAD_STEPS),
         )
         .select("run_id", diverged_at_step=pl.min_horizontal("loss_from", "norm_from"))
     )
-    affected = affected.join(stays, on="run_id")
+    affected = affected.join(stays, on="run_id", maintain_order="left")
     has_loss = pl.col("losses") > 0
     first = pl.when(has_loss).then("bad_since").otherwise("norm_bad_since")
     text = pl.format(

@@ -104,8 +104,8 @@ _PRINTED = {
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The resolved configuration, and how many steps the first bar has (`arg:bar`)."""
     text = pl.col("text")
-    drawn = lines.filter(text.str.contains(_BAR)).unique("source", keep="first", maintain_order=True)
-    totals = computed_settings(drawn, {"arg:bar": text.str.extract(_DRAWN, 2)})
+    drawn = lines.filter(text.str.contains(_BAR))
+    totals = _without_repeats(computed_settings(drawn, {"arg:bar": text.str.extract(_DRAWN, 2)}))
     dumped = named_settings(lines, r"^\s*(\w+): (\w+)\s*$", _CONFIG, setting_source="argument_dump")
     known = dumped.filter(pl.col("value") != "null")
     # A name of Python's has no dot: llama3_2_1b is Llama 3.2 1B.
@@ -113,6 +113,12 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         pl.col("value").str.replace(r"(\d)_(\d)_", "${1}.${2}_")
     )
     return pl.concat([known, printed, totals, environment.settings(lines)])
+
+
+def _without_repeats(totals: pl.DataFrame) -> pl.DataFrame:
+    """SETTING_FACTS rows whose value differs from the row before them in the same log."""
+    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in ("source", "value"))
+    return totals.sort("source", "line_no").filter(~same.fill_null(value=False))
 
 
 # `intermediate_checkpoint` is false for the last epoch only.
@@ -125,7 +131,13 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def finalize(facts: Facts) -> Facts:
-    """Redraws with the mean time of their steps, by the clock of their bar; of one step the first with its own loss."""
+    """Redraws with the mean time of their steps, by the clock of their bar; of one step the first with its own loss.
+
+    A bar's total is noted once, however often the log was read on.
+    """
+    is_total = pl.col("name") == "arg:bar"
+    totals = _without_repeats(facts.settings.filter(is_total))
+    facts = replace(facts, settings=pl.concat([facts.settings.filter(~is_total), totals]))
     rows = facts.steps.sort("source", "line_no", maintain_order=True)
     is_back = (pl.col("step_time_s") < pl.col("step_time_s").shift().over("source")).fill_null(value=False)
     rows = rows.with_columns(launch=is_back.cast(pl.Int64).cum_sum().over("source"))

@@ -28,6 +28,8 @@ from sweepscope.pipeline.store import published
 
 FILTERS = (Filters(), Filters(tp=Range(2)))
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -355,5 +355,25 @@ def test_completing_twice_changes_nothing(speed: float) -> None:
     assert completed_frame(*once.to_dicts()).equals(once)
 
 
+def test_a_run_has_the_same_figures_alone_and_among_others() -> None:
+    """polars divides one row and many rows by a number with different kernels."""
+    rows = [
+        run_row(
+            tokens_per_s_per_gpu=1e4 + 791.937 * i,
+            step_time_s=None,
+            started_at=datetime(2025, 1, 1),
+            ended_at=datetime(2025, 1, 1, 1, i),
+        )
+        for i in range(40)
+    ]
+    together = completed_frame(*rows)
+    for i, row in enumerate(rows):
+        alone = completed_frame(row)
+        assert alone["mfu"][0] is not None
+        assert alone.select("model_tflops_per_gpu", "mfu", "gpu_hours").row(0) == together.select(
+            "model_tflops_per_gpu", "mfu", "gpu_hours"
+        ).row(i)
+
+
 def test_empty_frame_has_all_columns() -> None:
     assert completed_frame().is_empty()

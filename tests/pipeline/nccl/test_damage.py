@@ -19,8 +19,9 @@ from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import Tables, tables_from, tables_of, take_all_for_irregular
 from tests.pipeline.nccl.tables.test_hangs import timeout
+from tests.properties import THOROUGH
 
-few = settings(max_examples=12, deadline=None)
+few = settings(max_examples=100 if THOROUGH else 5, deadline=None)
 versions = st.sampled_from(VERSIONS)
 seeds = st.integers(0, 2**32)
 

@@ -32,6 +32,7 @@ from sweepscope.pipeline.simulate.truth import Layout, Noise, SimulatedRun, Simu
 from sweepscope.pipeline.text import lines
 from sweepscope.schemas import vocab
 from tests.pipeline.simulate.factory import make_exact, make_run, runs
+from tests.properties import THOROUGH
 
 Tables = dict[str, pl.DataFrame]
 NOW = datetime(2027, 1, 1)
@@ -51,7 +52,7 @@ _FATAL = {*vocab.EVENT_KIND} - {"launch", "training_end", "status_file", "config
 # A run is a few hundred lines: shrinking one takes minutes and tells little more than the difference itself. The
 # examples are the same every time, so that a change is judged by what it changes; raise max_examples to explore.
 _PROFILE = settings(
-    max_examples=15,
+    max_examples=100 if THOROUGH else 8,
     derandomize=True,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
@@ -225,7 +226,9 @@ def _unfinished(run: SimulatedRun) -> list[SimulatedStep]:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@settings(_PROFILE, max_examples=8)  # each is read by every dialect, block by block: ten times the work of the others
+@settings(
+    _PROFILE, max_examples=30 if THOROUGH else 3
+)  # each is read by every dialect, block by block: ten times the work of the others
 @given(data=st.data(), shares=st.lists(st.floats(0, 1), min_size=1, max_size=3))
 def test_facts_do_not_depend_on_where_blocks_are_cut(framework: str, data: st.DataObject, shares: list[float]) -> None:
     run = data.draw(runs(framework))

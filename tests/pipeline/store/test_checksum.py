@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from sweepscope.pipeline.store.checksum import Digest, digest
 from sweepscope.schemas.tables.runs import SETTINGS
 
-TABLE = replace(
-    SETTINGS, columns=tuple(c for c in SETTINGS.columns if c.name in ("run_id", "name", "line_no", "is_used"))
-)
+_COLUMNS = {column.name: column for column in SETTINGS.columns}
+TABLE = replace(SETTINGS, columns=tuple(_COLUMNS[name] for name in ("run_id", "name", "line_no", "is_used")))
 CONNECTION = duckdb.connect()
 Row = tuple[Any, ...]
 

@@ -83,7 +83,7 @@ _LINE = {
     # accelerate's state, as its scripts print it; LLaMA-Factory hparams/parser.py; accelerate launch
     "num_gpus": (
         r"(?:\b(?:dist_)?world_size=|^Num processes: |>> Process rank: \d+, world size: "
-        r"|\baccelerate launch\b.* --num_processes[= ]|^\s*`--num_processes` was set to a value of `)(\d+)"
+        r"|\baccelerate launch\b.* --num_processes[= ]|^\s*`--num_processes` was set to a value of `)([1-9]\d*)"
     ),
     "zero_stage": (
         r"""(?:Detected DeepSpeed ZeRO-|(?:--deepspeed[= ]|[ (,]deepspeed=|^deepspeed="""
