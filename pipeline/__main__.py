@@ -15,7 +15,7 @@ from typing import NoReturn
 from sweepscope.pipeline.commands.output import note
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import SweepscopeError, UsageError
-from sweepscope.pipeline.event_log import configure
+from sweepscope.pipeline.io.event_log import configure
 
 VERBS = (
     "demo",

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.paths import ROOT
 
 LAYERS = (
-    "schemas data pipeline.errors pipeline.event_log",
+    "schemas data pipeline.errors",
     "pipeline.text",
     "pipeline.io",
     "pipeline.simulate",

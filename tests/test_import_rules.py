@@ -59,6 +59,13 @@ def test_every_module_has_a_floor() -> None:
     assert not homeless
 
 
+def test_every_other_module_is_in_a_package() -> None:
+    flat = [name for name in MODULES if name.count(".") == 1 and MODULES[name].name != "__init__.py"]
+    allowed = {"pipeline.errors", "pipeline.__main__", "dashboard.navigation", "dashboard.streamlit_app"}
+    assert {name for name in flat if not name.startswith("schemas.")} == allowed
+    assert {name for name in flat if name.startswith("schemas.")} == {"schemas.registry", "schemas.thresholds"}
+
+
 def test_the_dashboard_reads_the_published_store_only() -> None:
     allowed = ("dashboard", *DASHBOARD_MAY_IMPORT)
     assert not [f"{a} imports {b}" for a, b in edges() if is_within(a, ("dashboard",)) and not is_within(b, allowed)]

@@ -10,10 +10,10 @@ from math import ceil
 
 import polars as pl
 
-from sweepscope.pipeline.event_log import event
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch
 from sweepscope.pipeline.ingest.dialect_files import in_force
+from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.store.checkpoints import Records
 from sweepscope.pipeline.store.home import Home

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from sweepscope.pipeline.errors import UsageError
-from sweepscope.pipeline.event_log import event
 from sweepscope.pipeline.ingest.discover import changed, discover
 from sweepscope.pipeline.ingest.linked_files import KNOWN, deduplicate_links
 from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.files import canonical, list_files, marker_above
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UnreadableError
-from sweepscope.pipeline.event_log import event
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_log import read_log
@@ -24,6 +23,7 @@ from sweepscope.pipeline.ingest.read_sidecar import (
     read_table,
 )
 from sweepscope.pipeline.ingest.resume import ResumeState
+from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine.detect import rank_dialects

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from sweepscope.pipeline.event_log import event
 from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, may_be_transcoded
 from sweepscope.pipeline.logs.dialect import Dialect

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import IO, Any, Generic, TypeVar
 
 from sweepscope.pipeline.errors import WorkerError
-from sweepscope.pipeline.event_log import configure, event
+from sweepscope.pipeline.io.event_log import configure, event
 from sweepscope.pipeline.io.sandbox import child_command
 
 _LOG = logging.getLogger(__name__)

@@ -16,7 +16,6 @@ import polars as pl
 from pydantic import Field
 
 from sweepscope.pipeline.errors import UsageError
-from sweepscope.pipeline.event_log import event
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.batch import faulty_rows, merge_tables, validate_batch
 from sweepscope.pipeline.ingest.bundled import (
@@ -28,6 +27,7 @@ from sweepscope.pipeline.ingest.bundled import (
 from sweepscope.pipeline.ingest.dialect_files import in_force
 from sweepscope.pipeline.ingest.discover import FOUND
 from sweepscope.pipeline.ingest.parallel import parse_sharded
+from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
 from sweepscope.pipeline.orchestration.batch_files import read_batch
 from sweepscope.pipeline.orchestration.landing import NO_LANDING, landing_paths, with_published

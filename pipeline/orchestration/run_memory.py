@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 
 from sweepscope.pipeline.errors import StoreError, SweepscopeError, UnreadableError, WorkerError
-from sweepscope.pipeline.event_log import event
+from sweepscope.pipeline.io.event_log import event
 
 _LOG = logging.getLogger(__name__)
 

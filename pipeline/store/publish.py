@@ -20,7 +20,7 @@ from pathlib import Path
 import duckdb
 
 from sweepscope.pipeline.errors import StoreError
-from sweepscope.pipeline.event_log import event
+from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.scheduler import reconcile
 from sweepscope.pipeline.store import published_contents
 from sweepscope.pipeline.store.durable_files import storing, sync

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sweepscope.pipeline.__main__ import main
-from sweepscope.pipeline.event_log import ROOT_LOGGER, VARIABLE, configure, event
+from sweepscope.pipeline.io.event_log import ROOT_LOGGER, VARIABLE, configure, event
 from sweepscope.pipeline.io.process_pool import ProcessPool
 from tests.picotron_runs import picotron_run
 
@@ -83,7 +83,7 @@ def test_an_ingest_logs_on_stderr_and_its_result_stays_json(tmp_path: Path, caps
 
 def test_workers_log_as_their_parent_does(capfd: pytest.CaptureFixture[str]) -> None:
     configure(1)
-    with ProcessPool("tests.pipeline.test_event_log:log_task", 2) as pool:
+    with ProcessPool("tests.pipeline.io.test_event_log:log_task", 2) as pool:
         while not all(worker.is_ready for worker in pool._workers):
             pool._receive(timeout_s=None)
         assert set(pool.map(["a", "b", "c", "d"])) - {os.getpid()}
