@@ -75,7 +75,7 @@ def target(name: str, word: str | None, allowed: tuple[str, ...]) -> Target:
         if elsewhere := canonical(name, RUN_COLUMNS if "step" in allowed else STEP_COLUMNS):
             place = "a [[setting]]" if elsewhere in RUN_COLUMNS else "a [[step]]"
             raise ValueError(f"{name} belongs into {place}: here it is not a column. {suggestion(name, allowed)}")
-        raise ValueError(f"{name} is no column here. {suggestion(name, allowed)} ({{_}} stands for any one word)")
+        raise ValueError(f"{name} is no column here. {suggestion(name, allowed)} ({{_}} matches any one word)")
     wanted, dtype = _wanted(column)
     fitting = [kind.word for kind in KINDS.values() if _fits(kind, wanted)]
     if word is None:

@@ -3,7 +3,7 @@
     step {step}/{steps_planned} | loss {loss} | {step_time:ms}{? | grad norm {grad_norm}?} | {*} mem {mem_reserved:GiB}
 
 `{column}` or `{column:printed}` is a value, `{_}` any one word, `{*}` any text, `{? ... ?}` a part that may be missing,
-`{{` and `}}` are braces. A blank stands for any number of blanks. Text before and after the pattern is free.
+`{{` and `}}` are braces. A blank matches any number of blanks. Text before and after the pattern is free.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def parse(text: str, resolve: Resolve, *, needs_text: bool = True) -> Template:
         raise ValueError("the pattern begins without any fixed text. Put in the words that the trainer prints")
     columns = [field.target.column for field in template.fields if field.target]
     if twice := {column for column in columns if columns.count(column) > 1}:
-        raise ValueError(f"{min(twice)} stands twice. Keep one, and write {{_}} for the other")
+        raise ValueError(f"{min(twice)} occurs twice. Keep one, and write {{_}} for the other")
     if template.head and template.fields and not _required(template):
         raise ValueError("every value is optional. Let one stand outside of {? ... ?}")
     return template

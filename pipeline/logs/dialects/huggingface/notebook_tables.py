@@ -36,8 +36,8 @@ def rows(lines: pl.DataFrame) -> pl.DataFrame:
 
 def steps_planned(lines: pl.DataFrame) -> pl.DataFrame:
     """The number of steps that a notebook's bar shows: `source`, `line_no`, `value`."""
-    said = lines.select("source", "line_no", value=pl.col("text").str.extract(_BAR, 2))
-    return said.drop_nulls("value")
+    totals = lines.select("source", "line_no", value=pl.col("text").str.extract(_BAR, 2))
+    return totals.drop_nulls("value")
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:

@@ -61,7 +61,7 @@ FAULTS = [
     ),
     (f"{HEAD}[[step]]\nline = 'step {{step}} {{ts:%Q}}'", "%Q is not known"),
     (f"{HEAD}[[step]]\nline = 'step {{step}} {{ts:%H:%M}}'", "needs year, month, day"),
-    (f"{HEAD}[[step]]\nline = 'step {{step}} {{loss}} {{loss}}'", "loss stands twice"),
+    (f"{HEAD}[[step]]\nline = 'step {{step}} {{loss}} {{loss}}'", "loss occurs twice"),
     (f"{HEAD}[[step]]\nline = 'step {{step'", "a lone {"),
     (f"{HEAD}[[step]]\nline = 'step {{step}} {{? x'", "not closed"),
     (f"{HEAD}[[step]]\nline = 'step {{step}} x ?}}'", "closes nothing"),
