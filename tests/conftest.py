@@ -13,7 +13,22 @@ settings.register_profile("default", deadline=None, derandomize="CI" in os.envir
 settings.load_profile("default")
 
 # Where single tests take seconds: they start processes, ingest whole sweeps, or drive a browser.
-_LONG = {"browser", "commands", "orchestration", "simulate", "validation"}
+_LONG = {
+    "app_pages",
+    "browser",
+    "commands",
+    "ingest",
+    "inspection",
+    "orchestration",
+    "sandbox",
+    "simulate",
+    "store",
+    "test_corpus.py",
+    "test_damage.py",
+    "test_distribution.py",
+    "test_scaffold.py",
+    "validation",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
