@@ -37,7 +37,7 @@ class KeyValueFormatter(logging.Formatter):
         return super().format(record)
 
 
-class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # of whatever sys.stderr is when a line is written
+class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # no generic class at run time
     """Writes to the stderr of the moment, which a progress bar may have replaced."""
 
     def __init__(self) -> None:

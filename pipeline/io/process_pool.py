@@ -34,7 +34,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _MAX_QUEUED = 3
-"""Tasks that a worker can have: the current one and the next two, lest it wait while this process does one itself."""
+"""Tasks that a worker can have: the current one and two to go on with while this process does one itself."""
 
 _MAX_UNORDERED = 8
 """Results per worker that wait for an earlier one before this process waits for that one: memory stays bounded."""

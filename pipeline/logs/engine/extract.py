@@ -215,7 +215,7 @@ def _read(dialect: Dialect, rows: pl.DataFrame) -> Facts:
 
     def facts_of(function: str) -> pl.DataFrame:
         if function not in wanted:
-            return getattr(Facts.empty(), function)  # type: ignore[no-any-return]
+            return getattr(Facts.empty(), function)  # type: ignore[no-any-return]  # a field of Facts by its name
         # As many lines at once as may be: few lines state a setting, and each pass has a price.
         slices = pl.concat(wanted.pop(function)).iter_slices(READ_LINES)
         parts = [_facts_of(dialect, function, lines) for lines in slices]

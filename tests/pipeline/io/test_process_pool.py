@@ -145,7 +145,7 @@ with ProcessPool(process_id, 2) as pool:
         for pid in pool.submit(1):
             print(pid, flush=True)
 """
-"""A command line in the foreground: whoever started the tests may have them ignore signals, as `nohup` and `&` do."""
+"""A command line in the foreground: the shell that started the tests may have made them ignore signals, as `nohup` and `&` do."""
 
 
 def assert_none_stays_behind(how: signal.Signals) -> None:
