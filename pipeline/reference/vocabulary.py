@@ -45,23 +45,12 @@ _ZERO_STAGES: tuple[tuple[str, int], ...] = (
 )
 
 
-FRAMEWORK_BY_SOURCE: dict[str, str] = {
-    "ultrascale_playbook": "nanotron",
-    "llm_foundry": "composer",
-    "torchtitan": "torchtitan",
-    "simumax": "megatron",
-    "korthikanti": "megatron",
-    "narayanan": "megatron",
-    "bigscience": "megatron-deepspeed",
-    "mlperf": "mlperf",
-    "internevo": "internevo",
-    "fms_fsdp": "fms-fsdp",
-    "maxtext": "maxtext",
-    "mtnlg": "megatron-deepspeed",
-    "bloom": "megatron-deepspeed",
-    "mpt7b": "composer",
-    "smollm3": "nanotron",
-}
+FRAMEWORK_BY_SOURCE: dict[str, str] = (
+    {"ultrascale_playbook": "nanotron", "llm_foundry": "composer", "torchtitan": "torchtitan"}
+    | {"simumax": "megatron", "korthikanti": "megatron", "narayanan": "megatron", "bigscience": "megatron-deepspeed"}
+    | {"mlperf": "mlperf", "internevo": "internevo", "fms_fsdp": "fms-fsdp", "maxtext": "maxtext"}
+    | {"mtnlg": "megatron-deepspeed", "bloom": "megatron-deepspeed", "mpt7b": "composer", "smollm3": "nanotron"}
+)
 """Start of a `source_id` to the framework that its publication names."""
 
 

@@ -22,20 +22,11 @@ from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows, without_
 
 _COMMAND = re.compile(r"\s*(?:[$#+>]|kubectl\b)")
 _FIELD = re.compile(r"( *)((?:[a-z.]+/)?[A-Za-z][\w -]*):(?: +(\S.*?))? *$")
-_STATES = {
-    "Completed": "completed",
-    "OOMKilled": "out_of_memory",
-    "Error": "failed",
-    "ContainerCannotRun": "failed",
-    "StartError": "failed",
-    "DeadlineExceeded": "timeout",
-    "Evicted": "evicted",
-    "Preempting": "preempted",
-    "NodeLost": "node_fail",
-    "NodeShutdown": "node_fail",
-    "Terminated": "node_fail",
-    "Shutdown": "node_fail",
-}
+_STATES = (
+    {"Completed": "completed", "OOMKilled": "out_of_memory", "Error": "failed", "ContainerCannotRun": "failed"}
+    | {"StartError": "failed", "DeadlineExceeded": "timeout", "Evicted": "evicted", "Preempting": "preempted"}
+    | {"NodeLost": "node_fail", "NodeShutdown": "node_fail", "Terminated": "node_fail", "Shutdown": "node_fail"}
+)
 """Reason of a pod or of a terminated container -> word of JOB_STATE."""
 
 _PHASES = {
@@ -173,18 +164,11 @@ def _moment(text: str) -> datetime | None:
 
 _HEADER = re.compile(r"\s*(NAMESPACE\s+)?NAME\s+READY\s+STATUS\s+RESTARTS\s+AGE\b(.*)")
 _ROW = re.compile(r"\s*(\S+)\s+(\d+/\d+)\s+(\S+)\s+(\d+)(?:\s+\([^)]*ago\))?\s+(\S+)(?:\s+(\S+)\s+(\S+))?")
-_WAITING = {
-    "CrashLoopBackOff": "failed",
-    "RunContainerError": "failed",
-    "Init:Error": "failed",
-    "Unknown": "unknown",
-    "Init:CrashLoopBackOff": "failed",
-    "ContainerStatusUnknown": "unknown",
-    "NotReady": "running",
-    "UnexpectedAdmissionError": "failed",
-    "NodeAffinity": "failed",
-    "Init:OOMKilled": "out_of_memory",
-}
+_WAITING = (
+    {"CrashLoopBackOff": "failed", "RunContainerError": "failed", "Init:Error": "failed", "Unknown": "unknown"}
+    | {"Init:CrashLoopBackOff": "failed", "ContainerStatusUnknown": "unknown", "NotReady": "running"}
+    | {"UnexpectedAdmissionError": "failed", "NodeAffinity": "failed", "Init:OOMKilled": "out_of_memory"}
+)
 """Reasons of lists only. Any other reason is that of a pod that waits."""
 
 _FAILED = ("ExitCode:", "Signal:", "Init:ExitCode:", "Init:Signal:", "OutOf")

@@ -16,40 +16,20 @@ import polars as pl
 
 from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows, without_commands
 
-_STATES = {
-    "DONE": "completed",
-    "EXIT": "failed",
-    "RUN": "running",
-    "PEND": "pending",
-    "WAIT": "pending",
-    "PSUSP": "suspended",
-    "USUSP": "suspended",
-    "SSUSP": "suspended",
-    "UNKWN": "unknown",
-    "ZOMBI": "unknown",
-    "FWD_PEND": "pending",
-    "PROV": "pending",
-    "PDONE": "completed",
-    "PERR": "failed",
-}
+_STATES = (
+    {"DONE": "completed", "EXIT": "failed", "RUN": "running", "PEND": "pending", "WAIT": "pending"}
+    | {"PSUSP": "suspended", "USUSP": "suspended", "SSUSP": "suspended", "UNKWN": "unknown", "ZOMBI": "unknown"}
+    | {"FWD_PEND": "pending", "PROV": "pending", "PDONE": "completed", "PERR": "failed"}
+)
 """bjobs(1), STAT -> word of JOB_STATE."""
 _COMMAND = re.compile(r"\s*(?:[$#+>]|bjobs\b)")
 _HOST = re.compile(r"(?:\d+\*)?([\w.-]+)")
 _RECORD = re.compile(r"\s?Job <(\d+(?:\[\d+\])?)>, ")
-_ENDED = {
-    "RUNLIMIT": "timeout",
-    "DEADLINE": "timeout",
-    "CPULIMIT": "timeout",
-    "MEMLIMIT": "out_of_memory",
-    "SWAP": "out_of_memory",
-    "PREEMPT": "preempted",
-    "REQUEUE_OWNER": "requeued",
-    "REQUEUE_ADMIN": "requeued",
-    "OWNER": "cancelled",
-    "ADMIN": "cancelled",
-    "FORCE_OWNER": "cancelled",
-    "FORCE_ADMIN": "cancelled",
-}
+_ENDED = (
+    {"RUNLIMIT": "timeout", "DEADLINE": "timeout", "CPULIMIT": "timeout", "MEMLIMIT": "out_of_memory"}
+    | {"SWAP": "out_of_memory", "PREEMPT": "preempted", "REQUEUE_OWNER": "requeued", "REQUEUE_ADMIN": "requeued"}
+    | {"OWNER": "cancelled", "ADMIN": "cancelled", "FORCE_OWNER": "cancelled", "FORCE_ADMIN": "cancelled"}
+)
 """LSF's termination reasons (lsbatch.h TERM_...) that are more specific than a failed job."""
 _NAMES = {"JOB_NAME": "job_name", "QUEUE": "job_partition"}
 

@@ -24,21 +24,11 @@ _RULE = re.compile(r"\s*-+(?: +-+)+\s*")
 _JOB = re.compile(r"(\d+(?:\[\d*\])?)(?:\..*)?\*?$")
 _LONG = ("id", "user", "queue", "name", "session", "nodes", "tasks", "memory", "limit", "state", "elapsed")
 _SHORT = ("id", "name", "user", "used", "state", "queue")
-_STATES = {
-    "Q": "pending",
-    "H": "pending",
-    "W": "pending",
-    "T": "pending",
-    "M": "pending",
-    "B": "running",
-    "R": "running",
-    "E": "running",
-    "S": "suspended",
-    "U": "suspended",
-    "F": "unknown",
-    "C": "unknown",
-    "X": "unknown",
-}
+_STATES = (
+    {"Q": "pending", "H": "pending", "W": "pending", "T": "pending", "M": "pending"}
+    | {"B": "running", "R": "running", "E": "running", "S": "suspended", "U": "suspended"}
+    | {"F": "unknown", "C": "unknown", "X": "unknown"}
+)
 _KILLED = {-27: "out_of_memory", -28: "out_of_memory", -29: "timeout", -30: "timeout", -24: "failed", -25: "failed"}
 _SIGTERM, _OWN_SIGNALS = 15, 256
 

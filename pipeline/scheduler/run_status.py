@@ -13,19 +13,11 @@ from __future__ import annotations
 
 import polars as pl
 
-STATUS_OF_STATE = {
-    "out_of_memory": "host_oom",
-    "node_fail": "node_fail",
-    "boot_fail": "node_fail",
-    "timeout": "timeout",
-    "deadline": "timeout",
-    "preempted": "preempted",
-    "requeued": "preempted",
-    "evicted": "preempted",
-    "cancelled": "cancelled",
-    "failed": "crash",
-    "completed": "completed",
-}
+STATUS_OF_STATE = (
+    {"out_of_memory": "host_oom", "node_fail": "node_fail", "boot_fail": "node_fail"}
+    | {"timeout": "timeout", "deadline": "timeout", "preempted": "preempted", "requeued": "preempted"}
+    | {"evicted": "preempted", "cancelled": "cancelled", "failed": "crash", "completed": "completed"}
+)
 """Word of JOB_STATE -> status of the run, where nothing else is known."""
 
 _CAUSES = ("host_oom", "node_fail")

@@ -21,25 +21,8 @@ from sweepscope.pipeline.scheduler.cells import REJECTED, rows_of
 _JOBS = re.compile(r'"jobs"\s*:\s*\[')
 _JOB = re.compile(r'"(?:job_id|allocation_nodes|array_job_id|association|account)"\s*:')
 _PRINTED = (
-    "cluster",
-    "jobid",
-    "jobname",
-    "partition",
-    "state",
-    "reason",
-    "exitcode",
-    "submit",
-    "start",
-    "end",
-    "elapsedraw",
-    "timelimitraw",
-    "restarts",
-    "nnodes",
-    "nodelist",
-    "alloctres",
-    "maxrss",
-    "workdir",
-    "stdout",
+    *("cluster", "jobid", "jobname", "partition", "state", "reason", "exitcode", "submit", "start", "end"),
+    *("elapsedraw", "timelimitraw", "restarts", "nnodes", "nodelist", "alloctres", "maxrss", "workdir", "stdout"),
 )
 
 

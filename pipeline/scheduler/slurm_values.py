@@ -11,65 +11,24 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-_STATES = {
-    "COMPLETED": "completed",
-    "FAILED": "failed",
-    "OUT_OF_MEMORY": "out_of_memory",
-    "TIMEOUT": "timeout",
-    "DEADLINE": "deadline",
-    "CANCELLED": "cancelled",
-    "NODE_FAIL": "node_fail",
-    "BOOT_FAIL": "boot_fail",
-    "PREEMPTED": "preempted",
-    "REQUEUED": "requeued",
-    "RUNNING": "running",
-    "PENDING": "pending",
-    "SUSPENDED": "suspended",
-    "LAUNCH_FAILED": "failed",
-    "RECONFIG_FAIL": "failed",
-    "REVOKED": "cancelled",
-    "COMPLETING": "running",
-    "CONFIGURING": "running",
-    "RESIZING": "running",
-    "SIGNALING": "running",
-    "STAGE_OUT": "running",
-    "STOPPED": "suspended",
-    "REQUEUE_FED": "pending",
-    "REQUEUE_HOLD": "pending",
-    "RESV_DEL_HOLD": "pending",
-    "SPECIAL_EXIT": "pending",
-    "POWER_UP_NODE": "pending",
-    "EXPEDITING": "pending",
-}
+_STATES = (
+    {"COMPLETED": "completed", "FAILED": "failed", "OUT_OF_MEMORY": "out_of_memory", "TIMEOUT": "timeout"}
+    | {"DEADLINE": "deadline", "CANCELLED": "cancelled", "NODE_FAIL": "node_fail", "BOOT_FAIL": "boot_fail"}
+    | {"PREEMPTED": "preempted", "REQUEUED": "requeued", "RUNNING": "running", "PENDING": "pending"}
+    | {"SUSPENDED": "suspended", "LAUNCH_FAILED": "failed", "RECONFIG_FAIL": "failed", "REVOKED": "cancelled"}
+    | {"COMPLETING": "running", "CONFIGURING": "running", "RESIZING": "running", "SIGNALING": "running"}
+    | {"STAGE_OUT": "running", "STOPPED": "suspended", "REQUEUE_FED": "pending", "REQUEUE_HOLD": "pending"}
+    | {"RESV_DEL_HOLD": "pending", "SPECIAL_EXIT": "pending", "POWER_UP_NODE": "pending", "EXPEDITING": "pending"}
+)
 """Slurm's state -> word of schemas.vocab.scheduler.JOB_STATE."""
 
-_SHORT = {
-    "BF": "boot_fail",
-    "CA": "cancelled",
-    "CD": "completed",
-    "CF": "running",
-    "CG": "running",
-    "DL": "deadline",
-    "F": "failed",
-    "NF": "node_fail",
-    "OOM": "out_of_memory",
-    "PD": "pending",
-    "PR": "preempted",
-    "R": "running",
-    "RD": "pending",
-    "RF": "pending",
-    "RH": "pending",
-    "RQ": "requeued",
-    "RS": "running",
-    "RV": "cancelled",
-    "S": "suspended",
-    "SE": "pending",
-    "SI": "running",
-    "SO": "running",
-    "ST": "suspended",
-    "TO": "timeout",
-    "LF": "failed",
-}
+_SHORT = (
+    {"BF": "boot_fail", "CA": "cancelled", "CD": "completed", "CF": "running", "CG": "running"}
+    | {"DL": "deadline", "F": "failed", "NF": "node_fail", "OOM": "out_of_memory", "PD": "pending"}
+    | {"PR": "preempted", "R": "running", "RD": "pending", "RF": "pending", "RH": "pending"}
+    | {"RQ": "requeued", "RS": "running", "RV": "cancelled", "S": "suspended", "SE": "pending"}
+    | {"SI": "running", "SO": "running", "ST": "suspended", "TO": "timeout", "LF": "failed"}
+)
 """squeue's short forms (squeue(1), JOB STATE CODES)."""
 
 _SQUEUE_CHARS = 8

@@ -28,14 +28,8 @@ def pattern_codes(at: Layouts, gpus_per_node: int) -> NDArray[np.int64]:
 
 CHOICES: Final = (
     *(f"ZeRO-{stage}" for stage in range(STAGES)),
-    "CP",
-    "EP",
-    "interleaving",
-    "selective recomputation",
-    "full recomputation",
-    "HSDP",
-    "zero bubble",
-    "DualPipe",
+    *("CP", "EP", "interleaving", "selective recomputation"),
+    *("full recomputation", "HSDP", "zero bubble", "DualPipe"),
 )
 """Choices that runs of a framework may or may not have made."""
 

@@ -116,16 +116,8 @@ class _Reader(Tables):
 
     def document(self) -> Document:
         known = (
-            "name",
-            "description",
-            "signature",
-            "logs",
-            "repeated",
-            "step",
-            "setting",
-            "arguments",
-            "event",
-            "file",
+            *("name", "description", "signature", "logs", "repeated"),
+            *("step", "setting", "arguments", "event", "file"),
         )
         self.only(self.data, known, "")
         steps = tuple(self.rule("step", n, part, STEP_COLUMNS) for n, part in self.tables("step"))

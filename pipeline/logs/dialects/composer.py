@@ -148,24 +148,14 @@ def _devices(steps: pl.DataFrame) -> pl.DataFrame:
 
 _EXACT = 0.001
 
-_CONFIG = {
-    "max_seq_len": "seq_len",
-    "device_train_batch_size": "arg:local_batch",
-    "device_train_microbatch_size": "mbs",
-    "n_gpus": "num_gpus",
-    "precision": "arg:precision",
-    "sharding_strategy": "arg:sharding",
-    "n_layers": "num_layers",
-    "n_heads": "num_heads",
-    "d_model": "hidden_size",
-    "n_params": "params",
-    "vocab_size": "vocab_size",
-    "num_nodes": "num_nodes",
-    "num_gpus_per_node": "gpus_per_node",
-    "max_duration": "arg:max_duration",
-    "global_train_batch_size": "gbs",
-    "activation_checkpointing": "arg:checkpointing",
-}
+_CONFIG = (
+    {"max_seq_len": "seq_len", "device_train_batch_size": "arg:local_batch"}
+    | {"device_train_microbatch_size": "mbs", "n_gpus": "num_gpus"}
+    | {"precision": "arg:precision", "sharding_strategy": "arg:sharding", "n_layers": "num_layers"}
+    | {"n_heads": "num_heads", "d_model": "hidden_size", "n_params": "params", "vocab_size": "vocab_size"}
+    | {"num_nodes": "num_nodes", "num_gpus_per_node": "gpus_per_node", "max_duration": "arg:max_duration"}
+    | {"global_train_batch_size": "gbs", "activation_checkpointing": "arg:checkpointing"}
+)
 
 
 # trainer.py _train_loop, at the level INFO; the name of an enumeration's member before its value took its place.
@@ -218,32 +208,17 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _STEP_LITERALS = (
-    "[batch=",
-    "[token=",
-    "[sample=",
-    "[second=",
-    "[epoch=",
-    "[iteration=",
-    "Train time/batch:",
-    "Train trainer/global_step:",
-    "Train loss/train/total:",
-    "Train throughput/",
-    "Train memory/",
-    "Train lr-",
-    "Train l2_norm/grad/global:",
+    *("[batch=", "[token=", "[sample=", "[second=", "[epoch=", "[iteration="),
+    *("Train time/batch:", "Train trainer/global_step:", "Train loss/train/total:"),
+    *("Train throughput/", "Train memory/", "Train lr-", "Train l2_norm/grad/global:"),
 )
 
 DIALECT = Dialect(
     name="composer",
     module=__name__,
     signature_literals=(
-        "Train loss/train/total:",
-        "Train time/batch:",
-        "Train trainer/device_train_microbatch_size:",
-        "composer.trainer.trainer",
-        "Train throughput/device/",
-        "composer.cli.launcher",
-        "composer/callbacks/",
+        *("Train loss/train/total:", "Train time/batch:", "Train trainer/device_train_microbatch_size:"),
+        *("composer.trainer.trainer", "Train throughput/device/", "composer.cli.launcher", "composer/callbacks/"),
     ),
     steps=steps,
     settings=settings,

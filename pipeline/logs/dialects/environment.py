@@ -11,37 +11,17 @@ from sweepscope.pipeline.text import host_list
 from sweepscope.pipeline.text.literals import holding
 
 LITERALS = (
-    "CCL version",
-    "--nproc_per_node",
-    "--nproc-per-node",
-    "--nnodes",
-    "NNODES",
-    "GPUS_PER_NODE",
-    "Tesla V100",
-    "NVIDIA A100",
-    "NVIDIA H",
-    "NVIDIA B",
-    "NVIDIA GB",
-    "A100-SXM",
-    "Detected GPU model:",
-    "SLURM_JOB",
-    "SLURM_NNODES",
-    "SLURM_NODELIST",
-    "SLURM_GPUS_ON_NODE",
-    "PBS_JOBID",
+    *("CCL version", "--nproc_per_node", "--nproc-per-node", "--nnodes", "NNODES", "GPUS_PER_NODE"),
+    *("Tesla V100", "NVIDIA A100", "NVIDIA H", "NVIDIA B", "NVIDIA GB", "A100-SXM", "Detected GPU model:"),
+    *("SLURM_JOB", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_GPUS_ON_NODE", "PBS_JOBID"),
 )
 
 # Slurm's variables as scripts echo and programs dump them: `SLURM_NNODES=4`, `SLURM_JOB_ID: 17`, `'SLURM_JOBID': '17'`.
-_SCHEDULED = {
-    "SLURM_JOB_ID": "job_id",
-    "SLURM_JOBID": "job_id",
-    "PBS_JOBID": "job_id",
-    "SLURM_NNODES": "num_nodes",
-    "SLURM_JOB_NUM_NODES": "num_nodes",
-    "SLURM_GPUS_ON_NODE": "gpus_per_node",
-    "SLURM_JOB_NODELIST": "hosts",
-    "SLURM_NODELIST": "hosts",
-}
+_SCHEDULED = (
+    {"SLURM_JOB_ID": "job_id", "SLURM_JOBID": "job_id", "PBS_JOBID": "job_id"}
+    | {"SLURM_NNODES": "num_nodes", "SLURM_JOB_NUM_NODES": "num_nodes", "SLURM_GPUS_ON_NODE": "gpus_per_node"}
+    | {"SLURM_JOB_NODELIST": "hosts", "SLURM_NODELIST": "hosts"}
+)
 _SCHEDULED_VALUE = r"\b((?:SLURM|PBS)_[A-Z_]+)['\"]?\s*[=:]\s*['\"]?(\w[\w.,\[\]-]*)"
 
 _LAUNCH = {

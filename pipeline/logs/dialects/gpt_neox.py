@@ -144,15 +144,9 @@ DIALECT = Dialect(
     module=__name__,
     # Megatron's and DeepSpeed's literals count here too, so that NeoX's own decide.
     signature_literals=(
-        "NeoXArgs.",
-        "| approx flops per GPU:",
-        "| lm_loss:",
-        "global_num_gpus",
-        "- arguments -",
-        "| elapsed time per iteration (ms):",
-        "model-parallel size:",
-        "deepspeed_activation_checkpointing",
-        "DeepSpeed general environment info:",
+        *("NeoXArgs.", "| approx flops per GPU:", "| lm_loss:", "global_num_gpus"),
+        *("- arguments -", "| elapsed time per iteration (ms):", "model-parallel size:"),
+        *("deepspeed_activation_checkpointing", "DeepSpeed general environment info:"),
         *deepspeed_settings.SIGNATURES,
         *deepspeed_settings.PIPE_SIGNATURES,
     ),

@@ -133,13 +133,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 _NEMO = ("reduced_train_loss", "train_step_timing in s")
 _CSV_LOSSES = (
-    "reduced_train_loss",
-    "train/loss_step",
-    "train_loss_step",
-    "train/loss",
-    "train_loss",
-    "loss_step",
-    "loss",
+    *("reduced_train_loss", "train/loss_step", "train_loss_step", "train/loss", "train_loss", "loss_step", "loss"),
 )
 _CSV_COLUMNS = {
     "train_step_timing in s": "step_time_s",

@@ -68,23 +68,13 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 # The hyperparameters that the scripts print: a dict's repr, or jsonargparse's namespace.
-_NAMES = {
-    "micro_batch_size": "mbs",
-    "max_seq_length": "seq_len",
-    "max_steps": "steps_planned",
-    "devices": "gpus_per_node",
-    "num_nodes": "num_nodes",
-    "n_layer": "num_layers",
-    "n_head": "num_heads",
-    "n_embd": "hidden_size",
-    "n_query_groups": "num_kv_heads",
-    "intermediate_size": "ffn_hidden_size",
-    "padded_vocab_size": "vocab_size",
-    "gradient_accumulation_steps": "gas",
-    "gradient_accumulation_iters": "gas",
-    "global_batch_size": "gbs",
-    "max_iters": "arg:max_iters",
-}
+_NAMES = (
+    {"micro_batch_size": "mbs", "max_seq_length": "seq_len", "max_steps": "steps_planned"}
+    | {"devices": "gpus_per_node", "num_nodes": "num_nodes", "n_layer": "num_layers", "n_head": "num_heads"}
+    | {"n_embd": "hidden_size", "n_query_groups": "num_kv_heads", "intermediate_size": "ffn_hidden_size"}
+    | {"padded_vocab_size": "vocab_size", "gradient_accumulation_steps": "gas"}
+    | {"gradient_accumulation_iters": "gas", "global_batch_size": "gbs", "max_iters": "arg:max_iters"}
+)
 _PRECISIONS = {"bf16": "bf16", "16": "fp16", "32": "fp32", "bfloat16": "bf16", "16-bit": "fp16"}
 # The option `bf16-true`, `16-mixed`; what Fabric prints of mixed ones.
 _PRECISION = r"'?\bprecision'?(?:=|: )'(bf16|16|32)-(?:true|mixed)'|\bUsing (bfloat16|16-bit) Automatic Mixed Precision"
@@ -148,13 +138,8 @@ DIALECT = Dialect(
     name="litgpt",
     module=__name__,
     signature_literals=(
-        "| loss train: ",
-        "| iter time: ",
-        ", iter time: ",
-        "litgpt pretrain",
-        "litgpt finetune",
-        "litgpt/",
-        _LLAMA_RATE,
+        *("| loss train: ", "| iter time: ", ", iter time: "),
+        *("litgpt pretrain", "litgpt finetune", "litgpt/", _LLAMA_RATE),
     ),
     steps=steps,
     settings=settings,

@@ -145,17 +145,9 @@ _QUANTIZED = {"int8": "int8", "fp8": "fp8", "fp8_full": "fp8", "nanoo_fp8": "fp8
 # configs/types.py RematPolicy. All but `full` keep some products, on the device or off it; `custom` lists its own.
 _REMAT = {"full": "full", "nothing": "full", "none": "none"} | dict.fromkeys(
     (
-        "minimal",
-        "minimal_flash",
-        "minimal_with_context",
-        "minimal_offloaded",
-        "minimal_with_context_and_quantization",
-        "save_dot_except_mlp",
-        "save_dot_with_context_except_mlp",
-        "save_dot_except_mlpwi",
-        "save_qkv_proj",
-        "save_out_proj",
-        "qkv_proj_offloaded",
+        *("minimal", "minimal_flash", "minimal_with_context", "minimal_offloaded"),
+        *("minimal_with_context_and_quantization", "save_dot_except_mlp", "save_dot_with_context_except_mlp"),
+        *("save_dot_except_mlpwi", "save_qkv_proj", "save_out_proj", "qkv_proj_offloaded"),
     ),
     "selective",
 )
@@ -213,13 +205,8 @@ DIALECT = Dialect(
     name="maxtext",
     module=__name__,
     signature_literals=(
-        "completed step: ",
-        "TFLOP/s/device: ",
-        "Tokens/s/device: ",
-        "Config param ",
-        "System Information: Jax",
-        "MaxText.train",
-        "maxtext.trainers",
+        *("completed step: ", "TFLOP/s/device: ", "Tokens/s/device: ", "Config param "),
+        *("System Information: Jax", "MaxText.train", "maxtext.trainers"),
     ),
     steps=steps,
     settings=settings,

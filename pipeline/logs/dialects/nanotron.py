@@ -72,36 +72,18 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     return conform(fields.with_columns(step=pl.when(complete).then("number")), STEP_FACTS)
 
 
-_NAMES = {
-    "model": "arg:model",
-    "tokens": "arg:tokens",
-    "dp": "arg:dp",
-    "pp": "pp",
-    "tp": "tp",
-    "context_parallel_size": "arg:cp",
-    "expert_parallel_size": "arg:ep",
-    "pp_engine": "arg:pp_engine",
-    "tp_mode": "arg:tp_mode",
-    "recompute_layer": "arg:recompute_layer",
-    "hidden_size": "hidden_size",
-    "intermediate_size": "ffn_hidden_size",
-    "num_attention_heads": "num_heads",
-    "num_hidden_layers": "num_layers",
-    "num_key_value_heads": "num_kv_heads",
-    "head_dim": "head_dim",
-    "vocab_size": "vocab_size",
-    "tie_word_embeddings": "tie_word_embeddings",
-    "dtype": "arg:dtype",
-    "sequence_length": "seq_len",
-    "train_steps": "steps_planned",
-    "micro_batch_size": "mbs",
-    "batch_accumulation_per_replica": "gas",
-    "zero_stage": "zero_stage",
-    "num_experts": "num_experts",
-    "top_k": "experts_per_token",
-    "moe_intermediate_size": "expert_ffn_hidden_size",
-    "shared_expert_intermediate_size": "shared_expert_ffn_hidden_size",
-}
+_NAMES = (
+    {"model": "arg:model", "tokens": "arg:tokens", "dp": "arg:dp", "pp": "pp", "tp": "tp"}
+    | {"context_parallel_size": "arg:cp", "expert_parallel_size": "arg:ep"}
+    | {"pp_engine": "arg:pp_engine", "tp_mode": "arg:tp_mode", "recompute_layer": "arg:recompute_layer"}
+    | {"hidden_size": "hidden_size", "intermediate_size": "ffn_hidden_size", "num_attention_heads": "num_heads"}
+    | {"num_hidden_layers": "num_layers", "num_key_value_heads": "num_kv_heads", "head_dim": "head_dim"}
+    | {"vocab_size": "vocab_size", "tie_word_embeddings": "tie_word_embeddings"}
+    | {"dtype": "arg:dtype", "sequence_length": "seq_len", "train_steps": "steps_planned"}
+    | {"micro_batch_size": "mbs", "batch_accumulation_per_replica": "gas", "zero_stage": "zero_stage"}
+    | {"num_experts": "num_experts", "top_k": "experts_per_token", "moe_intermediate_size": "expert_ffn_hidden_size"}
+    | {"shared_expert_intermediate_size": "shared_expert_ffn_hidden_size"}
+)
 _DUMPED = r"(?:^|[\s(])([a-z_]+)=(<\w[^>]*>|[^,()\s]+)"
 
 _STARTED = {"mbs": "mbs", "grad_accum": "gas", "sequence_length": "seq_len", "train_steps": "steps_planned"}
@@ -194,15 +176,8 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 _RESERVED = "| cuda_max_memory_reserved: "
 _SETTING_LITERALS = (
-    "[Start training]",
-    "Total number of parameters:",
-    "GeneralArgs(",
-    "LlamaConfig(",
-    "Qwen2Config(",
-    "Starcoder2Config(",
-    "(dp=",
-    " pp=",
-    " tp=",
+    *("[Start training]", "Total number of parameters:", "GeneralArgs("),
+    *("LlamaConfig(", "Qwen2Config(", "Starcoder2Config(", "(dp=", " pp=", " tp="),
     *(f"{name}=" for name in _NAMES if len(name) > 2),
     *environment.LITERALS,
 )

@@ -21,23 +21,12 @@ from sweepscope.schemas.vocab import REJECT_REASON_UNPARSED
 _REQUIRED = ("tok/s/gpu", "mbs", "batch_accum", "seq_len")
 _GIB = 2.0**30
 
-_WHOLE = {
-    "nodes": "num_nodes",
-    "seq_len": "seq_len",
-    "mbs": "mbs",
-    "batch_accum": "gas",
-    "dp": "dp",
-    "pp": "pp",
-    "tp": "tp",
-    "cp": "cp",
-    "ep": "ep",
-    "zero_stage": "zero_stage",
-    "hidden_size": "hidden_size",
-    "num_layers": "num_layers",
-    "num_heads": "num_heads",
-    "num_kv_heads": "num_kv_heads",
-    "vocab_size": "vocab_size",
-}
+_WHOLE = (
+    {"nodes": "num_nodes", "seq_len": "seq_len", "mbs": "mbs", "batch_accum": "gas"}
+    | {"dp": "dp", "pp": "pp", "tp": "tp", "cp": "cp", "ep": "ep", "zero_stage": "zero_stage"}
+    | {"hidden_size": "hidden_size", "num_layers": "num_layers", "num_heads": "num_heads"}
+    | {"num_kv_heads": "num_kv_heads", "vocab_size": "vocab_size"}
+)
 _PRECISION = {"torch.bfloat16": "bf16", "bfloat16": "bf16", "torch.float16": "fp16", "torch.float32": "fp32"}
 _SCHEDULE = {
     "1f1b": "1f1b",

@@ -106,32 +106,17 @@ def _batches_a_step(settings: pl.DataFrame) -> pl.DataFrame:
     return known.select("source", gas=pl.coalesce("gas", left)).filter(pl.col("gas") > 0)
 
 
-_OPTIONS = {
-    "micro_train_batch_size": "mbs",
-    "train_batch_size": "gbs",
-    "max_len": "seq_len",
-    "zero_stage": "zero_stage",
-    "pretrain": "model",
-    "ring_attn_size": "cp",
-    "ds_tensor_parallel_size": "tp",
-    "param_dtype": "precision",
-    "prompt_max_len": "arg:prompt",
-    "generate_max_len": "arg:response",
-    "actor_num_nodes": "num_nodes",
-    "actor_num_gpus_per_node": "gpus_per_node",
+_OPTIONS = (
+    {"micro_train_batch_size": "mbs", "train_batch_size": "gbs", "max_len": "seq_len"}
+    | {"zero_stage": "zero_stage", "pretrain": "model", "ring_attn_size": "cp", "ds_tensor_parallel_size": "tp"}
+    | {"param_dtype": "precision", "prompt_max_len": "arg:prompt", "generate_max_len": "arg:response"}
+    | {"actor_num_nodes": "num_nodes", "actor_num_gpus_per_node": "gpus_per_node"}
     # since 2026 in sections
-    "train.micro_batch_size": "mbs",
-    "train.batch_size": "gbs",
-    "data.max_len": "seq_len",
-    "ds.zero_stage": "zero_stage",
-    "ds.ring_attn_size": "cp",
-    "ds.tensor_parallel_size": "tp",
-    "ds.param_dtype": "precision",
-    "model.model_name_or_path": "model",
-    "actor.model_name_or_path": "model",
-    "actor.num_nodes": "num_nodes",
-    "actor.num_gpus_per_node": "gpus_per_node",
-}
+    | {"train.micro_batch_size": "mbs", "train.batch_size": "gbs", "data.max_len": "seq_len"}
+    | {"ds.zero_stage": "zero_stage", "ds.ring_attn_size": "cp", "ds.tensor_parallel_size": "tp"}
+    | {"ds.param_dtype": "precision", "model.model_name_or_path": "model", "actor.model_name_or_path": "model"}
+    | {"actor.num_nodes": "num_nodes", "actor.num_gpus_per_node": "gpus_per_node"}
+)
 _SWITCHES = {
     "bf16": "arg:bf16",
     **{
@@ -200,18 +185,9 @@ DIALECT = Dialect(
     # DeepSpeed's literals count here too, so that OpenRLHF's own decide. Many programs print epochs, episodes and
     # global steps: the star, a bar's first drawing and the values behind it are OpenRLHF's.
     signature_literals=(
-        "openrlhf.cli.",
-        "openrlhf/",
-        "Train step of epoch ",
-        "Train epoch:   0%|",
-        ", actor_lr=",
-        ", act_lr=",
-        "(ActorModelRayActor pid=",
-        "(PolicyModelActor pid=",
-        "\u2728 Global step ",
-        "gpt_loss=",
-        ":sigkill_handler] ",
-        "cmd = deepspeed ",
+        *("openrlhf.cli.", "openrlhf/", "Train step of epoch ", "Train epoch:   0%|"),
+        *(", actor_lr=", ", act_lr=", "(ActorModelRayActor pid=", "(PolicyModelActor pid="),
+        *("\u2728 Global step ", "gpt_loss=", ":sigkill_handler] ", "cmd = deepspeed "),
         *deepspeed_settings.SIGNATURES,
     ),
     steps=steps,

@@ -39,17 +39,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "timeout",
         (
-            "State: TIMEOUT",
-            " TIMEOUT ",
-            "|TIMEOUT|",
-            "exceeding walltime",
-            "exception type=timeout",
-            "DeadlineExceeded",
-            "TERM_CPULIMIT",
-            "TERM_DEADLINE",
-            "timeout: sending signal ",
-            "this job is timed-out",
-            "Job has timed out. Ran ",
+            *("State: TIMEOUT", " TIMEOUT ", "|TIMEOUT|", "exceeding walltime"),
+            *("exception type=timeout", "DeadlineExceeded", "TERM_CPULIMIT", "TERM_DEADLINE"),
+            *("timeout: sending signal ", "this job is timed-out", "Job has timed out. Ran "),
         ),
         rf"{_ended('TIMEOUT')}|\(Job failed due to exceeding walltime|\bjob\.exception type=timeout severity=0|"
         rf"{_EVENT.format('DeadlineExceeded')}|^\s?TERM_(?:CPULIMIT|DEADLINE): |this job is timed-out\.|"
@@ -58,18 +50,10 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "node_fail",
         (
-            "NODE_FAIL",
-            "SISTER_EOF",
-            "lost contact with job shell",
-            "lost communication with a remote daemon",
-            "because its node has died",
-            "NodeDiedError: ",
-            "has been marked dead because",
-            "EvictedDueToNodeFailures",
-            "imminent node shutdown",
-            "NodeShutdown",
-            "TERM_ZOMBIE",
-            " NOT RESPONDING",
+            *("NODE_FAIL", "SISTER_EOF", "lost contact with job shell"),
+            *("lost communication with a remote daemon", "because its node has died"),
+            *("NodeDiedError: ", "has been marked dead because", "EvictedDueToNodeFailures"),
+            *("imminent node shutdown", "NodeShutdown", "TERM_ZOMBIE", " NOT RESPONDING"),
         ),
         rf"{_ended('NODE_FAIL')}|CANCELLED AT \S+ DUE TO NODE \S+ NOT RESPONDING|received SISTER_EOF|"
         rf"\bjob\.exception type=exec .*lost contact with job shell|"
@@ -82,18 +66,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "preempted",
         (
-            "State: PREEMPTED",
-            " PREEMPTED ",
-            "|PREEMPTED|",
-            "TERM_REQUEUE_",
-            "EvictedDueToPreempt",
-            "Preempted to accommodate",
-            "because of preempt",
-            "this job is preempted",
-            "requeing job ",
-            "Preemption detected, saving checkpoint",
-            "Cluster is preempted or failed",
-            "  Evicted ",
+            *("State: PREEMPTED", " PREEMPTED ", "|PREEMPTED|", "TERM_REQUEUE_", "EvictedDueToPreempt"),
+            *("Preempted to accommodate", "because of preempt", "this job is preempted", "requeing job "),
+            *("Preemption detected, saving checkpoint", "Cluster is preempted or failed", "  Evicted "),
         ),
         rf"{_ended('PREEMPTED')}|^\s?TERM_REQUEUE_\w+: |{_EVENT.format('(?:EvictedDueToPreempt|Evicted )')}|"
         rf"{_EVENT.format('.*Preempted to accommodate a ')}|"
@@ -103,13 +78,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "cancelled",
         (
-            "State: CANCELLED",
-            " CANCELLED ",
-            "CANCELLED+",
-            "|CANCELLED",
-            "TERM_ADMIN",
-            "TERM_FORCE_",
-            "exception type=cancel",
+            *("State: CANCELLED", " CANCELLED ", "CANCELLED+", "|CANCELLED"),
+            *("TERM_ADMIN", "TERM_FORCE_", "exception type=cancel"),
         ),
         rf"{_ended('CANCELLED', 'CANCELLED[+]', 'CANCELLED by [0-9]+')}|^\s?TERM_(?:ADMIN|FORCE_OWNER|FORCE_ADMIN): |"
         r"\bjob\.exception type=cancel severity=0",
@@ -117,18 +87,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "sigterm",
         (
-            "task(s) Terminated",
-            "mpirun: killing job",
-            "(signal 15)",
-            "EXIT CODE: 15",
-            "signal termination: 15",
-            "SIGTERM Termination",
-            "terminated with signal 15",
-            "died with <Signals.SIGTERM",
-            "SIGTERM received at time=",
-            "Job was aborted",
-            "SIGTERM caught at ",
-            "signal 15, initiating",
+            *("task(s) Terminated", "mpirun: killing job", "(signal 15)", "EXIT CODE: 15", "signal termination: 15"),
+            *("SIGTERM Termination", "terminated with signal 15", "died with <Signals.SIGTERM"),
+            *("SIGTERM received at time=", "Job was aborted", "SIGTERM caught at ", "signal 15, initiating"),
         ),
         r"^\s?(?:flux-job: )?task\(s\) Terminated|^\s?mpirun: killing job\.\.\.|EXIT STRING: Terminated \(signal 15\)|"
         r"^=\s+EXIT CODE: 15\s*$|^\s?Exited with signal termination: 15\b|\(Linux Signal 15 SIGTERM Termination\)|"
@@ -144,16 +105,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "sigkill",
         (
-            "task(s) Killed",
-            "EXIT CODE: 9",
-            "(signal 9)",
-            "signal termination: 9",
-            "SIGKILL)",
-            "terminated with signal 9",
-            "died with <Signals.SIGKILL",
-            "TERM_EXTERNAL_SIGNAL",
-            "termination (signal 9)",
-            "exit code: 137",
+            *("task(s) Killed", "EXIT CODE: 9", "(signal 9)", "signal termination: 9"),
+            *("SIGKILL)", "terminated with signal 9", "died with <Signals.SIGKILL"),
+            *("TERM_EXTERNAL_SIGNAL", "termination (signal 9)", "exit code: 137"),
         ),
         r"^\s?(?:flux-job: )?task\(s\) Killed|^=\s+EXIT CODE: (?:9|137)\s*$|EXIT STRING: Killed \(signal 9\)|"
         r"^\s?Exited with signal termination: 9\b|\(Linux Signal 9 SIGKILL|^\s?TERM_EXTERNAL_SIGNAL: |"
@@ -163,36 +117,15 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "exit_code",
         (
-            "State: FAILED",
-            " FAILED ",
-            "|FAILED|",
-            "signal termination: ",
-            "Exit Status:",
-            "task(s) exited with exit code",
-            "job.exception type=",
-            "was unable to reliably start",
-            "has unexpectedly failed after launch",
-            "processes terminated badly",
-            "first noticed rank",
-            "noticed that process rank",
-            "BackoffLimitExceeded",
-            "Unable to create step",
-            "Unable to allocate resources",
-            "Application launch failed",
-            " launch failed: ",
-            "Task launch for ",
-            "execve(): ",
-            "Batch job submission failed",
-            "error: pyxis: ",
-            "spank: required plugin",
-            "make: *** [",
-            "docker: Error response from daemon: ",
-            ": command not found",
-            "exited with a non-zero status of",
-            "Reporting training FAILURE",
-            "failed with return code list: ",
-            "non-zero exit code: ",
-            "Abnormal termination (signal ",
+            *("State: FAILED", " FAILED ", "|FAILED|", "signal termination: ", "Exit Status:"),
+            *("task(s) exited with exit code", "job.exception type=", "was unable to reliably start"),
+            *("has unexpectedly failed after launch", "processes terminated badly", "first noticed rank"),
+            *("noticed that process rank", "BackoffLimitExceeded", "Unable to create step"),
+            *("Unable to allocate resources", "Application launch failed", " launch failed: "),
+            *("Task launch for ", "execve(): ", "Batch job submission failed", "error: pyxis: "),
+            *("spank: required plugin", "make: *** [", "docker: Error response from daemon: "),
+            *(": command not found", "exited with a non-zero status of", "Reporting training FAILURE"),
+            *("failed with return code list: ", "non-zero exit code: ", "Abnormal termination (signal "),
         ),
         rf"{_ended('FAILED')}|^\s?Exited with signal termination: (?:[1-8]|1[0-4]|1[6-9]|[2-6]\d)\b|"
         rf"^\s*Exit Status:\s+(?:{_NO_SIGNAL}\s*$|\d+ \(Linux Signal (?:[1-8]|1[0-4])\b)|"

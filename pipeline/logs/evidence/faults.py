@@ -48,23 +48,10 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "exception",
         (
-            "Segfault encountered",
-            " received at time=",
-            "Check failed: ",
-            "] Signal: ",
-            "fallen off the bus",
-            "SXid (PCI:",
-            "CUDA error: ",
-            "hipErrorNoBinaryForGpu: ",
-            "rocBLAS error: ",
-            "HIP error: ",
-            ".ArrowInvalid: ",
-            "._LinAlgError: ",
-            "._InactiveRpcError: ",
-            "._MultiThreadedRendezvous: ",
-            "SystemExit: ",
-            "GPU reset begin!",
-            ", stopping training",
+            *("Segfault encountered", " received at time=", "Check failed: ", "] Signal: "),
+            *("fallen off the bus", "SXid (PCI:", "CUDA error: ", "hipErrorNoBinaryForGpu: "),
+            *("rocBLAS error: ", "HIP error: ", ".ArrowInvalid: ", "._LinAlgError: ", "._InactiveRpcError: "),
+            *("._MultiThreadedRendezvous: ", "SystemExit: ", "GPU reset begin!", ", stopping training"),
         ),
         r"^!+ Segfault encountered !+|^\s?\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL) received at time=\d|^Check failed: \S|"
         r"^\[\S+:\d+\] Signal: \w|GPU has fallen off the bus|SXid \(PCI:[^)]*\): \d+, Fatal|"

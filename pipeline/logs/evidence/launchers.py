@@ -31,15 +31,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         TABLE_LINE,
         (
-            "  time      : ",
-            "  host      : ",
-            "  rank      : ",
-            "  exitcode  : ",
-            "Root Cause",
-            "<NO_OTHER_FAIL",
-            "  time: ",
-            " (local_rank: ",
-            "  exitcode: ",
+            *("  time      : ", "  host      : ", "  rank      : ", "  exitcode  : "),
+            *("Root Cause", "<NO_OTHER_FAIL", "  time: ", " (local_rank: ", "  exitcode: "),
         ),
         # torch 1.9 did not align the colons, and printed the root cause first.
         r"^\s{1,4}(?:time|host|rank|exitcode) {2,6}: \S|^\s?Root Cause(?: \(first observed failure\))?:\s*$|"
@@ -48,17 +41,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "rendezvous",
         (
-            "RendezvousConnectionError",
-            "RendezvousTimeoutError",
-            "RendezvousClosedError",
-            "RendezvousStateError",
-            "DistStoreError",
-            "DistNetworkError",
-            "store->get(",
-            "Socket Timeout",
-            "by peer",
-            "Broken pipe",
-            "JAX distributed service detected fatal errors",
+            *("RendezvousConnectionError", "RendezvousTimeoutError", "RendezvousClosedError"),
+            *("RendezvousStateError", "DistStoreError", "DistNetworkError", "store->get("),
+            *("Socket Timeout", "by peer", "Broken pipe", "JAX distributed service detected fatal errors"),
         ),
         r"(?:^|\] )Terminating process because the JAX distributed service detected fatal errors|"
         r"^\s?(?:\w+\.)*Rendezvous(?:Connection|Timeout|Closed|State)Error\b|"
@@ -108,18 +93,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "exit_code",
         (
-            "exited on signal",
-            "died from signal",
-            "BY SIGNAL: ",
-            "command terminated with exit code",
-            "Exit Code: ",
-            "exited with non-zero status, thus causing",
-            "EXIT_CODE=",
-            "Primary job",
-            "MPI_ABORT was invoked",
-            "BAD TERMINATION",
-            "Process name: [",
-            "exited due to process rank",
+            *("exited on signal", "died from signal", "BY SIGNAL: ", "command terminated with exit code"),
+            *("Exit Code: ", "exited with non-zero status, thus causing", "EXIT_CODE=", "Primary job"),
+            *("MPI_ABORT was invoked", "BAD TERMINATION", "Process name: [", "exited due to process rank"),
         ),
         r"(?:exited on|died from) signal (?:[1-8]|1[0-4]|1[6-9]|[2-6]\d)\b|BY SIGNAL: (?:[1-8]|1[0-4])\b|"
         rf"^\s?command terminated with exit code {_CODE}$|^\s*Exit Code:\s+{_CODE}$|"

@@ -37,13 +37,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "nan_loss",
         (
             *_counts("nan"),
-            "found NaN",
-            "found Inf",
-            "loss contains a NaN",
-            "loss scale already at minimum",
-            "Minimum loss scale reached",
-            "The loss returned in ",
-            ", stopping training",
+            *("found NaN", "found Inf", "loss contains a NaN", "loss scale already at minimum"),
+            *("Minimum loss scale reached", "The loss returned in ", ", stopping training"),
         ),
         r"number of nan iterations: +[1-9]|(?:[Ee]rror|Exception): .*found (?:NaN|Inf) in local|"
         r"RuntimeError: .*loss contains a NaN|(?:[Ee]rror|Exception): .*loss scale already at minimum|"

@@ -20,20 +20,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "host_oom",
         (
-            "oom_kill",
-            "oom-kill",
-            "Out of memory: Kill",
-            "OOM Killed",
-            ": Out Of Memory",
-            "memory limit",
-            "OOMKilled",
-            "llocate memory",
-            "not enough memory: you tried",
-            "MemoryError",
-            "TERM_MEMLIMIT",
-            "memory pressure (OOM)",
-            "exceeded limit",
-            "'std::bad_alloc'",
+            *("oom_kill", "oom-kill", "Out of memory: Kill", "OOM Killed", ": Out Of Memory"),
+            *("memory limit", "OOMKilled", "llocate memory", "not enough memory: you tried", "MemoryError"),
+            *("TERM_MEMLIMIT", "memory pressure (OOM)", "exceeded limit", "'std::bad_alloc'"),
         ),
         r"[Dd]etected \d+ oom[_-]kill event|Some of the step tasks have been OOM Killed|"
         r"Out of memory: Kill(?:ed)? process|oom-kill:constraint|\bsrun: error: .*tasks? [\d,-]+: Out Of Memory|"
@@ -48,18 +37,11 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "hang",
         (
-            "Watchdog caught collective operation timeout",
-            "Timed out waiting",
-            "failed to pass monitoredBarrier",
-            "watchdog got stuck for",
-            "timed out in blocking wait",
-            "due to a collective timeout",
-            "ProcessGroupNCCL watchdog hang",
-            "Heartbeat monitor timed out! Process",
-            "Timeout at NCCL work: ",
-            "] Caught collective operation timeout",
-            "EI0002: ",
-            "EE1002: ",
+            *("Watchdog caught collective operation timeout", "Timed out waiting"),
+            *("failed to pass monitoredBarrier", "watchdog got stuck for", "timed out in blocking wait"),
+            *("due to a collective timeout", "ProcessGroupNCCL watchdog hang"),
+            *("Heartbeat monitor timed out! Process", "Timeout at NCCL work: "),
+            *("] Caught collective operation timeout", "EI0002: ", "EE1002: "),
         ),
         # The heartbeat monitor and the dump that one rank requests from the others (TORCH_NCCL_DUMP_ON_TIMEOUT); gloo;
         # torch.distributed.monitored_barrier; TORCH_NCCL_BLOCKING_WAIT. Ascend's CANN: a task that waits for another
@@ -76,17 +58,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "nccl_error",
         (
-            "NCCL error",
-            "ncclSystemError",
-            "ncclUnhandledCudaError",
-            "ncclInternalError",
-            "ncclRemoteError",
-            "ncclInvalidUsage",
-            "NCCL communicator was aborted",
-            "NCCL Error ",
-            "HCCL error in",
-            "error: Hccl",
-            "EI0006: ",
+            *("NCCL error", "ncclSystemError", "ncclUnhandledCudaError", "ncclInternalError"),
+            *("ncclRemoteError", "ncclInvalidUsage", "NCCL communicator was aborted"),
+            *("NCCL Error ", "HCCL error in", "error: Hccl", "EI0006: "),
         ),
         r"(?:DistBackendError|RuntimeError): NCCL (?:error in|communicator was aborted|Error \d+: )|"
         r"\[ERROR\] HCCL error in|OPS function error: Hccl\w+, error code|\bEI0006: .*Getting socket times out|"
@@ -120,15 +94,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "sigterm",
         (
-            "SIGTERM",
-            "Terminated",
-            "signal: 15",
-            "signal: 1",
-            "signal 15",
-            "15 death signal",
-            "return code = -15",
-            "failed (exitcode: -15)",
-            "srun: Force Terminated ",
+            *("SIGTERM", "Terminated", "signal: 15", "signal: 1", "signal 15", "15 death signal"),
+            *("return code = -15", "failed (exitcode: -15)", "srun: Force Terminated "),
         ),
         # Megatron's --exit-signal-handler; bash about a command of its script; a terminal that was closed (1);
         # DeepSpeed's launcher (a negative code is a signal's number); torchrun's agent about a worker; srun, when the
@@ -142,13 +109,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "interrupted",
         (
-            "KeyboardInterrupt",
-            "got signal: 2",
-            "SIGINT",
-            "2 death signal",
-            "srun: sending Ctrl-C",
-            "return code = -2",
-            "^C",
+            *("KeyboardInterrupt", "got signal: 2", "SIGINT", "2 death signal"),
+            *("srun: sending Ctrl-C", "return code = -2", "^C"),
         ),
         # First a terminal's echo of the key, alone or followed by the next output of the program.
         r"^\s*\^C(?:\s*$|Traceback|[WE]\d{4} )|"
@@ -159,13 +121,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "sigkill",
         (
-            "SIGKILL",
-            "Signal 9",
-            "return code = -9",
-            "exitcode: -9",
-            "exitcode  : -9",
-            "Killed",
-            "exited on signal 9",
+            *("SIGKILL", "Signal 9", "return code = -9", "exitcode: -9"),
+            *("exitcode  : -9", "Killed", "exited on signal 9"),
         ),
         # bash about a command of its script, and about one that was typed in
         r": line \d+: +\d+ Killed\b|^\s?Killed\s*$|"
@@ -180,17 +137,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "exit_code",
         (
-            "xited with exit code",
-            "exits with return code",
-            "exited with code",
-            "(core dumped)",
-            "crashed with exit code",
-            " TASK FAILURE",
-            "double free or corruption",
-            "free(): invalid",
-            "malloc(): ",
-            "corrupted size vs. prev_size",
-            "Error executing job with overrides: [",
+            *("xited with exit code", "exits with return code", "exited with code", "(core dumped)"),
+            *("crashed with exit code", " TASK FAILURE", "double free or corruption", "free(): invalid"),
+            *("malloc(): ", "corrupted size vs. prev_size", "Error executing job with overrides: ["),
         ),
         # abort() and the C library's message before it; Slurm from 23.11 about other tasks of a step with a failed one;
         # composer/cli/launcher.py; Hydra (_internal/utils.py run_and_report), in front of the traceback
@@ -204,32 +153,11 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "exception",
         (
-            "Error",
-            "Exception",
-            "terminate called",
-            "Segmentation fault",
-            "Fatal Python error",
-            "Signal 11",
-            "Bus error",
-            "bus error",
-            "CUDA error: ",
-            "HIP error: ",
-            ".exc.",
-            ".errors.",
-            ".exceptions.",
-            "StopIteration",
-            "BrokenProcessPool",
-            "BadZipFile",
-            "TimeoutExpired",
-            "queue.Empty",
-            "socket.timeout",
-            "socket.gaierror",
-            ".py: error: ",
-            "can't open file",
-            "HW Exception by GPU",
-            "Memory access fault by GPU",
-            "Xid (PCI:",
-            "aborting with error : HSA_STATUS_ERROR",
+            *("Error", "Exception", "terminate called", "Segmentation fault", "Fatal Python error", "Signal 11"),
+            *("Bus error", "bus error", "CUDA error: ", "HIP error: ", ".exc.", ".errors.", ".exceptions."),
+            *("StopIteration", "BrokenProcessPool", "BadZipFile", "TimeoutExpired", "queue.Empty"),
+            *("socket.timeout", "socket.gaierror", ".py: error: ", "can't open file", "HW Exception by GPU"),
+            *("Memory access fault by GPU", "Xid (PCI:", "aborting with error : HSA_STATUS_ERROR"),
         ),
         # Exceptions by name (Python's own without a common ending one by one), or by their module
         # (torch._dynamo.exc.Unsupported); what the watchdog's thread prints of a kernel's failure; argparse; the fault

@@ -36,24 +36,12 @@ def _roles(**kinds: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame({"role": list(kinds), "kind": [list(names) for names in kinds.values()]}).explode("kind")
 
 
-_STATUS = {
-    "oom": "oom",
-    "host_oom": "host_oom",
-    "node_fail": "node_fail",
-    "hang": "hang",
-    "nccl_error": "nccl_error",
-    "timeout": "timeout",
-    "preempted": "preempted",
-    "cancelled": "cancelled",
-    "interrupted": "cancelled",
-    "exception": "crash",
-    "rendezvous": "nccl_error",
-    "child_failed": "crash",
-    "exit_code": "crash",
-    "sigkill": "crash",
-    "sigterm": "cancelled",
-    "aborted": "failed",
-}
+_STATUS = (
+    {"oom": "oom", "host_oom": "host_oom", "node_fail": "node_fail", "hang": "hang", "nccl_error": "nccl_error"}
+    | {"timeout": "timeout", "preempted": "preempted", "cancelled": "cancelled", "interrupted": "cancelled"}
+    | {"exception": "crash", "rendezvous": "nccl_error", "child_failed": "crash"}
+    | {"exit_code": "crash", "sigkill": "crash", "sigterm": "cancelled", "aborted": "failed"}
+)
 """Event kind -> status, for the kinds that decide one."""
 
 _CERTAIN = ("oom", "host_oom", "node_fail")

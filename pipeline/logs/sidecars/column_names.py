@@ -9,32 +9,18 @@ DEEPSPEED = {
     "gradient_accumulation_steps": "gas",
     "zero_optimization.stage": "zero_stage",
 }
-AXOLOTL = {
-    "micro_batch_size": "mbs",
-    "gradient_accumulation_steps": "gas",
-    "sequence_len": "seq_len",
-    "base_model": "model",
-    "max_steps": "steps_planned",
-    "tensor_parallel_size": "tp",
-    "context_parallel_size": "cp",
-    "sequence_parallel_degree": "cp",
-}
-NEMO_NAMES = {
-    "tensor_model_parallel_size": "tp",
-    "pipeline_model_parallel_size": "pp",
-    "context_parallel_size": "cp",
-    "expert_model_parallel_size": "ep",
-    "virtual_pipeline_model_parallel_size": "vpp",
-    "micro_batch_size": "mbs",
-    "global_batch_size": "gbs",
-    "encoder_seq_length": "seq_len",
-    "num_layers": "num_layers",
-    "hidden_size": "hidden_size",
-    "num_attention_heads": "num_heads",
-    "num_query_groups": "num_kv_heads",
-    "ffn_hidden_size": "ffn_hidden_size",
-    "sequence_parallel": "sequence_parallel",
-}
+AXOLOTL = (
+    {"micro_batch_size": "mbs", "gradient_accumulation_steps": "gas", "sequence_len": "seq_len"}
+    | {"base_model": "model", "max_steps": "steps_planned"}
+    | {"tensor_parallel_size": "tp", "context_parallel_size": "cp", "sequence_parallel_degree": "cp"}
+)
+NEMO_NAMES = (
+    {"tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp"}
+    | {"expert_model_parallel_size": "ep", "virtual_pipeline_model_parallel_size": "vpp", "micro_batch_size": "mbs"}
+    | {"global_batch_size": "gbs", "encoder_seq_length": "seq_len", "num_layers": "num_layers"}
+    | {"hidden_size": "hidden_size", "num_attention_heads": "num_heads", "num_query_groups": "num_kv_heads"}
+    | {"ffn_hidden_size": "ffn_hidden_size", "sequence_parallel": "sequence_parallel"}
+)
 ACCELERATE = {
     "num_processes": "num_gpus",
     "num_machines": "num_nodes",

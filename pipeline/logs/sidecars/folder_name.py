@@ -7,28 +7,12 @@ from collections.abc import Mapping
 
 # picotron create_config.py: dp2_tp1_pp1_cp1_mbs8_ga4_sl256; nanotron scaling_benchmarks.py:
 # 8_dp2_tp4_pp1_acc16_mbs2_seq4096_zero1_tpmodeRED_vocab131k; by hand: run-tp2-lbs160-seq128.
-_TOKENS: Mapping[str, str] = {
-    "dp": "dp",
-    "tp": "tp",
-    "pp": "pp",
-    "cp": "cp",
-    "ep": "ep",
-    "vpp": "vpp",
-    "mbs": "mbs",
-    "lbs": "mbs",
-    "ga": "gas",
-    "gas": "gas",
-    "acc": "gas",
-    "gradacc": "gas",
-    "sl": "seq_len",
-    "seq": "seq_len",
-    "seqlen": "seq_len",
-    "gbs": "gbs",
-    "zero": "zero_stage",
-    "z": "zero_stage",
-    "nodes": "num_nodes",
-    "gpus": "num_gpus",
-}
+_TOKENS: Mapping[str, str] = (
+    {"dp": "dp", "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "vpp": "vpp"}
+    | {"mbs": "mbs", "lbs": "mbs", "ga": "gas", "gas": "gas", "acc": "gas", "gradacc": "gas"}
+    | {"sl": "seq_len", "seq": "seq_len", "seqlen": "seq_len", "gbs": "gbs"}
+    | {"zero": "zero_stage", "z": "zero_stage", "nodes": "num_nodes", "gpus": "num_gpus"}
+)
 _AMBIGUOUS = frozenset({"ep", "acc"})
 """Tokens that may be an epoch (`ep1055.log`) or an accuracy where no other one is present."""
 _TOKEN = re.compile(

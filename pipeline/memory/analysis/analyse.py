@@ -21,16 +21,11 @@ from sweepscope.pipeline.memory.snapshot.snapshot import Device, Snapshot, read_
 Row = dict[str, Any]
 
 # Default settings of PyTorch, which are not reported.
-_DEFAULTS = {
-    "PYTORCH_CUDA_ALLOC_CONF": "",
-    "max_split_size": "-1",
-    "garbage_collection_threshold": "0.0",
-    "expandable_segments": "False",
-    "release_lock_on_cudamalloc": "False",
-    "pinned_num_register_threads": "1",
-    "pinned_use_cuda_host_register": "False",
-    "graph_capture_record_stream_reuse": "False",
-}
+_DEFAULTS = (
+    {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": "-1", "garbage_collection_threshold": "0.0"}
+    | {"expandable_segments": "False", "release_lock_on_cudamalloc": "False", "pinned_num_register_threads": "1"}
+    | {"pinned_use_cuda_host_register": "False", "graph_capture_record_stream_reuse": "False"}
+)
 
 
 ROUND_BYTES = 512
@@ -38,14 +33,8 @@ _LARGEST = 2**63 - 1
 
 _GIVING_BACK = (trace.SEGMENT_FREE, trace.SEGMENT_UNMAP)
 _OF_SEGMENTS = (
-    "segments",
-    "blocks",
-    "reserved_bytes",
-    "peak_reserved_bytes",
-    "reserved_at_peak_bytes",
-    "releasable_bytes",
-    "largest_free_block_bytes",
-    "is_expandable",
+    *("segments", "blocks", "reserved_bytes", "peak_reserved_bytes", "reserved_at_peak_bytes"),
+    *("releasable_bytes", "largest_free_block_bytes", "is_expandable"),
 )
 
 

@@ -18,19 +18,11 @@ CUBLAS_WORKSPACE_BYTES = frozenset({8_519_680, 33_554_432})
 """Defaults of at::cuda::getChosenWorkspaceSize: 4096 KiB x 2 + 16 KiB x 8, and 32 MiB on Hopper."""
 
 # The profiler's categories (torch/profiler/_memory_profiler.py) and labels that users choose.
-_LABELS = {
-    "parameter": "parameters",
-    "weight": "parameters",
-    "optimizer_state": "optimizer_state",
-    "optimizer": "optimizer_state",
-    "input": "input",
-    "temporary": "temporary",
-    "activation": "activations",
-    "gradient": "gradients",
-    "grad": "gradients",
-    "autograd_detail": "autograd_detail",
-    "workspace": "workspace",
-}
+_LABELS = (
+    {"parameter": "parameters", "weight": "parameters", "optimizer_state": "optimizer_state"}
+    | {"optimizer": "optimizer_state", "input": "input", "temporary": "temporary", "activation": "activations"}
+    | {"gradient": "gradients", "grad": "gradients", "autograd_detail": "autograd_detail", "workspace": "workspace"}
+)
 
 # Searched where the work is done: in the C++ frames and the innermost Python frames.
 _COMMUNICATION = re.compile(

@@ -57,13 +57,8 @@ _ADDRESSES = frozenset({"pci.bus_id", "gpu_bus_id", "pci_bus_id", "bus_id", "gpu
 _CELL = re.compile(r"([A-Za-z][^\[\]\";]*?)\s*(?:[\[(]([^\])]*)[\])])?")
 _UNIT_IN_NAME = re.compile(r"_?(mib|gib|mb|gb)$")
 _TIMES = (
-    "%Y-%m-%d %H:%M:%S%.f",
-    "%Y-%m-%d %H:%M:%S",
-    "%Y-%m-%dT%H:%M:%S%.f",
-    "%Y-%m-%dT%H:%M:%S",
-    "%Y-%m-%d %H:%M",
-    "%d.%m.%Y %H:%M:%S",
-    "%d.%m.%Y %H:%M",
+    *("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S%.f"),
+    *("%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"),
 )
 _BANNER = re.compile(r"\s*[+|]|\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4}\s*$|\s*$")
 _MAX_CELLS, _MAX_CHARS = 60, 80

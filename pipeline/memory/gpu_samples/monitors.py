@@ -14,20 +14,12 @@ import polars as pl
 
 from sweepscope.pipeline.memory.gpu_samples.units import RAW_LIMIT, Rejects, frame, number
 
-_DCGMI = {
-    "FBTTL": "mem_total_bytes",
-    "FBTL": "mem_total_bytes",
-    "FBFRE": "mem_free_bytes",
-    "FBFR": "mem_free_bytes",
-    "FBUSD": "mem_used_bytes",
-    "FBUS": "mem_used_bytes",
-    "FBRSV": "mem_driver_reserved_bytes",
-    "FBRV": "mem_driver_reserved_bytes",
-    "GPUTL": "gpu_utilisation",
-    "MCUTL": "mem_utilisation",
-    "POWER": "power_w",
-    "TMPTR": "temperature_c",
-}
+_DCGMI = (
+    {"FBTTL": "mem_total_bytes", "FBTL": "mem_total_bytes"}
+    | {"FBFRE": "mem_free_bytes", "FBFR": "mem_free_bytes", "FBUSD": "mem_used_bytes", "FBUS": "mem_used_bytes"}
+    | {"FBRSV": "mem_driver_reserved_bytes", "FBRV": "mem_driver_reserved_bytes"}
+    | {"GPUTL": "gpu_utilisation", "MCUTL": "mem_utilisation", "POWER": "power_w", "TMPTR": "temperature_c"}
+)
 _DMON = {
     "gpu": "gpu_index",
     "fb": "mem_used_bytes",

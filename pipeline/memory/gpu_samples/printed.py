@@ -47,20 +47,12 @@ _ROCM_ROW = re.compile(
 _AMD_LIST_GPU = re.compile(r"\s*GPU: (\d{1,4})\s*$")
 _AMD_VALUE = re.compile(r"\s+([A-Z][A-Z0-9_]+): (\S.*?)\s*$")
 _AMD_TABLE = re.compile(r"(?:TIMESTAMP\s+)?GPU\s\s.*\bVRAM_(?:USED|USAGE|TOTAL)\b")
-_AMD_COLUMNS = {
-    "GPU": "gpu_index",
-    "POWER": "power_w",
-    "POWER_USAGE": "power_w",
-    "GPU_T": "temperature_c",
-    "GPU_TEMP": "temperature_c",
-    "GFX%": "gpu_utilisation",
-    "GFX_UTIL": "gpu_utilisation",
-    "MEM%": "mem_utilisation",
-    "MEM_UTIL": "mem_utilisation",
-    "VRAM_USED": "mem_used_bytes",
-    "VRAM_FREE": "mem_free_bytes",
-    "VRAM_TOTAL": "mem_total_bytes",
-}
+_AMD_COLUMNS = (
+    {"GPU": "gpu_index", "POWER": "power_w", "POWER_USAGE": "power_w"}
+    | {"GPU_T": "temperature_c", "GPU_TEMP": "temperature_c", "GFX%": "gpu_utilisation"}
+    | {"GFX_UTIL": "gpu_utilisation", "MEM%": "mem_utilisation", "MEM_UTIL": "mem_utilisation"}
+    | {"VRAM_USED": "mem_used_bytes", "VRAM_FREE": "mem_free_bytes", "VRAM_TOTAL": "mem_total_bytes"}
+)
 _AMD_USED_OF_TOTAL = re.compile(r"([\d.]+)/([\d.]+) ([KMGT]B)")
 _AMD_BOX = re.compile(r"\s*\|\s*AMD-SMI \d")
 _AMD_BOX_GPU = re.compile(

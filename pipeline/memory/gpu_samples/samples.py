@@ -27,13 +27,8 @@ _HEAD_LINES, _HEAD_CHARS = 2_000, 16_384
 def is_samples(head: str) -> bool:
     """Whether a text begins with samples in one of the formats."""
     kinds = (
-        csv_tables.header,
-        monitors.is_dcgmi,
-        monitors.is_smi,
-        monitors.is_scrape,
-        smi_query.is_query,
-        is_bare,
-        is_printed,
+        *(csv_tables.header, monitors.is_dcgmi, monitors.is_smi),
+        *(monitors.is_scrape, smi_query.is_query, is_bare, is_printed),
     )
     return is_json_samples(head) or any(kind(line) for line in head.splitlines() for kind in kinds)
 

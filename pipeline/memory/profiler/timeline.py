@@ -20,14 +20,8 @@ from sweepscope.pipeline.memory.analysis.downsample import MAX_POINTS, kept_poin
 Row = dict[str, Any]
 
 CATEGORIES = (
-    "parameters",
-    "optimizer_state",
-    "input",
-    "temporary",
-    "activations",
-    "gradients",
-    "autograd_detail",
-    "unknown",
+    *("parameters", "optimizer_state", "input", "temporary"),
+    *("activations", "gradients", "autograd_detail", "unknown"),
 )
 """torch.profiler._memory_profiler._CATEGORY_TO_INDEX, in its order."""
 

@@ -15,27 +15,11 @@ from sweepscope.pipeline.nccl.names import operation_named_in
 
 PRINTED, COLUMNS, FILE_NAME, OPTION = "printed", "columns", "file_name", "option"
 
-_TYPE_BYTES = {
-    "int8": 1,
-    "uint8": 1,
-    "char": 1,
-    "int32": 4,
-    "uint32": 4,
-    "int": 4,
-    "int64": 8,
-    "uint64": 8,
-    "half": 2,
-    "float16": 2,
-    "bfloat16": 2,
-    "float": 4,
-    "float32": 4,
-    "double": 8,
-    "float64": 8,
-    "f8e4m3": 1,
-    "f8e5m2": 1,
-    "fp8_e4m3": 1,
-    "fp8_e5m2": 1,
-}
+_TYPE_BYTES = (
+    {"int8": 1, "uint8": 1, "char": 1, "int32": 4, "uint32": 4, "int": 4, "int64": 8}
+    | {"uint64": 8, "half": 2, "float16": 2, "bfloat16": 2, "float": 4, "float32": 4}
+    | {"double": 8, "float64": 8, "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
+)
 
 
 def with_inferred_operation(rows: pl.DataFrame) -> pl.DataFrame:

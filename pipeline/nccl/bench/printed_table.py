@@ -41,21 +41,12 @@ CANDIDATE = (
 )
 """Lines worth a look in such a file: comments, and columns with a type or three numbers, which a page where they were
 pasted may have set closer together."""
-OPS = {
-    "all_reduce": "AllReduce",
-    "all_gather": "AllGather",
-    "reduce_scatter": "ReduceScatter",
-    "broadcast": "Broadcast",
-    "reduce": "Reduce",
-    "alltoall": "AlltoAll",
-    "alltoallv": "AlltoAllv",
-    "sendrecv": "SendRecv",
-    "gather": "Gather",
-    "scatter": "Scatter",
-    "hypercube": "Hypercube",
-    "all_reduce_bias": "AllReduce",
-    "reduce_scatter_bias": "ReduceScatter",
-}
+OPS = (
+    {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter"}
+    | {"broadcast": "Broadcast", "reduce": "Reduce", "alltoall": "AlltoAll", "alltoallv": "AlltoAllv"}
+    | {"sendrecv": "SendRecv", "gather": "Gather", "scatter": "Scatter", "hypercube": "Hypercube"}
+    | {"all_reduce_bias": "AllReduce", "reduce_scatter_bias": "ReduceScatter"}
+)
 _PROGRAM = re.compile(rf"(?<![A-Za-z])({'|'.join(sorted(OPS, key=len, reverse=True))})_perf(?:_mpi)?\b")
 _LIBRARY = re.compile(r"[nr]ccl-library=(\d{5,6})")
 _RCCL = re.compile(r"(rccl)-(?:library=|tests[ :])")
@@ -68,15 +59,8 @@ _AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*([\d.e+-]+|nan|inf)")
 _MAY_BE_MARK = re.compile(_MARK)
 MAY_HOLD_FACTS = "|".join(
     (
-        r"Rank.+ on.+ device.+\[",
-        "Avg bus bandwidth",
-        "size.+count.+type",
-        "bytes.+N.+type",
-        "nThread ",
-        "ccl-library=",
-        "rccl-tests",
-        rf"(?:{'|'.join(OPS)})_perf",
-        rf"\s(?:{_TYPES})(?:\s|$)",
+        *(r"Rank.+ on.+ device.+\[", "Avg bus bandwidth", "size.+count.+type", "bytes.+N.+type", "nThread "),
+        *("ccl-library=", "rccl-tests", rf"(?:{'|'.join(OPS)})_perf", rf"\s(?:{_TYPES})(?:\s|$)"),
         REST.replace("?P<rest>", "?:"),
     )
 )

@@ -134,19 +134,11 @@ def config_json(run: SimulatedRun) -> str:
 
 # The job template greps the log: OutOfMemoryError is oom, any "Timeout" (also a watchdog's) is timeout, the rest by
 # exit code. A job that the scheduler kills never reaches that code and stays "running".
-_STATUS_WORDS: Mapping[str, str] = {
-    "completed": "completed",
-    "oom": "oom",
-    "hang": "timeout",
-    "nccl_error": "fail",
-    "crash": "fail",
-    "host_oom": "fail",
-    "timeout": "running",
-    "cancelled": "running",
-    "node_fail": "running",
-    "preempted": "running",
-    "truncated": "running",
-}
+_STATUS_WORDS: Mapping[str, str] = (
+    {"completed": "completed", "oom": "oom", "hang": "timeout"}
+    | {"nccl_error": "fail", "crash": "fail", "host_oom": "fail", "timeout": "running"}
+    | {"cancelled": "running", "node_fail": "running", "preempted": "running", "truncated": "running"}
+)
 
 
 def sidecars(run: SimulatedRun) -> dict[str, str]:

@@ -177,18 +177,9 @@ COMBINED: tuple[CombinedSetting, ...] = (
 
 _STEP_LITERALS = ("] step=", "[timer.py:", "steps: ", *chat.LITERALS)
 _SETTING_LITERALS = (
-    "Beginning of Epoch",
-    "Instantaneous batch size per device",
-    "Number of parameters:",
-    "cmd = ",
-    "deepspeed ",
-    "] [launch.py:",
-    "world size:   ",
-    "parallel size:   ",
-    "paralel size:   ",
-    "batch size per GPU:   ",
-    " STAGE=",
-    "s, Batch Size: ",
+    *("Beginning of Epoch", "Instantaneous batch size per device", "Number of parameters:"),
+    *("cmd = ", "deepspeed ", "] [launch.py:", "world size:   ", "parallel size:   "),
+    *("paralel size:   ", "batch size per GPU:   ", " STAGE=", "s, Batch Size: "),
     *deepspeed_settings.LITERALS,
     *environment.LITERALS,
 )
@@ -199,17 +190,9 @@ DIALECT = Dialect(
     signature_literals=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
         *deepspeed_settings.SIGNATURES,
-        "MaxMemAllocated=",
-        ":sigkill_handler] ",
-        "Instantaneous batch size per device",
-        "Total optimization steps",
-        "|E2E latency=",
-        "|CurSamplesPerSec=",
-        "***** Evaluating perplexity, Epoch",
-        "***** Evaluating reward, Epoch",
-        ", Total Micro Batches ",
-        ", mom=[",
-        "cmd = deepspeed ",
+        *("MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device"),
+        *("Total optimization steps", "|E2E latency=", "|CurSamplesPerSec=", "***** Evaluating perplexity, Epoch"),
+        *("***** Evaluating reward, Epoch", ", Total Micro Batches ", ", mom=[", "cmd = deepspeed "),
         *deepspeed_settings.PIPE_SIGNATURES,
         *chat.SIGNATURES,
     ),

@@ -34,18 +34,9 @@ PIPE_SIGNATURES = ("] CONFIG: micro_batches=",)
 LAUNCH_LITERALS = ("--num_gpus", "--include ", "--include=")
 EVENT_LITERALS = ("[runner.py:", "exits successfully")
 LITERALS = (
-    ":print]   train_",
-    ":print]   gradient_accumulation_steps",
-    ":print]   zero_optimization_stage",
-    ":print]   world_size",
-    ":print]   bfloat16_",
-    ":print]   fp16_enabled",
-    ":print]   float16_config",
-    "dist_world_size=",
-    "Discovered MPI settings of ",
-    "nnodes=",
-    "] CONFIG: micro_batches=",
-    "] RANK=0 STAGE=0",
+    *(":print]   train_", ":print]   gradient_accumulation_steps", ":print]   zero_optimization_stage"),
+    *(":print]   world_size", ":print]   bfloat16_", ":print]   fp16_enabled", ":print]   float16_config"),
+    *("dist_world_size=", "Discovered MPI settings of ", "nnodes=", "] CONFIG: micro_batches=", "] RANK=0 STAGE=0"),
     *LAUNCH_LITERALS,
     *EVENT_LITERALS,
 )

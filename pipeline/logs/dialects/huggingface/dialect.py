@@ -84,15 +84,9 @@ def peaks(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _SIGNATURE = (
-    "{'loss': ",
-    '{"loss": ',
-    ", 'epoch': ",
-    "'train_samples_per_second': ",
-    "Instantaneous batch size per device",
-    "Total optimization steps",
-    "Training/evaluation parameters",
-    "[INFO:swift]",
-    "finetuning | Num GPUs",
+    *("{'loss': ", '{"loss": ', ", 'epoch': ", "'train_samples_per_second': "),
+    *("Instantaneous batch size per device", "Total optimization steps"),
+    *("Training/evaluation parameters", "[INFO:swift]", "finetuning | Num GPUs"),
     *notebook_tables.SIGNATURES,
     *deepspeed_settings.SIGNATURES,
 )
@@ -108,12 +102,8 @@ _LITERALS = {
     "settings": (*settings.LITERALS, *environment.LITERALS),
     "peaks": ("memory usage while training", "Peak reserved memory = "),
     "events": (
-        "Running training",
-        "train_runtime",
-        "Training Completed",
-        "Training completed",
-        "TrainOutput(global_step=",
-        "seconds used for training.",
+        *("Running training", "train_runtime", "Training Completed"),
+        *("Training completed", "TrainOutput(global_step=", "seconds used for training."),
         *notebook_tables.BAR_LITERALS,
     ),
 }

@@ -33,52 +33,29 @@ _BANNER_LINE = (
     r"^(?:.*>> +|.*- +|\s*)(Instantaneous batch size per device|Gradient Accumulation steps|Total optimization steps|"
     r"Total train batch size \(w\. parallel, distributed & accumulation\)) = ([\d,]+)\s*$"
 )
-_ARGUMENTS = {  # TrainingArguments, printed by the scripts on one line or one a line
-    "per_device_train_batch_size": "mbs",
-    "gradient_accumulation_steps": "gas",
-    "max_steps": "steps_planned",
-    "logging_steps": "arg:logging_steps",
-    "bf16": "arg:bf16",
-    "fp16": "arg:fp16",
-    "gradient_checkpointing": "arg:gradient_checkpointing",
-    "max_length": "seq_len",
-    "max_seq_length": "seq_len",
-}
-_CONFIG = {  # axolotl's configuration, as YAML or JSON, and LLaMA-Factory's
-    "per_device_train_batch_size": "mbs",
-    "cutoff_len": "seq_len",
-    "bf16": "arg:bf16",
-    "fp16": "arg:fp16",
-    "micro_batch_size": "mbs",
-    "gradient_accumulation_steps": "gas",
-    "sequence_len": "seq_len",
-    "logging_steps": "arg:logging_steps",
-    "base_model": "model",
-    "world_size": "num_gpus",
-    "tensor_parallel_size": "tp",
-    "context_parallel_size": "cp",
-    "sequence_parallel_degree": "cp",
-    "gradient_checkpointing": "arg:gradient_checkpointing",
-    "fsdp_sharding_strategy": "arg:fsdp",
-}
+_ARGUMENTS = (  # TrainingArguments, printed by the scripts on one line or one a line
+    {"per_device_train_batch_size": "mbs", "gradient_accumulation_steps": "gas", "max_steps": "steps_planned"}
+    | {"logging_steps": "arg:logging_steps", "bf16": "arg:bf16", "fp16": "arg:fp16"}
+    | {"gradient_checkpointing": "arg:gradient_checkpointing", "max_length": "seq_len", "max_seq_length": "seq_len"}
+)
+_CONFIG = (  # axolotl's configuration, as YAML or JSON, and LLaMA-Factory's
+    {"per_device_train_batch_size": "mbs", "cutoff_len": "seq_len", "bf16": "arg:bf16", "fp16": "arg:fp16"}
+    | {"micro_batch_size": "mbs", "gradient_accumulation_steps": "gas", "sequence_len": "seq_len"}
+    | {"logging_steps": "arg:logging_steps", "base_model": "model", "world_size": "num_gpus"}
+    | {"tensor_parallel_size": "tp", "context_parallel_size": "cp", "sequence_parallel_degree": "cp"}
+    | {"gradient_checkpointing": "arg:gradient_checkpointing", "fsdp_sharding_strategy": "arg:fsdp"}
+)
 _DEEPSPEED = {  # deepspeed/runtime/config.py print
     "world_size": "num_gpus",
     "zero_optimization_stage": "zero_stage",
     "train_micro_batch_size_per_gpu": "mbs",
     "gradient_accumulation_steps": "gas",
 }
-_OPTIONS = {  # of transformers', TRL's, FastChat's and LLaMA-Factory's scripts
-    "block_size": "seq_len",
-    "max_seq_length": "seq_len",
-    "model_max_length": "seq_len",
-    "cutoff_len": "seq_len",
-    "max_length": "seq_len",
-    "per_device_train_batch_size": "mbs",
-    "gradient_accumulation_steps": "gas",
-    "max_steps": "steps_planned",
-    "logging_steps": "arg:logging_steps",
-    "num_machines": "num_nodes",
-}
+_OPTIONS = (  # of transformers', TRL's, FastChat's and LLaMA-Factory's scripts
+    {"block_size": "seq_len", "max_seq_length": "seq_len", "model_max_length": "seq_len", "cutoff_len": "seq_len"}
+    | {"max_length": "seq_len", "per_device_train_batch_size": "mbs", "gradient_accumulation_steps": "gas"}
+    | {"max_steps": "steps_planned", "logging_steps": "arg:logging_steps", "num_machines": "num_nodes"}
+)
 _LINE = {
     # accelerate's state, as its scripts print it; LLaMA-Factory hparams/parser.py; accelerate launch
     "num_gpus": (
@@ -120,62 +97,21 @@ _RANKED = r"\] \[RANK:(\d+)\]"  # axolotl/logging_config.py
 
 LITERALS = (
     *_BANNER,
-    "per_device_train_batch_size",
-    "gradient_accumulation_steps",
-    "max_steps=",
-    "logging_steps",
-    "bf16=",
-    "fp16=",
-    "bf16: ",
-    "fp16: ",
-    "gradient_checkpointing=",
-    "max_length=",
-    "max_seq_length=",
-    "cutoff_len: ",
-    "micro_batch_size",
-    "sequence_len",
-    "base_model",
-    "world_size",
-    "Num processes: ",
-    ", world size: ",
-    "accelerate launch",
-    "`--num_processes` was set",
-    "zero_optimization_stage",
-    "train_micro_batch_size_per_gpu",
+    *("per_device_train_batch_size", "gradient_accumulation_steps", "max_steps=", "logging_steps", "bf16="),
+    *("fp16=", "bf16: ", "fp16: ", "gradient_checkpointing=", "max_length=", "max_seq_length=", "cutoff_len: "),
+    *("micro_batch_size", "sequence_len", "base_model", "world_size", "Num processes: ", ", world size: "),
+    *("accelerate launch", "`--num_processes` was set", "zero_optimization_stage", "train_micro_batch_size_per_gpu"),
     *(f"--{name}" for name in _OPTIONS),
-    "--bf16",
-    "--fp16",
-    "--gradient_checkpointing",
-    "Mixed precision type: ",
-    ", compute dtype: ",
-    "--model_name_or_path",
-    "fsdp=",
-    "--fsdp",
-    "Detected DeepSpeed ZeRO-",
-    "deepspeed: ",
-    '"deepspeed": ',
-    "deepspeed=",
-    "--deepspeed",
-    "--config_file",
+    *("--bf16", "--fp16", "--gradient_checkpointing", "Mixed precision type: "),
+    *(", compute dtype: ", "--model_name_or_path", "fsdp=", "--fsdp", "Detected DeepSpeed ZeRO-"),
+    *("deepspeed: ", '"deepspeed": ', "deepspeed=", "--deepspeed", "--config_file"),
     *deepspeed_settings.LAUNCH_LITERALS,
-    "Maximum number of steps set at",
-    "|| all params:",
-    '"bf16": ',
-    '"fp16": ',
-    "gradient_checkpointing: ",
-    '"gradient_checkpointing": ',
-    "tensor_parallel_size",
-    "context_parallel_size",
-    "sequence_parallel_degree",
-    "fsdp_sharding_strategy",
-    "[RANK:",
-    ". Max memory",
+    *("Maximum number of steps set at", "|| all params:", '"bf16": ', '"fp16": ', "gradient_checkpointing: "),
+    *('"gradient_checkpointing": ', "tensor_parallel_size", "context_parallel_size"),
+    *("sequence_parallel_degree", "fsdp_sharding_strategy", "[RANK:", ". Max memory"),
     *notebook_tables.BAR_LITERALS,
-    "finetuning | Num GPUs",
-    "Data Parallel GPUs = ",
-    "Batch size per device = ",
-    "| Total steps = ",
-    "Trainable parameters = ",
+    *("finetuning | Num GPUs", "Data Parallel GPUs = "),
+    *("Batch size per device = ", "| Total steps = ", "Trainable parameters = "),
 )
 
 

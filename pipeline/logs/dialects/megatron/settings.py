@@ -19,67 +19,24 @@ from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.extractors import matched_settings, named_settings, once_per_text
 from sweepscope.pipeline.text.literals import holding
 
-_DIRECT = {
-    "world_size": "num_gpus",
-    "data_parallel_size": "dp",
-    "tensor_model_parallel_size": "tp",
-    "model_parallel_size": "tp",
-    "pipeline_model_parallel_size": "pp",
-    "context_parallel_size": "cp",
-    "expert_model_parallel_size": "ep",
-    "virtual_pipeline_model_parallel_size": "vpp",
-    "micro_batch_size": "mbs",
-    "global_batch_size": "gbs",
-    "seq_length": "seq_len",
-    "num_layers": "num_layers",
-    "hidden_size": "hidden_size",
-    "num_attention_heads": "num_heads",
-    "ffn_hidden_size": "ffn_hidden_size",
-    "train_iters": "steps_planned",
-    "sequence_parallel": "sequence_parallel",
-    "num_distributed_optimizer_instances": "dp_replicate",
-}
+_DIRECT = (
+    {"world_size": "num_gpus", "data_parallel_size": "dp", "tensor_model_parallel_size": "tp"}
+    | {"model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp"}
+    | {"expert_model_parallel_size": "ep", "virtual_pipeline_model_parallel_size": "vpp", "micro_batch_size": "mbs"}
+    | {"global_batch_size": "gbs", "seq_length": "seq_len", "num_layers": "num_layers", "hidden_size": "hidden_size"}
+    | {"num_attention_heads": "num_heads", "ffn_hidden_size": "ffn_hidden_size", "train_iters": "steps_planned"}
+    | {"sequence_parallel": "sequence_parallel", "num_distributed_optimizer_instances": "dp_replicate"}
+)
 
 _FEEDING = (
-    "bf16",
-    "fp16",
-    "fp8",
-    "fp8_recipe",
-    "fp4",
-    "params_dtype",
-    "use_distributed_optimizer",
-    "use_torch_fsdp2",
-    "use_custom_fsdp",
-    "use_megatron_fsdp",
-    "data_parallel_sharding_strategy",
-    "deepspeed",
-    "zero_stage",
-    "group_query_attention",
-    "num_query_groups",
-    "multi_latent_attention",
-    "kv_channels",
-    "kv_lora_rank",
-    "q_lora_rank",
-    "qk_head_dim",
-    "qk_pos_emb_head_dim",
-    "v_head_dim",
-    "recompute_granularity",
-    "recompute_activations",
-    "checkpoint_activations",
-    "activations_checkpoint_method",
-    "untie_embeddings_and_output_weights",
-    "share_embeddings_and_output_weights",
-    "swiglu",
-    "gated_linear_unit",
-    "glu_activation",
-    "vocab_size",
-    "padded_vocab_size",
-    "num_experts",
-    "num_moe_experts",
-    "moe_router_topk",
-    "moe_ffn_hidden_size",
-    "moe_shared_expert_intermediate_size",
-    "moe_layer_freq",
+    *("bf16", "fp16", "fp8", "fp8_recipe", "fp4", "params_dtype", "use_distributed_optimizer"),
+    *("use_torch_fsdp2", "use_custom_fsdp", "use_megatron_fsdp", "data_parallel_sharding_strategy"),
+    *("deepspeed", "zero_stage", "group_query_attention", "num_query_groups", "multi_latent_attention"),
+    *("kv_channels", "kv_lora_rank", "q_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim"),
+    *("recompute_granularity", "recompute_activations", "checkpoint_activations", "activations_checkpoint_method"),
+    *("untie_embeddings_and_output_weights", "share_embeddings_and_output_weights", "swiglu"),
+    *("gated_linear_unit", "glu_activation", "vocab_size", "padded_vocab_size", "num_experts", "num_moe_experts"),
+    *("moe_router_topk", "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size", "moe_layer_freq"),
 )
 
 NAMES = {**_DIRECT, **{name: f"arg:{name}" for name in _FEEDING}}
@@ -88,21 +45,10 @@ _ON_COMMAND_LINE = {name.replace("_", "-"): column for name, column in NAMES.ite
 
 _OTHER_LITERALS = (
     *NAMES,
-    "--micro-batch-size",
-    "--global-batch-size",
-    "--tensor-model-parallel-size",
-    "--num-layers",
-    "--pipeline-model-parallel-size",
-    "--seq-length",
-    "--train-iters",
-    "using world size:",
-    "number of micro-batches to constant",
-    "number of microbatches to constant",
-    "  batch_size .",
-    "end of arguments",
-    "Total number of parameters in billions",
-    "padded vocab (size:",
-    "model parallel rank (",
+    *("--micro-batch-size", "--global-batch-size", "--tensor-model-parallel-size", "--num-layers"),
+    *("--pipeline-model-parallel-size", "--seq-length", "--train-iters", "using world size:"),
+    *("number of micro-batches to constant", "number of microbatches to constant", "  batch_size ."),
+    *("end of arguments", "Total number of parameters in billions", "padded vocab (size:", "model parallel rank ("),
     *environment.LITERALS,
 )
 LITERALS = ("| global batch size:", *_OTHER_LITERALS)

@@ -105,16 +105,11 @@ _SYSTEM = {
 _PAIR = r'"(\w+)": ?"([^"]*)"'
 
 # NeMo's console output below the events: its YAML, and Lightning's line of each process.
-_NEMO = {
-    "tensor_model_parallel_size": "tp",
-    "pipeline_model_parallel_size": "pp",
-    "context_parallel_size": "cp",
-    "expert_model_parallel_size": "ep",
-    "micro_batch_size": "mbs",
-    "encoder_seq_length": "seq_len",
-    "num_nodes": "num_nodes",
-    "devices": "gpus_per_node",
-}
+_NEMO = (
+    {"tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp"}
+    | {"expert_model_parallel_size": "ep", "micro_batch_size": "mbs", "encoder_seq_length": "seq_len"}
+    | {"num_nodes": "num_nodes", "devices": "gpus_per_node"}
+)
 _NEMO_OPTION = r"^\s+(\w+): (\d+)\s*$"
 _PROCESSES = r"GLOBAL_RANK: \d+, MEMBER: \d+/(\d+)|Starting with (\d+) processes"
 
@@ -218,18 +213,10 @@ DIALECT = Dialect(
     name="mlperf",
     module=__name__,
     signature_literals=(
-        ":::MLLOG",
-        ":::SYSJSON",
-        '"event_type": "POINT_IN_TIME"',
-        '"event_type": "INTERVAL_START"',
-        '"event_type": "INTERVAL_END"',
-        '"key": "init_start"',
-        '"key": "run_start"',
-        '"key": "run_stop"',
-        '"key": "submission_benchmark"',
-        '"key": "submission_org"',
-        '"key": "global_batch_size"',
-        '"key": "eval_accuracy"',
+        *(":::MLLOG", ":::SYSJSON", '"event_type": "POINT_IN_TIME"'),
+        *('"event_type": "INTERVAL_START"', '"event_type": "INTERVAL_END"', '"key": "init_start"'),
+        *('"key": "run_start"', '"key": "run_stop"', '"key": "submission_benchmark"'),
+        *('"key": "submission_org"', '"key": "global_batch_size"', '"key": "eval_accuracy"'),
     ),
     steps=steps,
     settings=settings,

@@ -97,24 +97,14 @@ def finalize(facts: Facts) -> Facts:
     return replace(found, steps=steps)
 
 
-_CONFIG = {
-    "tensor_model_parallel_size": "tp",
-    "pipeline_model_parallel_size": "pp",
-    "context_parallel_size": "cp",
-    "expert_model_parallel_size": "ep",
-    "micro_batch_size": "mbs",
-    "global_batch_size": "gbs",
-    "seq_length": "seq_len",
-    "sequence_length": "seq_len",
-    "max_steps": "arg:max_steps",
-    "num_layers": "num_layers",
-    "hidden_size": "hidden_size",
-    "num_attention_heads": "num_heads",
-    "ffn_hidden_size": "ffn_hidden_size",
-    "encoder_seq_length": "seq_len",
-    "num_nodes": "num_nodes",
-    "devices": "gpus_per_node",
-}
+_CONFIG = (
+    {"tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp"}
+    | {"context_parallel_size": "cp", "expert_model_parallel_size": "ep"}
+    | {"micro_batch_size": "mbs", "global_batch_size": "gbs", "seq_length": "seq_len", "sequence_length": "seq_len"}
+    | {"max_steps": "arg:max_steps", "num_layers": "num_layers", "hidden_size": "hidden_size"}
+    | {"num_attention_heads": "num_heads", "ffn_hidden_size": "ffn_hidden_size"}
+    | {"encoder_seq_length": "seq_len", "num_nodes": "num_nodes", "devices": "gpus_per_node"}
+)
 _REGISTERED = r"All distributed processes registered\. Starting with (\d+) processes"
 _LINE = {
     "num_gpus": rf"{_REGISTERED}|GLOBAL_RANK: \d+, MEMBER: \d+/(\d+)",
@@ -123,16 +113,11 @@ _LINE = {
     "arg:max_steps": r"`max_steps=(\d+)` reached|Copying Trainer's 'max_steps' \((\d+)\)",
 }
 # BioNeMo's train_evo2, train_esm2 and others, as a notebook shows them: an option a line.
-_OPTIONS = {
-    "micro-batch-size": "mbs",
-    "seq-length": "seq_len",
-    "tensor-parallel-size": "tp",
-    "devices": "gpus_per_node",
-    "num-gpus": "gpus_per_node",
-    "pipeline-model-parallel-size": "pp",
-    "context-parallel-size": "cp",
-    "num-nodes": "num_nodes",
-}
+_OPTIONS = (
+    {"micro-batch-size": "mbs", "seq-length": "seq_len"}
+    | {"tensor-parallel-size": "tp", "devices": "gpus_per_node", "num-gpus": "gpus_per_node"}
+    | {"pipeline-model-parallel-size": "pp", "context-parallel-size": "cp", "num-nodes": "num_nodes"}
+)
 # Lightning's spellings: `bf16`, `bf16-mixed`, 16, `16-true`.
 _PRECISION = r"^\s*(precision): ['\"]?(bf16|16|32)(?:-mixed|-true)?['\"]?\s*$"
 # The first of the groups, of which rank 0 is always a member: its length is the degree.
@@ -191,13 +176,8 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 _STEP_LITERALS = (automodel.LITERAL, "Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
 _SETTING_LITERALS = (
-    "All distributed processes registered",
-    ", MEMBER: ",
-    "Training epoch ",
-    "parallel group",
-    "Copying Trainer's 'max_steps'",
-    "precision: ",
-    "setting number of micro",
+    *("All distributed processes registered", ", MEMBER: ", "Training epoch ", "parallel group"),
+    *("Copying Trainer's 'max_steps'", "precision: ", "setting number of micro"),
     *(f"--{name}" for name in _OPTIONS),
     *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")),
     *environment.LITERALS,
@@ -207,12 +187,8 @@ DIALECT = Dialect(
     name="nemo",
     module=__name__,
     signature_literals=(
-        "train_step_timing in s",
-        "[NeMo I ",
-        "[NeMo W ",
-        "Training epoch ",
-        ", reduced_train_loss=",
-        automodel.LITERAL,
+        *("train_step_timing in s", "[NeMo I ", "[NeMo W "),
+        *("Training epoch ", ", reduced_train_loss=", automodel.LITERAL),
         *lightning.SIGNATURES,
     ),
     steps=steps,

@@ -51,25 +51,14 @@ _MESH_NAMES = {name: f"arg:mesh_{name}" for name in _MESH}
 
 _OLD_MESH = r"-D device mesh with \[([^\]]*)\], \[([\d, ]*)\]"
 
-_SHAPE = {
-    "dim": "hidden_size",
-    "n_layers": "num_layers",
-    "n_heads": "num_heads",
-    "n_kv_heads": "num_kv_heads",
-    "vocab_size": "vocab_size",
-    "inter_dim": "ffn_hidden_size",
-    "hidden_dim": "ffn_hidden_size",
-    "head_dim": "head_dim",
-    "kv_lora_rank": "kv_lora_rank",
-    "q_lora_rank": "q_lora_rank",
-    "qk_rope_head_dim": "qk_rope_head_dim",
-    "qk_nope_head_dim": "head_dim",
-    "num_experts": "num_experts",
-    "top_k": "experts_per_token",
-    "moe_inter_dim": "expert_ffn_hidden_size",
-    "n_dense_layers": "num_dense_layers",
-    "enable_weight_tying": "tie_word_embeddings",
-}
+_SHAPE = (
+    {"dim": "hidden_size", "n_layers": "num_layers", "n_heads": "num_heads", "n_kv_heads": "num_kv_heads"}
+    | {"vocab_size": "vocab_size", "inter_dim": "ffn_hidden_size", "hidden_dim": "ffn_hidden_size"}
+    | {"head_dim": "head_dim", "kv_lora_rank": "kv_lora_rank", "q_lora_rank": "q_lora_rank"}
+    | {"qk_rope_head_dim": "qk_rope_head_dim", "qk_nope_head_dim": "head_dim", "num_experts": "num_experts"}
+    | {"top_k": "experts_per_token", "moe_inter_dim": "expert_ffn_hidden_size"}
+    | {"n_dense_layers": "num_dense_layers", "enable_weight_tying": "tie_word_embeddings"}
+)
 # Qwen3ModelArgs states the experts of its dense models, too: defaults that nothing is built from.
 _IS_DENSE = r"\bmoe_enabled=False\b"
 _DENSE_SHAPE = {name: column for name, column in _SHAPE.items() if "expert" not in column}
@@ -109,39 +98,17 @@ _SECTIONS = {
 _RECOMPUTE = r'^\s*"mode": "(full|selective)",?\s*$'
 
 _DUMP_LITERALS = (
-    _DICT,
-    '"mode": "',
-    '_parallel_degree": ',
-    '"data_parallel_replicate_degree": ',
-    '"data_parallel_shard_degree": ',
-    '"fsdp_reshard_after_forward": ',
-    '"pipeline_parallel_schedule": ',
-    '"mixed_precision_param": ',
+    *(_DICT, '"mode": "', '_parallel_degree": ', '"data_parallel_replicate_degree": '),
+    *('"data_parallel_shard_degree": ', '"fsdp_reshard_after_forward": '),
+    *('"pipeline_parallel_schedule": ', '"mixed_precision_param": '),
 )
 
 LITERALS = (
-    "--training.",
-    "--parallelism.",
-    "--activation_checkpoint.",
-    "--experimental.",
-    "--model.",
-    "arguments training.",
-    "arguments parallelism.",
-    "arguments activation_checkpoint.",
-    "arguments model.",
-    "device mesh with",
-    "with local batch size",
-    " capacity: ",
-    "total parameters",
-    "Total parameter count:",
-    "activation checkpointing",
-    "torchtitan version:",
-    "Peak FLOPS used",
-    "reshard_after_forward=",
-    "Applied FSDP",
-    "Applied HSDP",
-    "Applied DDP",
-    "Args(",
+    *("--training.", "--parallelism.", "--activation_checkpoint.", "--experimental.", "--model."),
+    *("arguments training.", "arguments parallelism.", "arguments activation_checkpoint."),
+    *("arguments model.", "device mesh with", "with local batch size", " capacity: ", "total parameters"),
+    *("Total parameter count:", "activation checkpointing", "torchtitan version:", "Peak FLOPS used"),
+    *("reshard_after_forward=", "Applied FSDP", "Applied HSDP", "Applied DDP", "Args("),
     *_DUMP_LITERALS,
     *(message for messages in _QUANTISED.values() for message in messages),
 )

@@ -28,22 +28,10 @@ _BROKEN_OFF = r"^[^ ]*(?: - [\w/@()+-]+:[^ ]+)* - (?:timing_s|timing_per_token_m
 
 
 _METRICS = (
-    "train/loss",
-    "actor/loss",
-    "actor/pg_loss",
-    "timing_s/step",
-    "perf/time_per_step",
-    r"train/time\(s\)",
-    "perf/throughput",
-    "perf/mfu/actor",
-    "mfu/actor",
-    "train/mfu",
+    *("train/loss", "actor/loss", "actor/pg_loss", "timing_s/step", "perf/time_per_step"),
+    *(r"train/time\(s\)", "perf/throughput", "perf/mfu/actor", "mfu/actor", "train/mfu"),
     *(f"{part}perf/max_memory_{kind}_gb" for kind in ("allocated", "reserved") for part in ("", "actor/")),
-    r"train/total_tokens\(B\)",
-    "actor/grad_norm",
-    "train/grad_norm",
-    "actor/lr",
-    "train/lr",
+    *(r"train/total_tokens\(B\)", "actor/grad_norm", "train/grad_norm", "actor/lr", "train/lr"),
 )
 # What follows shows that the value is whole.
 _FIELDS = {name: rf" - {name}:(?:np\.\w+\()?({NUMBER})(?:\)|\s|$)" for name in _METRICS}
@@ -129,14 +117,8 @@ DIALECT = Dialect(
     name="verl",
     module=__name__,
     signature_literals=(
-        " - training/global_step:",
-        " - actor/",
-        " - perf/throughput:",
-        " - timing_s/",
-        " - global_seqlen/",
-        " - train/loss:",
-        "verl.trainer.",
-        "actor_rollout_ref.",
+        *(" - training/global_step:", " - actor/", " - perf/throughput:", " - timing_s/"),
+        *(" - global_seqlen/", " - train/loss:", "verl.trainer.", "actor_rollout_ref."),
     ),
     steps=steps,
     settings=settings,

@@ -77,19 +77,10 @@ _SHAPES = {
 }
 
 LITERALS = (
-    "actor_rollout_ref.",
-    "trainer.n",
-    "trainer.total_training_steps",
-    "model.partial_pretrain",
-    "model.strategy=",
-    "data.m",
-    "data.train_batch_size",
-    "ulysses_sequence_parallel_size=",
-    "model.enable_gradient_checkpointing",
-    ".fsdp_sft_trainer",
-    ".sft_trainer",
-    "'megatron': {",
-    "TransformerConfig(tensor_model_parallel_size=",
+    *("actor_rollout_ref.", "trainer.n", "trainer.total_training_steps"),
+    *("model.partial_pretrain", "model.strategy=", "data.m", "data.train_batch_size"),
+    *("ulysses_sequence_parallel_size=", "model.enable_gradient_checkpointing", ".fsdp_sft_trainer"),
+    *(".sft_trainer", "'megatron': {", "TransformerConfig(tensor_model_parallel_size="),
     *(f"'{name}': " for name in _DUMP),
 )
 
