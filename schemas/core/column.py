@@ -44,13 +44,7 @@ def integer(name: str, unit: str, description: str, minimum: float | None = 0) -
 
 
 def number(
-    name: str,
-    unit: str,
-    description: str,
-    *,
-    minimum: float | None = None,
-    positive: bool = False,
-    finite: bool = True,
+    name: str, unit: str, description: str, *, minimum: float | None = None, positive: bool = False, finite: bool = True
 ) -> Column:
     """Floating point column."""
     return Column(name, pl.Float64, description, unit=unit, minimum=minimum, positive=positive, finite=finite)

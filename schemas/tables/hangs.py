@@ -54,10 +54,7 @@ FLIGHT_RECORDS = Table(
     description="Records of PyTorch's flight recorder: which collectives each rank had enqueued, in what state.",
     grain="one row per dump and record",
     primary_key=("source_path", "line_no"),
-    redefines=(
-        "line_no",
-        "op",
-    ),
+    redefines=("line_no", "op"),
     columns=columns(
         "source_path run_dir",
         text("dump_version", "version of the dump's format"),

@@ -13,10 +13,7 @@ FILES = Table(
     grain="one row per file",
     primary_key=("path",),
     replaced_by="path",
-    redefines=(
-        "kind",
-        "status",
-    ),
+    redefines=("kind", "status"),
     columns=columns(
         text("path", "absolute path, URL, or path of the bundled table"),
         text("unit", "run directory or file that is ingested, and replaced, as a whole"),

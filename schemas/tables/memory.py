@@ -107,11 +107,7 @@ MEMORY_AT_PEAK = Table(
     grain="one row per file, device and group of blocks",
     primary_key=("source_path", "device", "group_no"),
     nullable_key=("device",),
-    redefines=(
-        "stack",
-        "blocks",
-        "bytes",
-    ),
+    redefines=("stack", "blocks", "bytes"),
     columns=columns(
         "source_path device",
         integer("group_no", "id", "number of the group of blocks, from the largest", minimum=1),
@@ -149,10 +145,7 @@ MEMORY_ALIVE = Table(
     grain="one row per file, device, site and point at which its level differs from that at the point before",
     primary_key=("source_path", "device", "site_no", "point"),
     nullable_key=("device",),
-    redefines=(
-        "blocks",
-        "bytes",
-    ),
+    redefines=("blocks", "bytes"),
     columns=columns(
         "source_path device site_no point",
         integer("bytes", "bytes", "requested bytes of the site"),
@@ -172,11 +165,7 @@ GPU_SAMPLES = Table(
         at_most("gpu_utilisation", 1),
         at_most("mem_utilisation", 1),
     ),
-    redefines=(
-        "host",
-        "ts",
-        "accelerator",
-    ),
+    redefines=("host", "ts", "accelerator"),
     columns=columns(
         "source_path line_no run_dir",
         time("ts", "time of the sample (as printed, no time zone)"),

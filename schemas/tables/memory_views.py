@@ -49,12 +49,7 @@ MEMORY_WATERFALL = Table(
     grain="one row per run attempt with any measured memory (duplicates are left out)",
     primary_key=("run_id",),
     layer="view",
-    redefines=(
-        "mem_peak_allocated_bytes",
-        "mem_peak_reserved_bytes",
-        "outside_allocator_bytes",
-        "mem_total_bytes",
-    ),
+    redefines=("mem_peak_allocated_bytes", "mem_peak_reserved_bytes", "outside_allocator_bytes", "mem_total_bytes"),
     columns=columns(
         "run_id",
         _RUN,
@@ -157,12 +152,7 @@ MEMORY_FIT = Table(
     grain="one row per run attempt that ran out of GPU memory or held most of its card (duplicates are left out)",
     primary_key=("run_id",),
     layer="view",
-    redefines=(
-        "oom_inactive_bytes",
-        "allocated_bytes",
-        "is_expandable",
-        "mem_total_bytes",
-    ),
+    redefines=("oom_inactive_bytes", "allocated_bytes", "is_expandable", "mem_total_bytes"),
     columns=columns(
         "run_id",
         _RUN,

@@ -53,10 +53,7 @@ FAILURE_RATES = Table(
     primary_key=("origin", "sweep", "dimension", "value"),
     layer="view",
     nullable_key=("sweep",),
-    redefines=(
-        "sweep",
-        "value",
-    ),
+    redefines=("sweep", "value"),
     columns=columns(
         "origin",
         text("sweep", "the sweep; NULL: over all sweeps of the origin"),
@@ -138,10 +135,7 @@ RETRY_LIST = Table(
     grain="one row per configuration and sweep, shown by its last attempt that the infrastructure ended",
     primary_key=("run_id",),
     layer="view",
-    redefines=(
-        "reason",
-        "status",
-    ),
+    redefines=("reason", "status"),
     columns=columns(
         "run_id origin sweep framework model num_nodes num_gpus accelerator seq_len gbs_tokens layout "
         "recompute precision",

@@ -15,12 +15,7 @@ SCHEDULER_JOBS = Table(
     grain="one row per job or job step and line of a scheduler's table",
     primary_key=("source_path", "line_no"),
     rules=(in_order("started_at", "ended_at"),),
-    redefines=(
-        "started_at",
-        "ended_at",
-        "job_id",
-        "run_dir",
-    ),
+    redefines=("started_at", "ended_at", "job_id", "run_dir"),
     columns=columns(
         text("scheduler", "which scheduler wrote the table", SCHEDULER),
         "cluster",

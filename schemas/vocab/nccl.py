@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-FLAVOUR: dict[str, str] = {
-    "NCCL": "NVIDIA NCCL",
-    "RCCL": "AMD RCCL",
-}
+FLAVOUR: dict[str, str] = {"NCCL": "NVIDIA NCCL", "RCCL": "AMD RCCL"}
 
 INIT_STATE: dict[str, str] = {
     "started": "its initialisation began; no line reports its end",
