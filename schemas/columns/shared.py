@@ -17,12 +17,7 @@ _RUN = (
     integer("line_no", "count", "line in that file, counted from 1 at line feeds", minimum=1),
     text("run_dir", "directory that holds the run's files"),
     text("sweep", "directory (or published study) that the run belongs to"),
-    text(
-        "framework",
-        "training framework; a word beside those listed is the name of a dialect file",
-        vocab.FRAMEWORK,
-        other_words=vocab.DECLARED_FRAMEWORK,
-    ),
+    text("framework", "training framework, or a dialect file", vocab.FRAMEWORK, other_words=vocab.DECLARED_FRAMEWORK),
     text("origin", "measured, published or simulated", vocab.ORIGIN),
     text("job_id", "scheduler job id, from the file name or the log"),
     text("status", "how the run ended", vocab.STATUS),
@@ -41,9 +36,7 @@ _PLACE = (
 )
 
 _MODEL = (
-    text(
-        "model", "model name, of known models the same for all frameworks; from shape and size when no source names it"
-    ),
+    text("model", "model name, of known models the same in all frameworks; from shape and size when no source has it"),
     text("model_logged", "model name as the source has it, where `model` is another spelling"),
     integer("params", "count", "parameters, tied embeddings once; from the shape when it is known", minimum=1),
     integer("active_params", "count", "parameters used per token (equals params for dense models)", minimum=1),
@@ -51,17 +44,10 @@ _MODEL = (
     integer("hidden_size", "count", "model width", minimum=1),
     integer("num_heads", "count", "attention heads", minimum=1),
     integer("num_kv_heads", "count", "key-value heads", minimum=1),
-    integer(
-        "head_dim",
-        "count",
-        "width of one attention head, where it is not hidden_size / num_heads (MLA: no rotary part)",
-        minimum=1,
-    ),
+    integer("head_dim", "count", "width of a head, where not hidden_size / num_heads (MLA: no rotary part)", minimum=1),
     integer("kv_lora_rank", "count", "latent width of keys and values (MLA); NULL for other attention", minimum=1),
     integer("q_lora_rank", "count", "latent width of queries (MLA); 0 = not compressed; NULL for other attention"),
-    integer(
-        "qk_rope_head_dim", "count", "rotary part of a head (MLA), beside head_dim; NULL for other attention", minimum=1
-    ),
+    integer("qk_rope_head_dim", "count", "rotary part of a head (MLA), beside head_dim; NULL for others", minimum=1),
     integer("ffn_hidden_size", "count", "feed-forward width (of the dense layers, in a MoE model)", minimum=1),
     flag("gated_mlp", "the feed-forward block has a gate (SwiGLU, GeGLU): three matrices instead of two"),
     integer("vocab_size", "count", "vocabulary size, unpadded where known", minimum=1),
@@ -101,12 +87,7 @@ _SOFTWARE = (
     text("cuda_version", "CUDA or ROCm version"),
     text("nccl_version", "NCCL or RCCL version"),
     text("parser", "parser that read the file"),
-    integer(
-        "parser_version",
-        "id",
-        "version of that parser, a hash of its source; a file read by another one is read again",
-        minimum=1,
-    ),
+    integer("parser_version", "id", "hash of that parser's source; a file read by another is read again", minimum=1),
 )
 
 _PERFORMANCE = (
@@ -115,12 +96,7 @@ _PERFORMANCE = (
     number("step_time_s", "s", "time per step; in `runs` the median over steady steps", positive=True),
     number("tokens_per_s", "tokens/s", "throughput of the whole job", minimum=0),
     number("tokens_per_s_per_gpu", "tokens/s/GPU", "throughput per accelerator", minimum=0),
-    number(
-        "model_tflops_per_gpu",
-        "TFLOP/s/GPU",
-        "model FLOPs (6N + 12Lhs per token, no recomputation) per second and accelerator, recomputed",
-        minimum=0,
-    ),
+    number("model_tflops_per_gpu", "TFLOP/s/GPU", "recomputed, by 6N + 12Lhs model FLOPs per token", minimum=0),
     number("mfu", "fraction", "model FLOPs utilisation, recomputed from tokens/s and shape", minimum=0),
     number("mfu_logged", "fraction", "MFU as the framework or source printed it", minimum=0),
     number("hfu", "fraction", "hardware FLOPs utilisation (counts recomputation), as published", minimum=0),
@@ -157,10 +133,7 @@ _CELL = (
     integer("runs_completed", "count", "of those, completed and ranked"),
     integer("repeats", "count", "completed runs of the winning layout"),
     number("repeat_spread", "fraction", "(max - min) / median of tokens/s/GPU over its repeats"),
-    text(
-        "strategy",
-        "which dimensions are used: DP, TP, PP, CP, EP joined by +, or none; 'best' = the best layout of any",
-    ),
+    text("strategy", "dimensions in use: DP, TP, PP, CP, EP joined by +, or none; 'best' = the best layout of any"),
     number("duration_s", "s", "seconds from the first to the last sign of life", positive=True),
     integer("runs_failed", "count", "run attempts that ended without completing"),
     number("gpu_hours_lost", "GPU·h", "accelerator-hours of the failures; NULL: known of none", minimum=0),
@@ -176,53 +149,28 @@ _NCCL = (
     text("transports", "transports in use (`via` lines), separated by a comma and a space"),
     integer("coll_calls", "count", "COLL lines: calls summed over ranks"),
     number("init_time_s", "s", "time of communicator initialisation (of the slowest rank)", minimum=0),
-    integer(
-        "comm_index",
-        "id",
-        "number of the communicator within its file, from 1 in the order of its first line",
-        minimum=1,
-    ),
+    integer("comm_index", "id", "number of the communicator within its file, from 1, by first line", minimum=1),
     integer("nranks", "count", "ranks of the communicator", minimum=1),
     text("init_state", "how far the communicator or rank came", INIT_STATE),
-    number(
-        "init_bootstrap_s",
-        "s",
-        "part of the initialisation: finding the other ranks; waiting for late ones is here",
-        minimum=0,
-    ),
+    number("init_bootstrap_s", "s", "part of the initialisation: finding ranks, waiting for late ones", minimum=0),
     integer("pid", "id", "process id"),
     text("comm_pointer", "address of the communicator in its process, used again after it is destroyed"),
     integer("rank_from", "id", "rank at the sending end"),
     integer("rank_to", "id", "rank at the receiving end"),
-    text(
-        "op", "operation, as its source spells it: AllReduce (NCCL), ALLREDUCE (watchdog), all_reduce (flight recorder)"
-    ),
+    text("op", "operation as printed: AllReduce (NCCL), ALLREDUCE (watchdog), all_reduce (flight recorder)"),
     text("datatype", "element type; int8 for AllGather and Broadcast of NCCL 2.7 to 2.21, which print bytes"),
-    integer(
-        "element_count",
-        "count",
-        "elements per call, as the API counts them: AllGather per sender, ReduceScatter per "
-        "receiver, others the whole buffer",
-    ),
+    integer("element_count", "count", "elements per call (AllGather: per sender; ReduceScatter: per receiver)"),
     text("reduction", "reduction: sum, prod, max, min, avg; NULL where there is none"),
     integer("root", "id", "root rank of rooted collectives; the peer of Send and Recv", minimum=-1),
     integer("calls", "count", "lines: calls summed over ranks"),
-    integer(
-        "message_bytes",
-        "bytes",
-        "size of one operation: the whole buffer, over all ranks for AllGather, ReduceScatter and AlltoAll",
-    ),
+    integer("message_bytes", "bytes", "buffer of one operation; of all ranks for AllGather, ReduceScatter, AlltoAll"),
     integer("total_bytes", "bytes", "message_bytes times operations"),
     integer("seq", "id", "sequence number of the collective within its process group"),
     text("process_group", "process group, as PyTorch names it; NULL where it is not printed"),
     integer("timeout_ms", "ms", "timeout of the watchdog"),
     integer("ran_for_ms", "ms", "longest time that a rank waited"),
-    integer(
-        "last_enqueued_seq", "id", "last collective that this rank had enqueued in the group; -1 = none", minimum=-1
-    ),
-    integer(
-        "last_completed_seq", "id", "last collective that this rank had completed in the group; -1 = none", minimum=-1
-    ),
+    integer("last_enqueued_seq", "id", "last collective that the rank enqueued in the group; -1 = none", minimum=-1),
+    integer("last_completed_seq", "id", "last collective that the rank completed in the group; -1 = none", minimum=-1),
 )
 
 _ESTIMATED_MEMORY = {
@@ -235,9 +183,7 @@ _ESTIMATED_MEMORY = {
 }
 
 _MEMORY = (
-    integer(
-        "device", "id", "device ordinal within the process; -1 is the CPU, NULL where the file does not say", minimum=-1
-    ),
+    integer("device", "id", "device ordinal within the process; -1 = CPU, NULL where the file has none", minimum=-1),
     integer("reserved_bytes", "bytes", "bytes that the allocator holds from the driver"),
     integer("allocated_bytes", "bytes", "bytes of blocks in use, as the allocator rounds them"),
     flag("peak_is_lower_bound", "the record begins with memory in use, so that the true peak may lie before it"),

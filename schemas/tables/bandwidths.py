@@ -20,15 +20,8 @@ NCCL_BENCH = Table(
         "nranks num_nodes accelerator message_bytes element_count datatype reduction root",
         number("time_s", "s", "time per operation, out of place", minimum=0),
         number("algbw_bytes_per_s", "bytes/s", "message_bytes / time_s, as printed", minimum=0),
-        number(
-            "busbw_bytes_per_s", "bytes/s", "algorithm bandwidth times the operation's factor, as printed", minimum=0
-        ),
-        number(
-            "wrong_elements",
-            "count",
-            "wrong elements (the largest error, in old versions); NULL when not checked",
-            minimum=0,
-        ),
+        number("busbw_bytes_per_s", "bytes/s", "algorithm bandwidth x the operation's factor, as printed", minimum=0),
+        number("wrong_elements", "count", "wrong elements (old versions: largest error); NULL: not checked", minimum=0),
         number("in_place_time_s", "s", "time per operation, in place", minimum=0),
         number("in_place_algbw_bytes_per_s", "bytes/s", "message_bytes / in_place_time_s, as printed", minimum=0),
         number("in_place_busbw_bytes_per_s", "bytes/s", "the same times the operation's factor, as printed", minimum=0),
@@ -64,9 +57,7 @@ ACCELERATOR_LINKS = Table(
         "accelerator",
         number("memory_bytes_per_s", "bytes/s", "bandwidth of the accelerator's memory", minimum=0),
         number("link_bytes_per_s", "bytes/s", "bandwidth of its links within a node, one direction", minimum=0),
-        number(
-            "network_bytes_per_s", "bytes/s", "its share of the network in usual clusters, one direction", minimum=0
-        ),
+        number("network_bytes_per_s", "bytes/s", "its share of a usual cluster's network, one direction", minimum=0),
         integer("usual_gpus_per_node", "count", "accelerators of a usual node, or of one link domain", minimum=1),
         "source_url notes",
     ),

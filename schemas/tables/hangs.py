@@ -19,9 +19,7 @@ NCCL_HANGS = Table(
         integer("numel_in", "count", "elements of the input"),
         integer("numel_out", "count", "elements of the output"),
         "timeout_ms ran_for_ms",
-        integer(
-            "num_ranks", "count", "ranks of the process group (of the job, where the group is not known)", minimum=1
-        ),
+        integer("num_ranks", "count", "ranks of the process group (of the job, where the group is unknown)", minimum=1),
         text("ranks_reporting", "ranks that reported this collective, separated by a comma"),
         text("ranks_silent", "ranks of the group that reported no timeout at all, separated by a comma"),
         text("ranks_elsewhere", "ranks that timed out on another collective, separated by a comma"),
@@ -80,9 +78,7 @@ FLIGHT_RECORDS = Table(
         integer("found_completed_ns", "ns", "when the watchdog saw it completed (an upper bound)"),
         number("duration_ms", "ms", "time on the GPU, with timing enabled", minimum=0),
         "timeout_ms last_enqueued_seq",
-        integer(
-            "last_started_seq", "id", "last collective that this rank had started in the group; -1 = none", minimum=-1
-        ),
+        integer("last_started_seq", "id", "last collective that the rank started in the group; -1 = none", minimum=-1),
         "last_completed_seq",
         text("stack", "Python frames, innermost first, file:line function, separated by ' < '"),
         integer("line_no", "count", "place of the record in the dump, from 1", minimum=1),

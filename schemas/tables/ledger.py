@@ -20,29 +20,16 @@ FILES = Table(
         text("kind", "what the file is", vocab.FILE_KIND),
         integer("bytes", "bytes", "size of the file"),
         number("mtime", "s", "modification time, seconds since 1970 (0 for bundled tables)"),
-        text(
-            "sha256",
-            "SHA-256 of the file; NULL for a log that was read in parts, until it is at rest and is read whole",
-        ),
-        integer(
-            "read_bytes",
-            "bytes",
-            "what the last ingest had to read of it, less than its size for a log that had only grown",
-        ),
-        integer(
-            "offset_bytes",
-            "bytes",
-            "end of the last whole line, where reading goes on when the log grows; NULL where it would start anew",
-        ),
+        text("sha256", "SHA-256 of the file; NULL for a log read in parts, until it is at rest and is read whole"),
+        integer("read_bytes", "bytes", "bytes that the last ingest read of it: less than its size for a log that grew"),
+        integer("offset_bytes", "bytes", "end of the last whole line, where reading goes on; NULL: it starts anew"),
         "parser parser_version",
         text("status", "what was done with the file", vocab.FILE_STATUS),
         text("error", "why the file was skipped or rejected"),
         integer("rows_parsed", "count", "rows that came from this file, over all tables"),
         integer("lines_rejected", "count", "lines and rows of this file in `rejects`"),
         text("batch_id", "ingest batch that read the file last"),
-        text(
-            "linked_path", "the file's own name where `path` leads to it through a link; NULL where `path` is that name"
-        ),
+        text("linked_path", "the file's own name where `path` is a link to it; NULL where `path` is that name"),
     ),
 )
 

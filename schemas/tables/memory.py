@@ -36,16 +36,8 @@ MEMORY_SNAPSHOTS = Table(
         integer("requested_bytes", "bytes", "bytes that the callers of the active blocks asked for"),
         integer("inactive_split_bytes", "bytes", "free bytes in segments that are partly in use: not releasable"),
         integer("inactive_split_blocks", "count", "free blocks in segments of several blocks"),
-        integer(
-            "releasable_bytes",
-            "bytes",
-            "free bytes in segments that are free as a whole: cache, releasable at any time",
-        ),
-        integer(
-            "rounding_bytes",
-            "bytes",
-            "active bytes beyond those requested: rounding to 512 bytes, remainders not split",
-        ),
+        integer("releasable_bytes", "bytes", "free bytes in segments that are free as a whole: releasable any time"),
+        integer("rounding_bytes", "bytes", "active beyond requested bytes: rounding to 512 bytes, unsplit remainders"),
         integer("largest_free_block_bytes", "bytes", "the largest free block"),
         number("fragmentation", "fraction", "reserved over allocated, minus 1; meaningless near an empty device"),
         number("fragmentation_releasable", "fraction", "the part of `fragmentation` that is cache"),
@@ -72,9 +64,7 @@ MEMORY_SNAPSHOTS = Table(
             "bytes",
             "free bytes inside the allocator's segments at the last failure; at most, where events went on after it",
         ),
-        integer(
-            "oom_segments_freed", "count", "cached segments, or pages of them, given back right before the last failure"
-        ),
+        integer("oom_segments_freed", "count", "cached segments, or pages of them, given back before the last failure"),
         integer("alloc_retries", "count", "allocations that succeeded only after cached segments were given back"),
         flag("is_expandable", "some segments are expandable"),
         text("allocator_settings", "PYTORCH_CUDA_ALLOC_CONF, or the settings that differ from the default"),
@@ -196,9 +186,7 @@ RUN_GPU_MEMORY = Table(
         number("clock_offset_s", "s", "added to the samples' times; 0 where they overlap with the run as printed"),
         integer("samples", "count", "samples within the run"),
         "mem_used_max_bytes",
-        integer(
-            "mem_process_max_bytes", "bytes", "most memory of one process on the device, where processes were listed"
-        ),
+        integer("mem_process_max_bytes", "bytes", "most memory of a process on the device, where processes are listed"),
         "mem_total_bytes mem_peak_reserved_bytes",
         integer(
             "outside_allocator_bytes",

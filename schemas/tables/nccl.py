@@ -30,18 +30,11 @@ NCCL_FILES = Table(
         "coll_calls total_bytes init_time_s",
         integer("bench_rows", "count", "rows of nccl-tests tables"),
         integer("bench_tables", "count", "nccl-tests tables"),
-        number(
-            "bench_avg_busbw",
-            "GB/s",
-            "average bus bandwidth as nccl-tests prints it; NULL unless there is one table",
-            minimum=0,
-        ),
+        number("bench_avg_busbw", "GB/s", "average bus bandwidth, as printed; NULL: not exactly one table", minimum=0),
         text("nccl_env", "settings that NCCL found in its environment, NAME=VALUE, separated by a comma and a space"),
         integer("nccl_lines", "count", "NCCL lines, COLL lines included"),
         integer("nccl_lines_other", "count", "NCCL lines from which no fact is read"),
-        integer(
-            "nccl_lines_damaged", "count", "NCCL lines that are cut, glued or garbled; what they say may be incomplete"
-        ),
+        integer("nccl_lines_damaged", "count", "NCCL lines cut, glued or garbled; their facts may be incomplete"),
     ),
 )
 
@@ -58,10 +51,7 @@ NCCL_COMMUNICATORS = Table(
         integer("split_color", "id", "colour of the split", minimum=None),
         "nranks",
         integer("ranks_seen", "count", "of those, ranks whose initialisation is in this file"),
-        flag(
-            "is_membership_exact",
-            "its ranks follow from an identity; else from the order of lines, which can mix communicators of one size",
-        ),
+        flag("is_membership_exact", "its ranks follow from an identity; else from line order, which can mix two alike"),
         "num_nodes",
         integer("ring_channels", "count", "ring channels", minimum=1),
         integer("coll_channels", "count", "channels for collectives"),

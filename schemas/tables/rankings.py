@@ -71,9 +71,7 @@ GRID_CELLS = Table(
         text("cell_state", "what is known about this cell", vocab.CELL_STATE),
         text("cell_reason", "why the cell is empty, in words; NULL when it is measured"),
         "runs_tried runs_completed",
-        integer(
-            "runs_quarantined", "count", "completed runs that are not ranked: quarantined, or without a throughput"
-        ),
+        integer("runs_quarantined", "count", "completed runs that are not ranked: quarantined, or without throughput"),
         number("states_lower_bound_bytes", "bytes", "16 bytes per parameter over all accelerators: fully sharded"),
         "memory_bytes run_id layout mfu tokens_per_s_per_gpu mem_peak_allocated_bytes",
         text("sweeps", "sweeps that the runs of the cell come from, in alphabetical order, separated by a comma"),
@@ -90,10 +88,7 @@ SCALING_EFFICIENCY = Table(
     columns=columns(
         "origin model seq_len gbs_tokens accelerator strategy num_nodes num_gpus params run_id layout mfu "
         "tokens_per_s tokens_per_s_per_gpu",
-        text(
-            "baseline_run_id",
-            "run at the baseline: the fastest on the fewest accelerators with a result, fewest nodes first",
-        ),
+        text("baseline_run_id", "run at the baseline: the fastest on the fewest accelerators, fewest nodes first"),
         integer("baseline_num_nodes", "count", "nodes of the baseline"),
         integer("baseline_num_gpus", "count", "accelerators of the baseline"),
         number("baseline_tokens_per_s_per_gpu", "tokens/s/GPU", "throughput per accelerator at the baseline"),

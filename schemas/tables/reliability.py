@@ -30,18 +30,8 @@ RUN_OUTCOMES = Table(
         text("configuration_id", "hash of all that a user can choose: equal for repeats of one configuration"),
         text("day", "date of the start as logged, YYYY-MM-DD"),
         "duration_s",
-        number(
-            "gpu_hours",
-            "GPU·h",
-            "accelerator-hours that the run took; all that the scheduler held for its job, where that is known",
-            minimum=0,
-        ),
-        number(
-            "gpu_hours_idle",
-            "GPU·h",
-            "of gpu_hours, those that the scheduler held beyond what the log shows: start-up, waiting, hanging",
-            minimum=0,
-        ),
+        number("gpu_hours", "GPU·h", "accelerator-hours of the run; those held for its job, where known", minimum=0),
+        number("gpu_hours_idle", "GPU·h", "of gpu_hours, beyond the log: start-up, waiting, hanging", minimum=0),
     ),
 )
 
@@ -87,12 +77,7 @@ SWEEP_COST = Table(
         "origin sweep runs_tried runs_completed runs_failed gpu_hours",
         tuple(_spent(word) for word in vocab.OUTCOME if word not in {"running", "undecided"}),
         number("gpu_hours_undecided", "GPU·h", "accelerator-hours of runs that go on, or cannot be judged", minimum=0),
-        number(
-            "gpu_hours_queued",
-            "GPU·h",
-            "wait in the scheduler's queue times accelerators asked for: time that passed, nothing that was spent",
-            minimum=0,
-        ),
+        number("gpu_hours_queued", "GPU·h", "wait in the queue x accelerators asked for: passed, not spent", minimum=0),
         integer("runs_without_gpu_hours", "count", "run attempts whose accelerator-hours are unknown: in no sum here"),
         integer("cells_answered", "count", "cells with a ranked run of this sweep"),
         integer("cells_in_order", "count", "of those, cells of which every run's start is known"),
@@ -114,12 +99,7 @@ STRETCHED_RUNS = Table(
     layer="view",
     columns=columns(
         "run_id origin sweep framework model num_nodes num_gpus layout status started_at duration_s",
-        number(
-            "usual_duration_s",
-            "s",
-            "median duration of the sweep's completed runs of the same cell and steps",
-            positive=True,
-        ),
+        number("usual_duration_s", "s", "median of completed runs of the same sweep, cell and steps", positive=True),
         number("stretch", "1", "duration_s / usual_duration_s", positive=True),
         integer("runs_alike", "count", "completed runs behind the usual duration"),
         number("in_steps_s", "s", "steps times median step time: what the steps themselves account for", positive=True),

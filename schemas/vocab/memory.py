@@ -38,7 +38,7 @@ MEM_FIT: dict[str, str] = {
     "pools": "enough is free inside expandable segments, in other pools or streams",
     "recompute": "needs recompute: giving up activations frees enough",
     "micro_batch": "needs a smaller micro-batch: all layers are recomputed already",
-    "sharding": "needs sharding: states and what remains exceed the GPU",
+    "sharding": "needs sharding: model states and the activations that remain exceed the GPU",
     "fragmented": "fits, near the limit; expandable_segments would give back most of the gap",
     "fits": "fits, near the limit",
     "unknown": "what would make it fit is unknown: the sizes or the shape are not known",
