@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
 from sweepscope.dashboard.charts.layer import Layer
-from sweepscope.dashboard.charts.marks import hatching, hovering, note, row_axis
+from sweepscope.dashboard.charts.marks import beside, hatching, hovering, note, row_axis, segment, value_axis
 from sweepscope.dashboard.format.numbers import GIB, NBSP, count, number, percent, plain, points
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.estimator import FITTED, UNEXPLAINED, Hover, Loss, times
@@ -69,34 +70,31 @@ def _parity(
     figure = go.Figure()
     kind = go.Scatter if runs.height < _WEBGL_FROM else go.Scattergl
     marked = runs.with_columns(
-        pl.col(axes).round(_DRAWN_DECIMALS), position=pl.int_range(pl.len()), is_own=pl.col("fit") == FITTED
+        pl.col(axes).round(_DRAWN_DECIMALS), position=pl.int_range(pl.len()), is_fitted=pl.col("fit") == FITTED
     )
-    for slow in (True, False):
-        for own in (True, False):
-            part = marked.filter(pl.col("is_penalised") == slow, pl.col("is_own") == own)
-            if part.is_empty():
-                continue
-            color = theme.categories[1 if slow else 0]
-            figure.add_trace(
-                kind(
-                    x=part[x].to_list(),
-                    y=part[y].to_list(),
-                    mode="markers",
-                    hovertemplate=_HOVER,
-                    customdata=[
-                        [run_id, *hovers[position]] for run_id, position in part.select("run_id", "position").rows()
-                    ],
-                    name="slow" if slow else "healthy",
-                    unselected={"marker": {"opacity": 0.6}},
-                    marker={
-                        "symbol": f"{'circle' if own else 'diamond'}{'-open' if slow else ''}",
-                        "color": color,
-                        "size": 6 if own else 9,
-                        "opacity": 0.6,
-                        "line": {"width": 1 if slow else 0},
-                    },
-                )
-            )
+    for is_slow, is_fitted in product((True, False), (True, False)):
+        part = marked.filter(pl.col("is_penalised") == is_slow, pl.col("is_fitted") == is_fitted)
+        if part.is_empty():
+            continue
+        shape, size = ("circle", 6) if is_fitted else ("diamond", 9)
+        positions = part.select("run_id", "position").rows()
+        trace = kind(
+            x=part[x].to_list(),
+            y=part[y].to_list(),
+            mode="markers",
+            hovertemplate=_HOVER,
+            customdata=[[run_id, *hovers[position]] for run_id, position in positions],
+            name="slow" if is_slow else "healthy",
+            unselected={"marker": {"opacity": 0.6}},
+            marker={
+                "symbol": f"{shape}-open" if is_slow else shape,
+                "color": theme.categories[1 if is_slow else 0],
+                "size": size,
+                "opacity": 0.6,
+                "line": {"width": 1 if is_slow else 0},
+            },
+        )
+        figure.add_trace(trace)
     chosen = marked.filter(pl.col("run_id") == pl.lit(picked, pl.String))
     if not chosen.is_empty():
         figure.add_scatter(
@@ -118,9 +116,8 @@ def _top(values: Sequence[float]) -> float:
 
 
 def _line(figure: go.Figure, x: float, y: float, text: str, theme: Theme, *, dash: str | None, shift: int) -> None:
-    figure.add_shape(
-        type="line", x0=0, y0=0, x1=x, y1=y, layer="below", line={"width": 1, "color": theme.axis, "dash": dash}
-    )
+    style = {"width": 1, "color": theme.axis, "dash": dash}
+    figure.add_shape(type="line", x0=0, y0=0, x1=x, y1=y, layer="below", line=style)
     figure.add_annotation(
         x=0.93 * x,
         y=0.93 * y,
@@ -149,15 +146,8 @@ def draw_patterns(patterns: pl.DataFrame, theme: Theme) -> go.Figure:
     for position, row in enumerate(patterns.iter_rows(named=True)):
         is_slow = row["time_ratio"] > PENALISED_RATIO
         color = theme.categories[1 if is_slow else 0]
-        layer.add_shape(
-            type="line",
-            x0=row["time_ratio_p10"],
-            x1=row["time_ratio_p90"],
-            y0=position,
-            y1=position,
-            opacity=0.6,
-            line={"width": 3, "color": color},
-        )
+        low_end, high_end = (row["time_ratio_p10"], position), (row["time_ratio_p90"], position)
+        layer.add_shape(**segment(low_end, high_end, color, width=3, opacity=0.6))
         figure.add_scatter(
             x=[row["time_ratio"]],
             y=[position],
@@ -165,29 +155,24 @@ def draw_patterns(patterns: pl.DataFrame, theme: Theme) -> go.Figure:
             **hovering([_pattern_hover(row)]),
             marker={"size": 11, "color": theme.page if is_slow else color, "line": {"width": 2, "color": color}},
         )
-        layer.add_annotation(
-            x=math.log10(row["time_ratio_p90"]),
-            y=position,
-            xanchor="left",
-            xshift=8,
-            **note(f"<b>{times(row['time_ratio'])}</b> {count(row['runs'], 'run')}", theme.soft, page=theme.page),
-        )
+        text = f"<b>{times(row['time_ratio'])}</b> {count(row['runs'], 'run')}"
+        right = beside(math.log10(row["time_ratio_p90"]), position, 8)
+        layer.add_annotation(**right, **note(text, theme.soft, page=theme.page))
     layer.lay_on(figure)
-    ticks = [
-        tick for tick in (_FINE_TICKS if high / low < _FINE_BELOW else _TICKS) if low * 0.99 <= tick <= high * 1.01
-    ]
+    offered = _FINE_TICKS if high / low < _FINE_BELOW else _TICKS
+    ticks = [tick for tick in offered if low * 0.99 <= tick <= high * 1.01]
     span = math.log10(high / low)
     figure.update_layout(
         height=_ROW_HEIGHT * patterns.height + _AXIS_HEIGHT,
         hoverdistance=30,
-        xaxis={
-            "type": "log",
-            "range": [math.log10(low) - 0.03 * span, math.log10(high) + 0.4 * span],  # room for the last count
-            "tickvals": ticks,
-            "ticktext": [f"{tick:g}{NBSP}×" for tick in ticks],
-            "title": {"text": "Measured over estimated step time (log scale)"},
-            "showgrid": True,
-        },
+        xaxis=value_axis(
+            math.log10(low) - 0.03 * span,
+            math.log10(high) + 0.4 * span,  # room for the last count
+            "Measured over estimated step time (log scale)",
+            type="log",
+            tickvals=ticks,
+            ticktext=[f"{tick:g}{NBSP}×" for tick in ticks],
+        ),
         yaxis=row_axis([plain(name) for name in patterns["pattern"]], theme),
     )
     return figure
@@ -208,42 +193,26 @@ def draw_waterfall(losses: Sequence[Loss], mfu: float, theme: Theme) -> go.Figur
     """From 100 % of peak down to the measured MFU; what the estimate does not account for is hatched."""
     figure, layer = go.Figure(), Layer()
     _bar(figure, 0, (0.0, 1.0), theme.hatch)
-    _say(layer, 100.0, 0, f"100{NBSP}%", theme, is_inside=True)
+    _label(layer, 100.0, 0, f"100{NBSP}%", theme, is_inside=True)
     for position, loss in enumerate(losses, start=1):
         after = loss.before - loss.share
         left = min(loss.before, after)
         pattern = hatching(theme)
         _bar(figure, position, (left, abs(loss.share)), theme.axis, pattern if loss.name == UNEXPLAINED else None)
-        layer.add_shape(
-            type="line",
-            x0=100 * loss.before,
-            x1=100 * loss.before,
-            y0=position - 1,
-            y1=position,
-            layer="below",
-            line={"width": 1, "color": theme.rule},
-        )
-        _say(
-            layer,
-            100 * left,
-            position,
-            points(-loss.share).replace("0.0", "0") if abs(loss.share) < 5e-4 else points(-loss.share),
-            theme,
-        )
+        level = 100 * loss.before
+        layer.add_shape(**segment((level, position - 1), (level, position), theme.rule, layer="below"))
+        text = points(-loss.share)
+        _label(layer, 100 * left, position, text.replace("0.0", "0") if abs(loss.share) < 5e-4 else text, theme)
     last = len(losses) + 1
     _bar(figure, last, (0.0, mfu), theme.accent)
-    layer.add_annotation(x=100 * mfu, y=last, xanchor="left", xshift=6, **note(f"<b>{percent(mfu)}</b>", theme.ink))
+    layer.add_annotation(**beside(100 * mfu, last, 6), **note(f"<b>{percent(mfu)}</b>", theme.ink))
     layer.lay_on(figure)
     lowest = min(0.0, *(100 * (loss.before - loss.share) for loss in losses))
     highest = max(100.0, *(100 * loss.before for loss in losses))
     figure.update_layout(
         height=_ROW_HEIGHT * (last + 1) + _AXIS_HEIGHT,
         barmode="overlay",
-        xaxis={
-            "range": [lowest - 9 if lowest < 0 else 0, highest * 1.01],
-            "title": {"text": "Share of the measured step time, %"},
-            "showgrid": True,
-        },
+        xaxis=value_axis(lowest - 9 if lowest < 0 else 0, highest * 1.01, "Share of the measured step time, %"),
         yaxis=row_axis(["Peak", *(loss.name for loss in losses), "Measured MFU"], theme),
     )
     return figure
@@ -265,13 +234,8 @@ def _bar(
     )
 
 
-def _say(layer: Layer, x: float, position: int, text: str, theme: Theme, *, is_inside: bool = False) -> None:
+def _label(layer: Layer, x: float, position: int, text: str, theme: Theme, *, is_inside: bool = False) -> None:
     """A figure left of `x`; where the bar begins at the axis, right inside of it."""
-    has_room = is_inside or x > 9
-    layer.add_annotation(
-        x=x,
-        y=position,
-        xanchor="right" if has_room else "left",
-        xshift=-6 if has_room else 6,
-        **note(text, theme.ink if is_inside else theme.soft, page=None if is_inside else theme.page),
-    )
+    place = beside(x, position, -6 if is_inside or x > 9 else 6)
+    patched = note(text, theme.ink) if is_inside else note(text, theme.soft, page=theme.page)
+    layer.add_annotation(**place, **patched)

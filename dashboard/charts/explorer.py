@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 import polars as pl
 
-from sweepscope.dashboard.charts.marks import hovering, note
+from sweepscope.dashboard.charts.marks import beside, hovering, note, value_axis
 from sweepscope.dashboard.format.numbers import GIB, gib, percent
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.explorer import Answer
@@ -57,29 +57,16 @@ def draw_front(
     )
     card = estimate.card_bytes / GIB
     right = max(card, x) * 1.06
-    is_right = x > 0.7 * right
-    figure.add_annotation(
-        x=x,
-        y=y,
-        xanchor="right" if is_right else "left",
-        xshift=-12 if is_right else 12,
-        yshift=10,
-        **note(f"<b>{percent(mfu)}</b>", theme.accent, size=13, page=theme.page),
-    )
+    place = beside(x, y, -12 if x > 0.7 * right else 12)
+    figure.add_annotation(**place, yshift=10, **note(f"<b>{percent(mfu)}</b>", theme.accent, size=13, page=theme.page))
     top = max([*rates, y, 1.0]) * 1.15
     figure.add_vline(x=card, line={"width": 1, "color": theme.ink})
-    figure.add_annotation(
-        x=card,
-        y=top,
-        yanchor="top",
-        xanchor="right",
-        xshift=-4,
-        **note(f"card {gib(estimate.card_bytes)}", theme.mute, page=theme.page),
-    )
+    text = note(f"card {gib(estimate.card_bytes)}", theme.mute, page=theme.page)
+    figure.add_annotation(**beside(card, top, -4), yanchor="top", **text)
     figure.update_layout(
         height=HEIGHT,
         hoverdistance=20,
-        xaxis={"range": [0, right], "title": {"text": "Memory per GPU, estimated, GiB"}, "showgrid": True},
-        yaxis={"range": [0, top], "title": {"text": "MFU, estimated, %"}, "showgrid": True},
+        xaxis=value_axis(0, right, "Memory per GPU, estimated, GiB"),
+        yaxis=value_axis(0, top, "MFU, estimated, %"),
     )
     return figure

@@ -8,8 +8,8 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from sweepscope.dashboard.charts.marks import hovering, note, row_axis
-from sweepscope.dashboard.format.numbers import number, part_of, percent, plain
+from sweepscope.dashboard.charts.marks import beside, hovering, note, row_axis, segment, value_axis
+from sweepscope.dashboard.format.numbers import number, part_of, percent, plain, shortened
 from sweepscope.dashboard.format.symbols import OUTCOME, Mark
 from sweepscope.dashboard.format.theme import Theme, text_on
 from sweepscope.dashboard.view_models.failures import Pattern, hours_figure
@@ -20,10 +20,6 @@ _MAX_LABEL = 30
 _RATE_AXIS_END = 136  # room for the counts right of 100 %
 _MIN_LABELLED = 0.055  # share of the longest bar from which a segment holds its number
 _SEGMENTS = tuple(name for name in OUTCOME if name != "running")
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"
 
 
 def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str], theme: Theme) -> go.Figure:
@@ -47,24 +43,15 @@ def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str
         )
         for position, (start, count) in enumerate(zip(base, counts, strict=True)):
             if count / longest >= _MIN_LABELLED:
-                figure.add_annotation(
-                    x=start + count / 2,
-                    y=position,
-                    **note(f"{mark.symbol} {number(count)}", text_on(color), page=color if mark.hatch else None),
-                )
+                text = note(f"{mark.symbol} {number(count)}", text_on(color), page=color if mark.hatch else None)
+                figure.add_annotation(x=start + count / 2, y=position, **text)
         base = [start + count for start, count in zip(base, counts, strict=True)]
     figure.update_layout(
         barmode="overlay",
         height=_ROW_HEIGHT * max(rows.height, 1) + _AXIS_HEIGHT,
         margin={"t": 8, "b": _AXIS_HEIGHT},
-        xaxis={
-            "range": [0, longest * 1.02],
-            "title": {"text": "Run attempts"},
-            "showgrid": True,
-            "tickformat": ",d",
-            "nticks": min(longest + 1, 8),
-        },
-        yaxis=row_axis([plain(_shortened(label)) for label in labels], theme),
+        xaxis=value_axis(0, longest * 1.02, "Run attempts", tickformat=",d", nticks=min(longest + 1, 8)),
+        yaxis=row_axis([plain(shortened(label, _MAX_LABEL)) for label in labels], theme),
     )
     return figure
 
@@ -75,48 +62,31 @@ def draw_patterns(patterns: Sequence[Pattern], overall: float, theme: Theme) -> 
     figure.add_vline(x=100 * overall, line={"width": 1, "dash": "dot", "color": theme.axis})
     for position, pattern in enumerate(patterns):
         color = theme.failed if pattern.is_above else theme.soft
-        figure.add_shape(
-            type="line",
-            x0=100 * pattern.low,
-            x1=100 * pattern.high,
-            y0=position,
-            y1=position,
-            line={"width": 2, "color": color},
-        )
+        figure.add_shape(**segment((100 * pattern.low, position), (100 * pattern.high, position), color, width=2))
+        fill = color if pattern.is_above else theme.page
         figure.add_scatter(
             x=[100 * pattern.rate],
             y=[position],
             mode="markers",
-            hovertemplate="%{hovertext}<extra></extra>",
-            hovertext=[
-                f"<b>{plain(pattern.name)}</b><br>{number(pattern.failed)} of {number(pattern.judged)} failed: "
-                f"{percent(pattern.rate, 0)}<br>95 % interval {percent(pattern.low, 0)} to "
-                f"{percent(pattern.high, 0)}"
-            ],
-            marker={
-                "size": 10,
-                "color": color if pattern.is_above else theme.page,
-                "line": {"width": 2, "color": color},
-            },
+            **hovering([_pattern_hover(pattern)]),
+            marker={"size": 10, "color": fill, "line": {"width": 2, "color": color}},
         )
-        figure.add_annotation(
-            x=_RATE_AXIS_END,
-            y=position,
-            xanchor="right",
-            **note(f"{number(pattern.failed)} of {number(pattern.judged)}", theme.mute, page=theme.page),
-        )
+        text = note(f"{number(pattern.failed)} of {number(pattern.judged)}", theme.mute, page=theme.page)
+        figure.add_annotation(x=_RATE_AXIS_END, y=position, xanchor="right", **text)
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(patterns), 1) + _AXIS_HEIGHT,
         hoverdistance=30,
-        xaxis={
-            "range": [0, _RATE_AXIS_END],
-            "title": {"text": "Failure rate, %; dots = all runs"},
-            "tickvals": list(range(0, 101, 20)),
-            "showgrid": True,
-        },
-        yaxis=row_axis([plain(_shortened(pattern.name)) for pattern in patterns], theme),
+        xaxis=value_axis(0, _RATE_AXIS_END, "Failure rate, %; dots = all runs", tickvals=list(range(0, 101, 20))),
+        yaxis=row_axis([plain(shortened(pattern.name, _MAX_LABEL)) for pattern in patterns], theme),
     )
     return figure
+
+
+def _pattern_hover(pattern: Pattern) -> str:
+    return (
+        f"<b>{plain(pattern.name)}</b><br>{number(pattern.failed)} of {number(pattern.judged)} failed: "
+        f"{percent(pattern.rate, 0)}<br>95 % interval {percent(pattern.low, 0)} to {percent(pattern.high, 0)}"
+    )
 
 
 def draw_hours(endings: Sequence[Mapping[str, Any]], theme: Theme) -> go.Figure:
@@ -135,14 +105,11 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], theme: Theme) -> go.Figure:
             marker={"color": getattr(theme, mark.color), "line": {"width": 0}, "pattern": _hatch(mark, theme)},
         )
         share = f" · {part_of((hours or 0) / known)}" if known and hours is not None else ""
-        dark = row["runs_without_gpu_hours"]
-        unknown = f" · unknown for {number(dark)} of {number(row['runs'])}" if dark else ""
-        text = (
-            f"unknown for all {number(row['runs'])}"
-            if hours is None
-            else f"<b>{hours_figure(hours)}</b>{share}{unknown}"
-        )
-        figure.add_annotation(x=hours or 0, y=position, xanchor="left", xshift=6, **note(text, theme.soft))
+        without = row["runs_without_gpu_hours"]
+        unknown = f" · unknown for {number(without)} of {number(row['runs'])}" if without else ""
+        known_hours = "" if hours is None else f"<b>{hours_figure(hours)}</b>{share}{unknown}"
+        text = known_hours or f"unknown for all {number(row['runs'])}"
+        figure.add_annotation(**beside(hours or 0, position, 6), **note(text, theme.soft))
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(endings), 1) + 8,
         xaxis={"range": [0, longest * 2.2], "visible": False},

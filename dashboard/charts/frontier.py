@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from sweepscope.dashboard.charts.marks import hovering, note
-from sweepscope.dashboard.format.numbers import NBSP, number, percent, plain
+from sweepscope.dashboard.charts.marks import beside, hovering, note, segment
+from sweepscope.dashboard.format.numbers import NBSP, number, percent, plain, shortened
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.frontier import Dot
 
@@ -30,15 +30,7 @@ def draw(dots: Sequence[Dot], theme: Theme, *, width: str = "wide") -> go.Figure
     high = _axis_end(dots)
     for row, dot in enumerate(dots):
         if dot.mfu is not None and dot.hfu is not None:
-            figure.add_shape(
-                type="line",
-                x0=100 * dot.mfu,
-                x1=100 * dot.hfu,
-                y0=row,
-                y1=row,
-                layer="between",
-                line={"color": theme.axis, "width": 1},
-            )
+            figure.add_shape(**segment((100 * dot.mfu, row), (100 * dot.hfu, row), theme.axis, layer="between"))
         if _has_tick(dot):
             _draw_ceiling(figure, row, dot, theme)
         if dot.hfu is not None:
@@ -46,10 +38,9 @@ def draw(dots: Sequence[Dot], theme: Theme, *, width: str = "wide") -> go.Figure
         if dot.mfu is not None:
             _draw_mfu(figure, row, dot, theme, at=100 * dot.mfu / high, has_reason=width == "wide")
     _draw_best_line(figure, dots, theme)
+    row_height = _ROW_HEIGHT if len(dots) < _DENSE_FROM else _DENSE_ROW_HEIGHT
     figure.update_layout(
-        height=max(
-            (_ROW_HEIGHT if len(dots) < _DENSE_FROM else _DENSE_ROW_HEIGHT) * len(dots) + _AXIS_HEIGHT, _LEAST_HEIGHT
-        ),
+        height=max(row_height * len(dots) + _AXIS_HEIGHT, _LEAST_HEIGHT),
         hoverdistance=30,
         xaxis={"range": [0, high], "title": {"text": "Utilisation, % of peak"}, "dtick": 10, "side": "bottom"},
         yaxis={
@@ -98,7 +89,7 @@ def _hover(dot: Dot) -> str:
     if dot.reason:
         lines.append(f"not comparable: {plain(dot.reason)}")
     if dot.source:
-        lines.append(plain(dot.source if len(dot.source) <= 80 else dot.source[:79] + "…"))
+        lines.append(plain(shortened(dot.source, 80)))
     return "<br>".join(lines)
 
 
@@ -177,26 +168,12 @@ def _hfu_side(dot: Dot) -> str:
 
 
 def _label(figure: go.Figure, at: tuple[float, int], text: str, *, side: str, color: str, page: str) -> None:
-    figure.add_annotation(
-        x=at[0],
-        y=at[1],
-        xanchor="right" if side == "left" else "left",
-        xshift=-10 if side == "left" else 10,
-        **note(text, color, page=page),
-    )
+    figure.add_annotation(**beside(*at, -10 if side == "left" else 10), **note(text, color, page=page))
 
 
 def _draw_best_line(figure: go.Figure, dots: Sequence[Dot], theme: Theme) -> None:
     best = max((dot.mfu for dot in dots if dot.kind == "own" and dot.mfu is not None), default=None)
     if best is not None:
-        figure.add_shape(
-            type="line",
-            xref="x",
-            yref="paper",
-            x0=100 * best,
-            x1=100 * best,
-            y0=0,
-            y1=1,
-            layer="below",
-            line={"color": theme.completed, "width": 1, "dash": "dot"},
-        )
+        dotted = {"color": theme.completed, "width": 1, "dash": "dot"}
+        x = 100 * best
+        figure.add_shape(type="line", xref="x", yref="paper", x0=x, x1=x, y0=0, y1=1, layer="below", line=dotted)

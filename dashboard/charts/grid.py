@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.dashboard.format.numbers import count, number, plain
+from sweepscope.dashboard.format.numbers import count, number, plain, shortened
 from sweepscope.dashboard.format.theme import Theme
 
 MIN_CELL_WIDTH = 100
@@ -77,18 +77,17 @@ def short_labels(models: Sequence[str]) -> list[str]:
     halves = [label.split("<br>")[-1] for label in row_labels(models)]
     if len(set(halves)) == len(halves):
         return halves
-    return [plain(model if len(model) <= 9 else f"{model[:8]}…") for model in models]
+    return [plain(shortened(model, 9)) for model in models]
 
 
 def column_axis(grid: Grid, *, has_gpus: bool, theme: Theme) -> dict[str, Any]:
     """Node counts across the top, with the GPU counts under them where asked for or where node counts repeat."""
 
     def tick(nodes: int, gpus: int | None) -> str:
-        is_needed = has_gpus or grid.nodes.count(nodes) > 1
-        below = (
-            f'<br><span style="font-size:12px">{count(gpus, "GPU")}</span>' if is_needed and gpus is not None else ""
-        )
-        return f"<b>{number(nodes)}</b>{below}"
+        top = f"<b>{number(nodes)}</b>"
+        if gpus is None or not (has_gpus or grid.nodes.count(nodes) > 1):
+            return top
+        return f'{top}<br><span style="font-size:12px">{count(gpus, "GPU")}</span>'
 
     return {
         "side": "top",

@@ -14,7 +14,7 @@ import polars as pl
 
 from sweepscope.dashboard.charts.grid import HALF, Grid, column_axis, left_margin, row_axis
 from sweepscope.dashboard.charts.layer import Layer
-from sweepscope.dashboard.charts.marks import hovering, note
+from sweepscope.dashboard.charts.marks import box, hovering, note
 from sweepscope.dashboard.format import metrics
 from sweepscope.dashboard.format.metrics import Metric
 from sweepscope.dashboard.format.numbers import NBSP, plain
@@ -61,17 +61,8 @@ def draw(
     if selected is not None and selected[0] in grid.models and selected[1] in grid.scales:
         column, row = grid.at(*selected)
         _frame(layer, column, row, {"color": theme.ink, "width": 3})
-    layer.add_annotation(
-        x=0,
-        y=1,
-        xref="paper",
-        yref="paper",
-        xanchor="right",
-        yanchor="bottom",
-        xshift=-8,
-        yshift=4,
-        **note("nodes", theme.mute),
-    )
+    corner = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "right", "yanchor": "bottom"}
+    layer.add_annotation(**corner, xshift=-8, yshift=4, **note("nodes", theme.mute))
     layer.lay_on(figure)
     head = HEAD_HEIGHT if has_layouts or len(set(grid.nodes)) < len(grid.nodes) else 26
     figure.update_layout(
@@ -102,16 +93,9 @@ def _add_backgrounds(
             hatch = "" if share is not None else CELL_STATE[cell["cell_state"]].hatch
             plain.append((column, row, hatch))
             if share is not None and metric.paint == "share":
-                layer.add_shape(
-                    type="rect",
-                    layer="above",
-                    x0=column - HALF,
-                    x1=column - HALF + 2 * HALF * share,
-                    y0=row + HALF - 0.12,
-                    y1=row + HALF,
-                    fillcolor=theme.hatch,
-                    line={"width": 0},
-                )
+                left = column - HALF
+                top, bottom = (left, row + HALF - 0.12), (left + 2 * HALF * share, row + HALF)
+                layer.add_shape(**box(top, bottom, layer="above", fillcolor=theme.hatch))
     figure.add_heatmap(
         z=pixels,
         zmin=0,
@@ -145,9 +129,7 @@ def _add_backgrounds(
 
 
 def _frame(layer: Layer, column: int, row: int, line: dict[str, Any]) -> None:
-    layer.add_shape(
-        type="rect", layer="above", x0=column - HALF, x1=column + HALF, y0=row - HALF, y1=row + HALF, line=line
-    )
+    layer.add_shape(**box((column - HALF, row - HALF), (column + HALF, row + HALF), layer="above", line=line))
 
 
 def _cell_text(

@@ -9,7 +9,7 @@ import polars as pl
 
 from sweepscope.dashboard.charts.grid import HALF, Grid, left_margin, short_labels
 from sweepscope.dashboard.charts.layer import Layer
-from sweepscope.dashboard.charts.marks import note
+from sweepscope.dashboard.charts.marks import beside, box, note
 from sweepscope.dashboard.format.numbers import gib
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.schemas.thresholds import MEM_NEAR_LIMIT
@@ -28,13 +28,8 @@ def draw(cells: pl.DataFrame, theme: Theme) -> go.Figure:
         _bar(layer, column, row, 1.0, theme.cell)
         if share is not None:
             _bar(layer, column, row, min(share, 1.0), theme.hatch)
-        layer.add_annotation(
-            x=column - HALF,
-            y=row,
-            xanchor="left",
-            xshift=6,
-            **note(_text(cell, share), theme.soft if cell["mem_peak_bytes"] is None else theme.ink),
-        )
+        color = theme.soft if cell["mem_peak_bytes"] is None else theme.ink
+        layer.add_annotation(**beside(column - HALF, row, 6), **note(_text(cell, share), color))
     layer.lay_on(figure)
     # Shapes alone give plotly no data range to lay the axes on.
     figure.add_scatter(x=[0], y=[0], mode="markers", marker={"opacity": 0}, hoverinfo="skip")
@@ -69,13 +64,5 @@ def _text(cell: dict[str, Any], share: float | None) -> str:
 
 
 def _bar(layer: Layer, column: int, row: int, share: float, color: str) -> None:
-    layer.add_shape(
-        type="rect",
-        layer="below",
-        x0=column - HALF,
-        x1=column - HALF + 2 * HALF * share,
-        y0=row - 0.3,
-        y1=row + 0.3,
-        fillcolor=color,
-        line={"width": 0},
-    )
+    left = column - HALF
+    layer.add_shape(**box((left, row - 0.3), (left + 2 * HALF * share, row + 0.3), layer="below", fillcolor=color))

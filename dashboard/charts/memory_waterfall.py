@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 import polars as pl
 
 from sweepscope.dashboard.charts.layer import Layer
-from sweepscope.dashboard.charts.marks import hatching, hovering, note, row_axis
-from sweepscope.dashboard.format.numbers import GIB, gib, memory, percent, plain
+from sweepscope.dashboard.charts.marks import beside, hatching, hovering, note, row_axis, segment, value_axis
+from sweepscope.dashboard.format.numbers import GIB, gib, memory, percent, plain, shortened
 from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.memory import Bar
@@ -34,8 +34,9 @@ def draw_waterfall(parts: Sequence[Bar], theme: Theme) -> go.Figure:
             color = theme.rule
         _bar(figure, position, left, abs(part.size), color, is_hatched=part.is_unexplained, theme=theme)
         sign = "+" if part.kind == "gap" and part.size > 0 else ""
-        weight = ("<b>", "</b>") if part.kind == "level" else ("", "")
-        _say(layer, (left + abs(part.size)) / GIB, position, f"{weight[0]}{sign}{memory(part.size)}{weight[1]}", theme)
+        text = f"{sign}{memory(part.size)}"
+        text = f"<b>{text}</b>" if part.kind == "level" else text
+        _label(layer, (left + abs(part.size)) / GIB, position, text, theme)
     layer.lay_on(figure)
     ends = [end / GIB for part in parts for end in (part.begin, part.begin + part.size)]
     low, high = min([0.0, *ends]), max([0.1, *ends])
@@ -43,11 +44,7 @@ def draw_waterfall(parts: Sequence[Bar], theme: Theme) -> go.Figure:
         height=_ROW * max(len(parts), 1) + _AXIS,
         barmode="overlay",
         margin={"t": 4, "b": _AXIS},
-        xaxis={
-            "range": [low * 1.05, low + (high - low) * 1.17],
-            "showgrid": True,
-            "title": {"text": "GiB on the fullest GPU"},
-        },
+        xaxis=value_axis(low * 1.05, low + (high - low) * 1.17, "GiB on the fullest GPU"),
         yaxis=_rows([part.name for part in parts], theme),
     )
     return figure
@@ -59,7 +56,6 @@ def draw_peaks(
     """One track per run, as long as its card: allocated, what is reserved beyond, and a diamond for the estimate."""
     figure, layer = go.Figure(), Layer()
     widest = max([1.0, *(size / GIB for size in rows["mem_total_bytes"].drop_nulls())])
-    top = widest * 1.4
     for position, row in enumerate(rows.iter_rows(named=True)):
         card, allocated = row["mem_total_bytes"], row["mem_peak_allocated_bytes"]
         reserved, used = row["mem_peak_reserved_bytes"], row["mem_used_max_bytes"]
@@ -78,19 +74,11 @@ def draw_peaks(
         far = f"~{gib(estimate, 0)}" if estimate is not None and estimate > widest * GIB else ""
         shown = "not logged" if known is None else memory(known)
         text = f"{mark.symbol} {far if far and known is None else shown}"
-        _say(layer, (card or known or 0) / GIB, position, f"<b>{text}</b>" if row["status"] == "oom" else text, theme)
+        text = f"<b>{text}</b>" if row["status"] == "oom" else text
+        _label(layer, (card or known or 0) / GIB, position, text, theme)
     layer.lay_on(figure)
-    estimated = [
-        (position, size) for position, size in enumerate(rows["est_mem_bytes"]) if size and size <= widest * GIB
-    ]
-    figure.add_scatter(
-        x=[size / GIB for _, size in estimated],
-        y=[position for position, _ in estimated],
-        mode="markers",
-        hoverinfo="skip",
-        marker={"symbol": "diamond-open", "size": 9, "color": theme.ink, "line": {"width": 1.6}},
-        unselected={"marker": {"opacity": 1}},
-    )
+    estimates = enumerate(rows["est_mem_bytes"])
+    _diamonds(figure, [(position, size / GIB) for position, size in estimates if size and size <= widest * GIB], theme)
     figure.add_scatter(
         x=[widest / 2] * rows.height,
         y=list(range(rows.height)),
@@ -109,7 +97,7 @@ def draw_peaks(
         hoverdistance=-1,
         clickmode="event+select",
         margin={"t": 4, "b": _AXIS},
-        xaxis={"range": [0, top], "title": {"text": "GiB allocated; track = card"}, "showgrid": True},
+        xaxis=value_axis(0, widest * 1.4, "GiB allocated; track = card"),
         yaxis=_rows(wrapped, theme),
     )
     return figure
@@ -119,42 +107,26 @@ def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequenc
     """Median of eps_frag with its 10-90 % bar, a row per sweep; a ring at the estimate."""
     figure, layer = go.Figure(), Layer()
     for position, row in enumerate(rows.iter_rows(named=True)):
-        layer.add_shape(
-            type="line",
-            x0=100 * row["eps_frag_low"],
-            x1=100 * row["eps_frag_high"],
-            y0=position,
-            y1=position,
-            line={"width": 2, "color": theme.axis},
-        )
+        low, high = (100 * row["eps_frag_low"], position), (100 * row["eps_frag_high"], position)
+        layer.add_shape(**segment(low, high, theme.axis, width=2))
     layer.lay_on(figure)
-    positions = list(range(rows.height))
     allowed = [(position, 100 * share) for position, share in enumerate(rows["est_eps_frag"]) if share is not None]
-    figure.add_scatter(
-        x=[share for _, share in allowed],
-        y=[position for position, _ in allowed],
-        mode="markers",
-        hoverinfo="skip",
-        marker={"symbol": "diamond-open", "size": 9, "color": theme.ink, "line": {"width": 1.6}},
-    )
+    _diamonds(figure, allowed, theme)
     figure.add_scatter(
         x=[100 * share for share in rows["eps_frag"]],
-        y=positions,
+        y=list(range(rows.height)),
         mode="markers",
         **hovering(hovers),
         marker={"size": 10, "color": theme.accent},
     )
-    top = max([8.0, *(100 * share for share in rows["eps_frag_high"]), *(share for _, share in allowed)])
+    left = min(0.0, *(100 * share for share in rows["eps_frag_low"]))
+    right = max([8.0, *(100 * share for share in rows["eps_frag_high"]), *(share for _, share in allowed)])
     figure.update_layout(
         height=_ROW * max(rows.height, 1) + _AXIS,
         hoverdistance=30,
         margin={"t": 4, "b": _AXIS},
-        xaxis={
-            "range": [min(0.0, *(100 * share for share in rows["eps_frag_low"])) * 1.1, top * 1.08],
-            "title": {"text": "Reserved beyond allocated, %"},
-            "showgrid": True,
-        },
-        yaxis=_rows([_shortened(name) for name in names], theme),
+        xaxis=value_axis(left * 1.1, right * 1.08, "Reserved beyond allocated, %"),
+        yaxis=_rows([shortened(name, _MAX_LABEL) for name in names], theme),
     )
     return figure
 
@@ -165,18 +137,13 @@ def draw_terms(rows: pl.DataFrame, names: Sequence[str], factors: Sequence[str],
     shares = rows["explained_share"].to_list()
     for position, share in enumerate(shares):
         _bar(figure, position, 0, 100 * share * GIB, theme.accent if position == 0 else theme.hatch, theme=theme)
-        _say(layer, 100 * share, position, f"{percent(share, 0)} · {factors[position]}", theme)
+        _label(layer, 100 * share, position, f"{percent(share, 0)} · {factors[position]}", theme)
     layer.lay_on(figure)
     figure.update_layout(
         height=_ROW * max(len(shares), 1) + _AXIS,
         barmode="overlay",
         margin={"t": 4, "b": _AXIS},
-        xaxis={
-            "range": [0, 140],
-            "tickvals": list(range(0, 101, 20)),
-            "title": {"text": "Share of the residuals explained, %"},
-            "showgrid": True,
-        },
+        xaxis=value_axis(0, 140, "Share of the residuals explained, %", tickvals=list(range(0, 101, 20))),
         yaxis=_rows(list(names), theme),
     )
     return figure
@@ -198,12 +165,20 @@ def _bar(
     )
 
 
-def _say(layer: Layer, x: float, position: int, text: str, theme: Theme) -> None:
-    layer.add_annotation(x=x, y=position, xanchor="left", xshift=4, **note(text, theme.ink, page=theme.page))
+def _diamonds(figure: go.Figure, points: Sequence[tuple[int, float]], theme: Theme) -> None:
+    """Marks of estimates: row and position on the axis of each."""
+    figure.add_scatter(
+        x=[x for _, x in points],
+        y=[position for position, _ in points],
+        mode="markers",
+        hoverinfo="skip",
+        marker={"symbol": "diamond-open", "size": 9, "color": theme.ink, "line": {"width": 1.6}},
+        unselected={"marker": {"opacity": 1}},
+    )
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"
+def _label(layer: Layer, x: float, position: int, text: str, theme: Theme) -> None:
+    layer.add_annotation(**beside(x, position, 4), **note(text, theme.ink, page=theme.page))
 
 
 def _wrapped(text: str) -> str:
@@ -219,7 +194,7 @@ def _wrapped(text: str) -> str:
         if lines and len(lines[-1]) + 2 * len(_PART) + len(part) <= _MAX_LABEL:
             lines[-1] += _PART + part
         else:
-            lines.append(_shortened(part))
+            lines.append(shortened(part, _MAX_LABEL))
     return "\n".join(lines)
 
 

@@ -8,15 +8,14 @@ from math import log10
 import plotly.graph_objects as go
 import polars as pl
 
-from sweepscope.dashboard.charts.marks import hovering, note, row_axis
-from sweepscope.dashboard.charts.scaling import spread
+from sweepscope.dashboard.charts.line_labels import LABEL_GAP, name_ends, within
+from sweepscope.dashboard.charts.marks import hovering, note, row_axis, segment, value_axis
 from sweepscope.dashboard.format.numbers import number, plain
 from sweepscope.dashboard.format.theme import MARKERS, Theme, category_colors
 from sweepscope.dashboard.view_models.network import RANK_STATE, size_text
 
 HEIGHT = 380
 _TOP, _BOTTOM = 12, 48
-_LABEL_GAP = 17  # pixels between the baselines of two labels
 _ROW_HEIGHT = 34
 _SQUARE = 30  # pixels from one rank to the next
 _MAX_TICKS = 7
@@ -57,40 +56,19 @@ def draw_bandwidth(
     figure.update_layout(height=HEIGHT, margin={"l": 8, "r": 150, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
     figure.update_xaxes(title_text="Message size (log scale)", **_size_axis(min(sizes), max(sizes)))
     figure.update_yaxes(range=[0, top], showgrid=True, title_text="Bus bandwidth, GB/s")
-    places = within([value for _, value in ends], _LABEL_GAP * top / (HEIGHT - _TOP - _BOTTOM), top)
-    for (line, _), place_y in zip(ends, places, strict=True):
-        figure.add_annotation(
-            x=1,
-            xref="paper",
-            xanchor="left",
-            xshift=4,
-            y=place_y,
-            align="left",
-            **note(f"<b>{plain(line)}</b>", colors[line], size=13),
-        )
+    heights = within([value for _, value in ends], LABEL_GAP * top / (HEIGHT - _TOP - _BOTTOM), top)
+    labels = [(height, f"<b>{plain(line)}</b>", colors[line]) for (line, _), height in zip(ends, heights, strict=True)]
+    name_ends(figure, labels, size=13)
     return figure
 
 
 def _draw_peaks(figure: go.Figure, peaks: Sequence[tuple[str, float]], theme: Theme) -> None:
     for name, value in peaks:
-        figure.add_shape(
-            type="line",
-            xref="paper",
-            x0=0,
-            x1=1,
-            y0=value / 1e9,
-            y1=value / 1e9,
-            layer="below",
-            line={"width": 1, "dash": "dot", "color": theme.soft},
-        )
-        figure.add_annotation(
-            x=0,
-            xref="paper",
-            xanchor="left",
-            y=value / 1e9,
-            yanchor="bottom",
-            **note(plain(f"{name}: {number(value / 1e9)}"), theme.soft),
-        )
+        height = value / 1e9
+        dotted = {"width": 1, "dash": "dot", "color": theme.soft}
+        figure.add_shape(type="line", xref="paper", x0=0, x1=1, y0=height, y1=height, layer="below", line=dotted)
+        text = note(plain(f"{name}: {number(height)}"), theme.soft)
+        figure.add_annotation(x=0, xref="paper", xanchor="left", y=height, yanchor="bottom", **text)
 
 
 def draw_by_nodes(
@@ -142,21 +120,6 @@ def draw_by_nodes(
     return figure
 
 
-def within(positions: Sequence[float], gap: float, top: float) -> list[float]:
-    """`spread`, with all of it moved between 0 and `top`: a label outside the axis would not be drawn.
-
-    >>> within([0.0, 0.1, 9.0], 1.0, 10.0), within([9.9, 10.0, 10.0], 1.0, 10.0)
-    ([0.5, 1.5, 9.0], [7.5, 8.5, 9.5])
-    """
-    places = spread(positions, gap)
-    order = sorted(range(len(places)), key=lambda i: places[i])
-    for count, i in enumerate(order):
-        places[i] = max(places[i], gap * (count + 0.5))
-    for count, i in enumerate(reversed(order)):
-        places[i] = min(places[i], top - gap * (count + 0.5))
-    return places
-
-
 def _size_axis(low: int, high: int) -> dict[str, object]:
     """A log axis with ticks at powers of two, as close as leaves at most seven."""
     fitting = [[2**power for power in range(0, 50, step) if low <= 2**power <= high] for step in (1, 2, 3, 4, 6, 8)]
@@ -176,31 +139,26 @@ def draw_init(rows: pl.DataFrame, hovers: Sequence[str], theme: Theme) -> go.Fig
     sizes = sorted(set(rows["nranks"]), reverse=True)
     drawn = rows.with_columns(hover=pl.Series(hovers, dtype=pl.String))
     for position, nranks in enumerate(sizes):
-        own = drawn.filter(pl.col("nranks") == nranks)
+        in_row = drawn.filter(pl.col("nranks") == nranks)
+        times = in_row["init_time_s"]
         # Dots of one row are moved apart by a fixed pattern: a heap of equal times would look like one.
-        offsets = [((i * 7) % 11 - 5) / 22 if own.height > 1 else 0.0 for i in range(own.height)]
+        offsets = [((i * 7) % 11 - 5) / 22 if in_row.height > 1 else 0.0 for i in range(in_row.height)]
         figure.add_scatter(
-            x=own["init_time_s"].to_list(),
+            x=times.to_list(),
             y=[position + offset for offset in offsets],
             mode="markers",
-            **hovering(own["hover"].to_list()),
+            **hovering(in_row["hover"].to_list()),
             marker={"size": 9, "color": theme.page, "line": {"width": 1.5, "color": theme.soft}},
         )
-        if own.height > 1:
-            figure.add_shape(
-                type="line",
-                x0=own["init_time_s"].median(),
-                x1=own["init_time_s"].median(),
-                y0=position - 0.4,
-                y1=position + 0.4,
-                line={"width": 2.5, "color": theme.accent},
-            )
-    top = float(rows["init_time_s"].max() or 1)  # type: ignore[arg-type]  # polars types max() for any dtype
+        if isinstance(median := times.median(), float) and in_row.height > 1:
+            bottom, top = (median, position - 0.4), (median, position + 0.4)
+            figure.add_shape(**segment(bottom, top, theme.accent, width=2.5))
+    longest = float(rows["init_time_s"].max() or 1)  # type: ignore[arg-type]  # polars types max() for any dtype
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(sizes), 1) + _BOTTOM + 16,
         margin={"t": 8, "b": _BOTTOM},
         hoverdistance=20,
-        xaxis={"range": [0, top * 1.05], "title": {"text": "Seconds; line = median"}, "showgrid": True},
+        xaxis=value_axis(0, longest * 1.05, "Seconds; line = median"),
         yaxis=row_axis([f"{number(nranks)} ranks" for nranks in sizes], theme),
     )
     return figure
@@ -213,20 +171,18 @@ def draw_ranks(states: pl.DataFrame, theme: Theme) -> go.Figure:
     figure = go.Figure()
     numbered = states.height <= _NUMBERED
     for name, mark in RANK_STATE.items():
-        own = states.with_row_index("position").filter(pl.col("state") == name)
-        if own.is_empty():
+        members = states.with_row_index("position").filter(pl.col("state") == name)
+        if members.is_empty():
             continue
         color = getattr(theme, mark.color)
         is_filled = name == "suspect"
         figure.add_scatter(
-            x=[position % per_row for position in own["position"]],
-            y=[position // per_row for position in own["position"]],
+            x=[position % per_row for position in members["position"]],
+            y=[position // per_row for position in members["position"]],
             mode="markers+text" if numbered else "markers",
-            text=[f"{mark.symbol} {rank}" for rank in own["rank"]],
+            text=[f"{mark.symbol} {rank}" for rank in members["rank"]],
             textfont={"size": 12, "color": theme.page if is_filled else theme.ink},
-            **hovering(
-                [f"<b>Rank {rank}</b><br>{plain(detail)}" for rank, detail in own.select("rank", "detail").iter_rows()]
-            ),
+            **hovering([f"<b>Rank {row['rank']}</b><br>{plain(row['detail'])}" for row in members.to_dicts()]),
             marker={
                 "symbol": "square",
                 "size": _SQUARE + 2 if per_row == 8 else 26 if per_row == 16 else 12,

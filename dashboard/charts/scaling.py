@@ -9,12 +9,12 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
+from sweepscope.dashboard.charts.line_labels import LABEL_GAP, name_ends, spread
 from sweepscope.dashboard.charts.marks import hovering, note
-from sweepscope.dashboard.format.numbers import number, plain
+from sweepscope.dashboard.format.numbers import number, plain, shortened
 from sweepscope.dashboard.format.theme import MARKERS, Theme, category_colors
 
 HEIGHT = 430
-_LABEL_GAP = 17  # pixels between the baselines of two labels
 _TOP, _BOTTOM = 12, 48
 
 
@@ -38,7 +38,7 @@ def draw_share(
     _layout(figure, points, noun)
     per_pixel = (top * 1.04) / (HEIGHT - _TOP - _BOTTOM)
     figure.update_yaxes(range=[0, top * 1.04], showgrid=True, dtick=10 if top <= 50 else 20)
-    _label_ends(figure, ends, lines=lines, theme=theme, gap=_LABEL_GAP * per_pixel)
+    _label_ends(figure, ends, lines=lines, theme=theme, gap=LABEL_GAP * per_pixel)
     return figure
 
 
@@ -64,36 +64,13 @@ def draw_throughput(
             ends.append((line, log10(values[-1]), ""))
     _layout(figure, points, noun)
     known = points.filter(pl.col("line").is_in(list(lines)))
-    low, high = (
-        known["tokens_per_s"].min(),
-        known.select(pl.max_horizontal("tokens_per_s", "ideal_tokens_per_s").max()).item(),
-    )
+    low = known["tokens_per_s"].min()
+    high = known.select(pl.max_horizontal("tokens_per_s", "ideal_tokens_per_s").max()).item()
     if isinstance(low, float) and high:
         bottom, top = log10(low) - 0.15, log10(high) + 0.1
         figure.update_yaxes(type="log", range=[bottom, top], showgrid=True, **_decades(bottom, top))
-        _label_ends(figure, ends, lines=lines, theme=theme, gap=_LABEL_GAP * (top - bottom) / (HEIGHT - _TOP - _BOTTOM))
+        _label_ends(figure, ends, lines=lines, theme=theme, gap=LABEL_GAP * (top - bottom) / (HEIGHT - _TOP - _BOTTOM))
     return figure
-
-
-def spread(positions: Sequence[float], gap: float) -> list[float]:
-    """Moves positions apart until adjacent ones are at least `gap` from each other, keeping their order and centre.
-
-    >>> spread([1.0, 1.0, 5.0], 1.0)
-    [0.5, 1.5, 5.0]
-    """
-    groups: list[tuple[float, int]] = []  # (centre, members), from low to high
-    order = sorted(range(len(positions)), key=lambda i: positions[i])
-    for i in order:
-        centre, members = positions[i], 1
-        while groups and groups[-1][0] + groups[-1][1] * gap / 2 > centre - members * gap / 2:
-            other, size = groups.pop()
-            centre, members = (other * size + centre * members) / (size + members), size + members
-        groups.append((centre, members))
-    moved = [centre + (k - (members - 1) / 2) * gap for centre, members in groups for k in range(members)]
-    out = [0.0] * len(positions)
-    for i, value in zip(order, moved, strict=True):
-        out[i] = value
-    return out
 
 
 def _lines(
@@ -169,16 +146,11 @@ def _short(value: float) -> str:
 def _label_ends(
     figure: go.Figure, ends: list[tuple[str, float, str]], *, lines: Sequence[str], theme: Theme, gap: float
 ) -> None:
-    """Names each line at the right edge in its own colour, pushed apart where they would overlap."""
+    """Names each line at the right edge in its own colour, with its last value."""
     colors = category_colors(lines, theme)
-    for (line, _, value), place in zip(ends, spread([end for _, end, _ in ends], gap), strict=True):
-        name = line if len(line) <= 14 else f"{line[:13]}…"
-        figure.add_annotation(
-            x=1,
-            xref="paper",
-            xanchor="left",
-            xshift=4,
-            y=place,
-            align="left",
-            **note(f"<b>{plain(name)}</b>  {value}", colors[line], size=13),
-        )
+    heights = spread([end for _, end, _ in ends], gap)
+    labels = [
+        (height, f"<b>{plain(shortened(line, 14))}</b>  {value}", colors[line])
+        for (line, _, value), height in zip(ends, heights, strict=True)
+    ]
+    name_ends(figure, labels, size=13)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 import polars as pl
 
-from sweepscope.dashboard.charts.marks import hovering, note
-from sweepscope.dashboard.charts.network import within
-from sweepscope.dashboard.format.numbers import GIB, memory, number, percent, plain
+from sweepscope.dashboard.charts.line_labels import LABEL_GAP, name_ends, within
+from sweepscope.dashboard.charts.marks import hovering
+from sweepscope.dashboard.format.numbers import GIB, memory, number, percent, plain, shortened
 from sweepscope.dashboard.format.theme import Theme, category_colors, text_on
 from sweepscope.dashboard.view_models.snapshot import CATEGORIES, Node, category_name, short_frame
 
@@ -89,12 +89,18 @@ def colors_of(theme: Theme) -> dict[str, str]:
 def draw_flame(nodes: Sequence[Node], theme: Theme) -> go.Figure:
     """Icicle of what was alive: category on top, then frames from the outer to the inner; a click opens a branch."""
     colors = [theme.surface if not node.parent else colors_of(theme)[node.category] for node in nodes]
+    text_colors = [text_on(color) if node.parent else theme.ink for node, color in zip(nodes, colors, strict=True)]
     whole = nodes[0].bytes if nodes else 1
+    hovers = [
+        f"<b>{plain(_name(node, is_whole=True))}</b><br>"
+        f"{memory(node.bytes)}, {percent(node.bytes / whole)} of what was alive"
+        for node in nodes
+    ]
     figure = go.Figure(
         go.Icicle(
             ids=[node.id for node in nodes],
             parents=[node.parent for node in nodes],
-            labels=[plain(_shortened(_name(node))) for node in nodes],
+            labels=[plain(shortened(_name(node), _MAX_LABEL)) for node in nodes],
             values=[node.bytes for node in nodes],
             branchvalues="total",
             sort=False,
@@ -102,19 +108,8 @@ def draw_flame(nodes: Sequence[Node], theme: Theme) -> go.Figure:
             tiling={"orientation": "v"},
             pathbar={"visible": False},
             marker={"colors": colors, "line": {"width": 1, "color": theme.page}},
-            textfont={
-                "size": 12,
-                "color": [
-                    theme.ink if not node.parent else text_on(color) for node, color in zip(nodes, colors, strict=True)
-                ],
-            },
-            **hovering(
-                [
-                    f"<b>{plain(_name(node, is_whole=True))}</b><br>"
-                    f"{memory(node.bytes)}, {percent(node.bytes / whole)} of what was alive"
-                    for node in nodes
-                ]
-            ),
+            textfont={"size": 12, "color": text_colors},
+            **hovering(hovers),
         )
     )
     # Text that would have to shrink is left out: the hover has it.
@@ -140,16 +135,12 @@ def _ends(figure: go.Figure, curves: Sequence[tuple[str, str, float]], highest: 
     """Names at the right end, pushed apart."""
     ordered = sorted(curves, key=lambda curve: curve[2])
     top = highest * _ROOM or 1
-    positions = within([level for _, _, level in ordered], 17 * top / (HEIGHT - _AXIS), top)
-    for (name, color, _), position in zip(ordered, positions, strict=True):
-        figure.add_annotation(
-            x=1,
-            xref="paper",
-            xanchor="left",
-            xshift=4,
-            y=position,
-            **note(f"<b>{name}</b>", theme.soft if color == theme.axis else color),
-        )
+    heights = within([level for _, _, level in ordered], LABEL_GAP * top / (HEIGHT - _AXIS), top)
+    labels = [
+        (height, f"<b>{name}</b>", theme.soft if color == theme.axis else color)
+        for (name, color, _), height in zip(ordered, heights, strict=True)
+    ]
+    name_ends(figure, labels)
 
 
 def _name(node: Node, *, is_whole: bool = False) -> str:
@@ -157,10 +148,6 @@ def _name(node: Node, *, is_whole: bool = False) -> str:
     if node.is_category:
         return category_name(node.label)
     return node.label if is_whole else short_frame(node.label)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"
 
 
 def _unit(highest: float) -> tuple[int, str]:

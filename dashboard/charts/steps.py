@@ -6,7 +6,7 @@ import math
 
 import plotly.graph_objects as go
 
-from sweepscope.dashboard.charts.marks import hovering, note
+from sweepscope.dashboard.charts.marks import beside, box, hovering, note
 from sweepscope.dashboard.format.numbers import plain
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.curves import Curve, beyond_in_words
@@ -22,17 +22,8 @@ def draw(curve: Curve, theme: Theme) -> go.Figure:
     first, last = _span(curve)
     room = max((last - first) * 0.02, 0.5)
     if _shows_warmup(curve):
-        figure.add_shape(
-            type="rect",
-            x0=first - room,
-            x1=curve.warmup_until,
-            y0=0,
-            y1=1,
-            yref="paper",
-            fillcolor=theme.cell,
-            line={"width": 0},
-            layer="below",
-        )
+        corners = (first - room, 0), (curve.warmup_until or 0, 1)
+        figure.add_shape(**box(*corners, yref="paper", fillcolor=theme.cell, layer="below"))
     _draw_notes(figure, curve, first - room, theme)
     is_marked = len(steps) <= _MARKED_UP_TO
     factor = curve.measure.factor
@@ -69,11 +60,9 @@ def _tick_format(curve: Curve) -> str:
 def _shows_warmup(curve: Curve) -> bool:
     """Shading of the steps that the median leaves out; of a long run it would be thinner than its own label."""
     first, last = _span(curve)
-    return (
-        curve.measure.has_median
-        and curve.warmup_until is not None
-        and curve.warmup_until - first >= 0.02 * (last - first)
-    )
+    if not curve.measure.has_median or curve.warmup_until is None:
+        return False
+    return curve.warmup_until - first >= 0.02 * (last - first)
 
 
 def _span(curve: Curve) -> tuple[int, int]:
@@ -93,35 +82,13 @@ def _draw_notes(figure: go.Figure, curve: Curve, left: float, theme: Theme) -> N
     if beyond:
         lines.append(f"<span style='color:{theme.soft}'>↑ {plain(beyond)}</span>")
     if lines:
-        figure.add_annotation(
-            x=left,
-            y=1,
-            yref="paper",
-            xanchor="left",
-            yanchor="top",
-            xshift=4,
-            align="left",
-            **note("<br>".join(lines), theme.mute),
-        )
+        text = note("<br>".join(lines), theme.mute)
+        figure.add_annotation(**beside(left, 1, 4), yref="paper", yanchor="top", align="left", **text)
 
 
 def _draw_median(figure: go.Figure, curve: Curve, right: float, theme: Theme) -> None:
     value = curve.median or 0
-    figure.add_shape(
-        type="line",
-        xref="paper",
-        x0=0,
-        x1=1,
-        y0=value,
-        y1=value,
-        layer="below",
-        line={"color": theme.axis, "width": 1, "dash": "dot"},
-    )
-    figure.add_annotation(
-        x=right,
-        y=value,
-        xanchor="left",
-        align="left",
-        xshift=4,
-        **note(f"median<br>{plain(curve.measure.text(value / curve.measure.factor))}", theme.soft),
-    )
+    dotted = {"color": theme.axis, "width": 1, "dash": "dot"}
+    figure.add_shape(type="line", xref="paper", x0=0, x1=1, y0=value, y1=value, layer="below", line=dotted)
+    text = note(f"median<br>{plain(curve.measure.text(value / curve.measure.factor))}", theme.soft)
+    figure.add_annotation(**beside(right, value, 4), align="left", **text)

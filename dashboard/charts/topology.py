@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from sweepscope.dashboard.charts.marks import hovering, note
-from sweepscope.dashboard.format.numbers import plain
+from sweepscope.dashboard.format.numbers import plain, shortened
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.topology import DASH, TRANSPORT, Edge, Picture
 
@@ -33,13 +33,12 @@ def draw_topology(found: Picture, theme: Theme) -> go.Figure:
             fillcolor=theme.cell,
             line={"width": 1, "color": theme.rule},
         )
-        figure.add_annotation(
-            x=x, y=y + radius, yanchor="top", yshift=-2, **note(f"<b>{plain(_short(name))}</b>", theme.soft)
-        )
+        label = note(f"<b>{plain(shortened(name, 22, keeps_end=True))}</b>", theme.soft)
+        figure.add_annotation(x=x, y=y + radius, yanchor="top", yshift=-2, **label)
     for kind, mark in TRANSPORT.items():
-        own = [edge for edge in found.edges if edge.kind == kind]
-        if own:
-            _draw_edges(figure, own, getattr(theme, mark.color), DASH.get(kind, "solid"), is_wide=found.is_by_host)
+        edges = [edge for edge in found.edges if edge.kind == kind]
+        if edges:
+            _draw_edges(figure, edges, getattr(theme, mark.color), DASH.get(kind, "solid"), is_wide=found.is_by_host)
     if found.is_directed and len(found.edges) <= _MAX_ARROWS:
         _draw_arrows(figure, found, theme)
     is_named = not found.is_by_host or len(found.nodes) <= _NAMED_HOSTS
@@ -48,7 +47,7 @@ def draw_topology(found: Picture, theme: Theme) -> go.Figure:
         x=[node.place[0] for node in found.nodes],
         y=[node.place[1] for node in found.nodes],
         mode="markers+text" if is_named else "markers",
-        text=[plain(_short(node.name, 14)) for node in found.nodes],
+        text=[plain(shortened(node.name, 14, keeps_end=True)) for node in found.nodes],
         textfont={"size": 12, "color": theme.ink},
         textposition=_outwards([node.place for node in found.nodes]) if found.is_by_host else "middle center",
         marker={
@@ -133,7 +132,3 @@ def _draw_arrows(figure: go.Figure, found: Picture, theme: Theme) -> None:
             arrowwidth=2,
             arrowcolor=getattr(theme, TRANSPORT[edge.kind].color),
         )
-
-
-def _short(name: str, most: int = 22) -> str:
-    return name if len(name) <= most else f"…{name[1 - most :]}"

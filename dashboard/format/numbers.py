@@ -163,6 +163,26 @@ def in_sentence(label: str) -> str:
     return label if label[:2].isupper() else label[:1].lower() + label[1:]
 
 
+def capital(text: str) -> str:
+    """`text` with a capital letter at its beginning.
+
+    >>> capital("fits, near the limit"), capital("")
+    ('Fits, near the limit', '')
+    """
+    return text[:1].upper() + text[1:]
+
+
+def shortened(text: str, most: int, *, keeps_end: bool = False) -> str:
+    """`text` in at most `most` letters, without its end, or without its beginning where the end tells more.
+
+    >>> shortened("abcdef", 4), shortened("abcdef", 4, keeps_end=True), shortened("abcd", 4)
+    ('abc…', '…def', 'abcd')
+    """
+    if len(text) <= most:
+        return text
+    return f"…{text[1 - most :]}" if keeps_end else f"{text[: most - 1]}…"
+
+
 def plain(text: str) -> str:
     """`text` for plotly, which reads tags.
 
