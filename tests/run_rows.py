@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import tempfile
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -9,13 +13,13 @@ import polars as pl
 
 from sweepscope.pipeline.derive.complete import complete_runs
 from sweepscope.pipeline.reference.accelerators import load_accelerators
-from sweepscope.pipeline.store.publish import VIEW_FOLDER, load_views
 from sweepscope.schemas.core import ddl
 from sweepscope.schemas.registry import TABLES
-from sweepscope.schemas.tables.published import PUBLISHED_RUNS
-from sweepscope.schemas.tables.runs import EVENTS, RUNS
+from sweepscope.schemas.tables.runs import RUNS
+from tests.empty_store import empty_store
 
 Row = dict[str, Any]
+_NUMBERS = itertools.count()
 
 LLAMA_1B: Row = {
     "model": "Llama 1.34B",
@@ -78,22 +82,26 @@ def open_store(
     events: pl.DataFrame | None = None,
     estimates: pl.DataFrame | None = None,
 ) -> duckdb.DuckDBPyConnection:
-    """An in-memory store with the given runs, the bundled accelerators, and every view from its file."""
-    claims = PUBLISHED_RUNS.empty() if published is None else PUBLISHED_RUNS.conform(published)
-    evidence = EVENTS.empty() if events is None else EVENTS.conform(events)
-    frames = {"runs": runs, "accelerators": load_accelerators(), "published_runs": claims, "events": evidence}
-    if estimates is not None:
-        frames["estimates"] = estimates
-    connection = duckdb.connect()
-    for name, table in TABLES.items():
-        connection.execute(ddl.create_table(table))
-        if name in frames:
-            connection.register("rows", frames[name])
+    """A store with the given runs, the bundled accelerators, and every view."""
+    given = {"runs": runs, "published_runs": published, "events": events, "estimates": estimates}
+    frames = {name: TABLES[name].conform(frame) for name, frame in given.items() if frame is not None}
+    path = Path(_folder().name) / f"{next(_NUMBERS)}.duckdb"
+    path.write_bytes(empty_store())
+    connection = duckdb.connect(str(path))
+    path.unlink()  # the connection keeps it
+    connection.execute("BEGIN")
+    for name, frame in {"accelerators": load_accelerators(), **frames}.items():
+        if not frame.is_empty():
+            connection.register("rows", frame)
             connection.execute(f"INSERT INTO {ddl.quote(name)} SELECT * FROM rows")
             connection.unregister("rows")
-    for statement in load_views(VIEW_FOLDER).values():
-        connection.execute(statement)
+    connection.execute("COMMIT")
     return connection
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory()
 
 
 def rows_of(connection: duckdb.DuckDBPyConnection, query: str) -> list[Row]:

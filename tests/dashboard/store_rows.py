@@ -5,7 +5,6 @@ Only what a test is about is written out; everything else is a plausible measure
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
@@ -15,10 +14,11 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from sweepscope.pipeline.store.publish import VIEW_FOLDER, load_views, macros
+from sweepscope.pipeline.store.publish import macros
 from sweepscope.schemas.core import ddl
-from sweepscope.schemas.registry import ALL, TABLES
+from sweepscope.schemas.registry import ALL
 from sweepscope.schemas.tables.ledger import STORE_INFO
+from tests.empty_store import empty_store, store_file
 
 Row = dict[str, Any]
 _STARTED = datetime(2026, 11, 20, 22, 41)
@@ -261,7 +261,7 @@ def write_store(path: Path, **rows: Sequence[Row]) -> Path:
 
 def write_real_store(path: Path, **rows: Sequence[Row]) -> Path:
     """A store file whose views are the real ones over the given tables."""
-    return _filled(path, _empty_real_store(), rows)
+    return _filled(path, empty_store(), rows)
 
 
 @cache
@@ -275,24 +275,7 @@ def _empty_store() -> bytes:
             *ddl.comments(table)[1:],
         )
     ]
-    return _store_file([macros(), *map(ddl.create_table, ALL.values()), *comments])
-
-
-@cache
-def _empty_real_store() -> bytes:
-    tables = (*TABLES.values(), STORE_INFO)
-    return _store_file([*map(ddl.create_table, tables), *load_views(VIEW_FOLDER).values()])
-
-
-def _store_file(statements: Sequence[str]) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "empty.duckdb"
-        with duckdb.connect(str(path)) as connection:
-            connection.execute("BEGIN")
-            for statement in statements:
-                connection.execute(statement)
-            connection.execute("COMMIT")
-        return path.read_bytes()
+    return store_file([macros(), *map(ddl.create_table, ALL.values()), *comments])
 
 
 def _filled(path: Path, empty: bytes, rows: Mapping[str, Sequence[Row]]) -> Path:
