@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
@@ -22,3 +23,11 @@ def dagster_in_memory() -> Iterator[None]:
         patch.setattr(run, "open_instance", lambda _home: dg.DagsterInstance.ephemeral())
         patch.setattr(assets, "VIEWS", list(assets.VIEWS)[:2])
         yield
+
+
+@pytest.fixture
+def few_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores published in this process have two views: for tests that ask none, as all take most of publishing."""
+    from sweepscope.pipeline.store import publish
+
+    monkeypatch.setattr(publish, "VIEWS", dict(islice(publish.VIEWS.items(), 2)))

@@ -14,79 +14,72 @@ from sweepscope.schemas.registry import TABLES
 from tests.pipeline.store.lake_rows import accelerators, together, unit
 
 
-@pytest.fixture
-def stocked(home: Home, lake: Lake) -> Home:
-    lake.commit(together([unit("a"), unit("b"), accelerators("H100")]))
-    publish(home)
-    return home
-
-
 def alter(home: Home, statement: str) -> None:
     with duckdb.connect(str(home.link.resolve())) as connection:
         connection.execute(statement)
 
 
-def test_a_sound_home_has_no_problems(stocked: Home) -> None:
-    report = maintenance.verify(stocked)
+def test_a_sound_home_has_no_problems(published: Home) -> None:
+    report = maintenance.verify(published)
     assert report.problems == ()
     assert [name for name, _, _ in report.tables] == list(TABLES)
     assert report.as_dict()["tables"][1] == {"table": "runs", "rows": 2, "digest": report.tables[1][2]}
 
 
-def test_a_lost_row_is_found(stocked: Home) -> None:
-    alter(stocked, "DELETE FROM steps WHERE step = 1")
-    assert maintenance.verify(stocked).problems == ("steps: the store has 4 rows, the lake 6",)
+def test_a_lost_row_is_found(published: Home) -> None:
+    alter(published, "DELETE FROM steps WHERE step = 1")
+    assert maintenance.verify(published).problems == ("steps: the store has 4 rows, the lake 6",)
 
 
-def test_a_changed_value_is_found(stocked: Home) -> None:
-    alter(stocked, "UPDATE runs SET mfu = 0.9 WHERE run_id = 'a'")
-    assert maintenance.verify(stocked).problems == ("runs: the store's rows differ from the lake's",)
+def test_a_changed_value_is_found(published: Home) -> None:
+    alter(published, "UPDATE runs SET mfu = 0.9 WHERE run_id = 'a'")
+    assert maintenance.verify(published).problems == ("runs: the store's rows differ from the lake's",)
 
 
-def test_a_store_that_is_behind_is_compared_with_its_own_release(stocked: Home) -> None:
-    Lake(stocked).commit(unit("c"))
-    report = maintenance.verify(stocked)
+def test_a_store_that_is_behind_is_compared_with_its_own_release(published: Home) -> None:
+    Lake(published).commit(unit("c"))
+    report = maintenance.verify(published)
     assert (report.version, report.release, report.problems) == (1, 1, ())
 
 
-def test_a_store_whose_release_is_gone_is_compared_with_the_newest(stocked: Home) -> None:
+def test_a_store_whose_release_is_gone_is_compared_with_the_newest(published: Home) -> None:
     for _ in range(4):
-        Lake(stocked).commit(unit("a"))
-    maintenance.compact(stocked)
-    assert maintenance.verify(stocked).problems == ()
-    Lake(stocked).commit(unit("c"))
-    maintenance.compact(stocked)
-    assert "runs: the store has 2 rows, the lake 3" in maintenance.verify(stocked).problems
+        Lake(published).commit(unit("a"))
+    maintenance.compact(published)
+    assert maintenance.verify(published).problems == ()
+    Lake(published).commit(unit("c"))
+    maintenance.compact(published)
+    assert "runs: the store has 2 rows, the lake 3" in maintenance.verify(published).problems
 
 
-def test_a_lost_lake_file_is_found(stocked: Home) -> None:
-    next(stocked.table("runs").glob("*.parquet")).unlink()
+def test_a_lost_lake_file_is_found(published: Home) -> None:
+    next(published.table("runs").glob("*.parquet")).unlink()
     with pytest.raises(StoreError, match=r"Cannot read .*\.parquet"):
-        maintenance.verify(stocked)
+        maintenance.verify(published)
 
 
-def test_a_store_of_an_older_version_is_not_called_damaged(stocked: Home) -> None:
-    with duckdb.connect(str(stocked.link.resolve())) as connection:
+def test_a_store_of_an_older_version_is_not_called_damaged(published: Home) -> None:
+    with duckdb.connect(str(published.link.resolve())) as connection:
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         for (view,) in views:
             connection.execute(f'DROP VIEW IF EXISTS "{view}" CASCADE')
         connection.execute("ALTER TABLE nccl_files DROP COLUMN num_channels")
     with pytest.raises(StoreError, match=r"an older one published it\. Run `sweepscope ingest PATH` on any path"):
-        maintenance.verify(stocked)
+        maintenance.verify(published)
 
 
-def test_of_a_damaged_lake_everything_goes(stocked: Home) -> None:
+def test_of_a_damaged_lake_everything_goes(published: Home) -> None:
     """A table that is moved away alone leaves a release that names it, which nothing can read."""
-    next((stocked.table("runs") / "_delta_log").glob("*.json")).write_text("{\n")
+    next((published.table("runs") / "_delta_log").glob("*.json")).write_text("{\n")
     with pytest.raises(StoreError) as raised:
-        maintenance.verify(stocked)
+        maintenance.verify(published)
     said = str(raised.value)
-    assert said.endswith(f"Damaged? Put a copy back, or move all of {stocked.lake} away and ingest everything again.")
+    assert said.endswith(f"Damaged? Put a copy back, or move all of {published.lake} away and ingest everything again.")
     assert "unknown" not in said
-    stocked.lake.rename(stocked.path / "damaged")
-    Lake(stocked).commit(together([unit("a"), accelerators("H100")]))
-    publish(stocked)
-    assert maintenance.verify(stocked).problems == ()
+    published.lake.rename(published.path / "damaged")
+    Lake(published).commit(together([unit("a"), accelerators("H100")]))
+    publish(published)
+    assert maintenance.verify(published).problems == ()
 
 
 def test_a_home_without_a_store_cannot_be_verified(home: Home) -> None:
@@ -94,10 +87,10 @@ def test_a_home_without_a_store_cannot_be_verified(home: Home) -> None:
         maintenance.verify(home)
 
 
-def test_compact_says_what_it_did(stocked: Home) -> None:
+def test_compact_says_what_it_did(published: Home) -> None:
     for _ in range(4):
-        Lake(stocked).commit(unit("a"))
-    done = maintenance.compact(stocked)
+        Lake(published).commit(unit("a"))
+    done = maintenance.compact(published)
     assert done["release"] == 6
     assert done["files_removed"] > 0
     assert done["bytes_removed"] > 0
@@ -109,13 +102,13 @@ def test_there_is_nothing_to_compact_at_first(home: Home) -> None:
     assert not maintenance.tidy(home)
 
 
-def test_tidy_waits_until_there_are_many_files(stocked: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake = Lake(stocked)
+def test_tidy_waits_until_there_are_many_files(published: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake(published)
     lake.commit(unit("c"))
-    assert not maintenance.tidy(stocked)
+    assert not maintenance.tidy(published)
     monkeypatch.setattr(maintenance, "_MANY_FILES", 2)
-    assert maintenance.tidy(stocked)
+    assert maintenance.tidy(published)
     release = lake.release()
     assert release is not None
     assert len(lake.files("runs", release)) == 1
-    assert not maintenance.tidy(stocked)
+    assert not maintenance.tidy(published)

@@ -82,15 +82,19 @@ def estimate(run_id: str = "a1", **gib: float) -> Row:
     }
 
 
-@pytest.mark.parametrize("text", [NEW, GRAPHS, GRAPHS.replace("CUDA", "HIP"), MISSPELT])
-def test_figures_of_the_text_since_2_1(text: str) -> None:
-    said = text.format(asked="2.50 GiB", allocated="70.00 GiB", kept="4.00 GiB")
-    (row,) = rows_of(store(run_row(status="oom"), events=[oom(said, rank=3)]), "FROM gpu_oom_reports")
-    assert (row["gpu_index"], row["rank"]) == (3, 3)
-    assert (row["oom_requested_bytes"], row["oom_device_free_bytes"]) == (2.5 * GIB, GIB)
-    assert (row["allocated_bytes"], row["reserved_bytes"]) == (70 * GIB, 74 * GIB)
-    assert (row["oom_missing_bytes"], row["oom_inactive_bytes"]) == (1.5 * GIB, 4 * GIB)
-    assert (row["mem_process_bytes"], row["mem_used_bytes"], row["mem_total_bytes"]) == (78 * GIB, 78 * GIB, 79 * GIB)
+def test_figures_of_the_text_since_2_1() -> None:
+    texts = [NEW, GRAPHS, GRAPHS.replace("CUDA", "HIP"), MISSPELT]
+    said = [text.format(asked="2.50 GiB", allocated="70.00 GiB", kept="4.00 GiB") for text in texts]
+    events = [oom(text, rank=3, line_no=number) for number, text in enumerate(said)]
+    rows = rows_of(store(run_row(status="oom"), events=events), "FROM gpu_oom_reports")
+    assert len(rows) == len(texts)
+    for row in rows:
+        assert (row["gpu_index"], row["rank"]) == (3, 3)
+        assert (row["oom_requested_bytes"], row["oom_device_free_bytes"]) == (2.5 * GIB, GIB)
+        assert (row["allocated_bytes"], row["reserved_bytes"]) == (70 * GIB, 74 * GIB)
+        assert (row["oom_missing_bytes"], row["oom_inactive_bytes"]) == (1.5 * GIB, 4 * GIB)
+        assert (row["mem_process_bytes"], row["mem_used_bytes"]) == (78 * GIB, 78 * GIB)
+        assert row["mem_total_bytes"] == 79 * GIB
 
 
 def test_figures_that_no_device_has_are_unknown() -> None:
@@ -183,22 +187,25 @@ def test_pieces_do_not_help_twice() -> None:
     assert (row["mem_verdict"], row["is_expandable"]) == ("pools", True)
 
 
-@pytest.mark.parametrize(
-    ("run", "parts", "word"),
-    [
+def test_what_helps_follows_from_the_estimated_parts() -> None:
+    cases: list[tuple[Row, dict[str, float], str]] = [
         ({"recompute": "none"}, {"activations": 20}, "recompute"),
         ({"recompute": "selective"}, {"activations": 20}, "recompute"),
         ({"recompute": "full", "mbs": 4}, {"activations": 20}, "micro_batch"),
         ({"recompute": "full", "mbs": 1}, {"activations": 20}, "sharding"),
         ({"recompute": "none"}, {"activations": 1}, "sharding"),  # 1.25 GiB are missing
         ({"recompute": "none"}, {"optimizer": 60, "activations": 40}, "sharding"),  # states of 80 on a card of 79
-    ],
-)
-def test_what_helps_follows_from_the_estimated_parts(run: Row, parts: dict[str, float], word: str) -> None:
-    row = verdict(FULL, estimate(**parts), **run)
-    assert row["mem_verdict"] == word
-    assert row["parts_are_estimated"]
-    assert row["states_bytes"] == (20 + parts.get("optimizer", 20)) * GIB
+    ]
+    connection = store(
+        *(run_row(str(case), status="oom", **run) for case, (run, _, _) in enumerate(cases)),
+        events=[oom(FULL, str(case)) for case in range(len(cases))],
+        estimates=[estimate(str(case), **parts) for case, (_, parts, _) in enumerate(cases)],
+    )
+    rows = rows_of(connection, "FROM memory_fit ORDER BY run_id")
+    for row, (run, parts, word) in zip(rows, cases, strict=True):
+        assert row["mem_verdict"] == word, (run, parts)
+        assert row["parts_are_estimated"]
+        assert row["states_bytes"] == (20 + parts.get("optimizer", 20)) * GIB
 
 
 def test_others_are_named_before_anything_else() -> None:

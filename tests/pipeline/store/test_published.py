@@ -9,16 +9,13 @@ import pytest
 
 from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.store.home import Home
-from sweepscope.pipeline.store.lake import Lake
-from sweepscope.pipeline.store.publish import publish
 from sweepscope.pipeline.store.published import connect, current, store_info, version_of, versions
-from tests.pipeline.store.lake_rows import unit
 
 
-@pytest.fixture
-def store(home: Home, lake: Lake) -> Path:
-    lake.commit(unit("a"))
-    return publish(home).path
+@pytest.fixture(scope="module")
+def store(shown: Home) -> Path:
+    """For tests that only read it."""
+    return current(shown.path)
 
 
 def test_says_what_to_run_when_there_is_no_store(home: Home, tmp_path: Path) -> None:
@@ -28,16 +25,17 @@ def test_says_what_to_run_when_there_is_no_store(home: Home, tmp_path: Path) -> 
         assert versions(place) == []
 
 
-def test_says_when_the_file_behind_the_link_is_gone(home: Home, store: Path) -> None:
-    store.unlink()
+def test_says_when_the_file_behind_the_link_is_gone(published: Home) -> None:
+    current(published.path).unlink()
     with pytest.raises(StoreError, match=r"results-1\.duckdb is gone\. Run `sweepscope ingest` again"):
-        current(home.path)
+        current(published.path)
 
 
-def test_finds_the_version_behind_the_link(home: Home, store: Path) -> None:
-    assert current(home.path) == current(str(home.path)) == store
+def test_finds_the_version_behind_the_link(shown: Home) -> None:
+    store = shown.store / "results-1.duckdb"
+    assert current(shown.path) == current(str(shown.path)) == store
     assert version_of(store) == 1
-    (only,) = versions(home.path)
+    (only,) = versions(shown.path)
     assert (only.version, only.path, only.bytes, only.is_current) == (1, store, store.stat().st_size, True)
 
 

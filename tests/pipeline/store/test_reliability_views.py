@@ -30,14 +30,17 @@ def ask(sql: str, *runs: Row, events: list[Row] | None = None) -> list[Row]:
     return rows_of(open_store(completed_frame(*runs), events=pl.DataFrame(events) if events else None), sql)
 
 
-def rate(dimension: str, value: str, *runs: Row, events: list[Row] | None = None) -> Row:
-    """The row of one dimension's value over all sweeps."""
-    (found,) = ask(
-        f"SELECT * FROM failure_rates WHERE sweep IS NULL AND dimension = '{dimension}' AND value = '{value}'",
-        *runs,
-        events=events,
-    )
-    return found
+def rates(dimension: str, *runs: Row) -> dict[str, Row]:
+    """The rows of one dimension over all sweeps by value."""
+    found = ask(f"SELECT * FROM failure_rates WHERE sweep IS NULL AND dimension = '{dimension}'", *runs)
+    by_value = {row["value"]: row for row in found}
+    assert len(by_value) == len(found)
+    return by_value
+
+
+def in_models(cases: dict[str, list[Row]]) -> list[Row]:
+    """The runs of all cases for one store, each case with a model of its own, so that no configuration is shared."""
+    return [row | {"run_id": f"{case}: {row['run_id']}", "model": case} for case, rows in cases.items() for row in rows]
 
 
 def test_every_status_has_a_class() -> None:
@@ -62,19 +65,16 @@ def test_every_status_has_a_class() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("changes", "strategy"),
-    [
-        ({}, "DP"),
-        ({"dp": 2, "tp": 4}, "DP+TP"),
-        ({"dp": 1, "num_gpus": 1, "gpus_per_node": 1, "gas": 128}, "none"),
-        ({"dp": 1, "tp": 2, "pp": 2, "cp": 2, "ep": 2, "gas": 128}, "TP+PP+CP+EP"),
-        ({"dp": None, "tp": None, "gas": None}, None),
-    ],
-)
-def test_a_strategy_names_the_dimensions_in_use(changes: Row, strategy: str | None) -> None:
-    (row,) = ask("SELECT strategy FROM run_outcomes", run_row(**changes))
-    assert row["strategy"] == strategy
+def test_a_strategy_names_the_dimensions_in_use() -> None:
+    runs = [
+        run_row("DP"),
+        run_row("DP+TP", dp=2, tp=4),
+        run_row("none", dp=1, num_gpus=1, gpus_per_node=1, gas=128),
+        run_row("TP+PP+CP+EP", dp=1, tp=2, pp=2, cp=2, ep=2, gas=128),
+        run_row("unknown", dp=None, tp=None, gas=None),
+    ]
+    found = {row["run_id"]: row["strategy"] for row in ask("SELECT run_id, strategy FROM run_outcomes", *runs)}
+    assert found == {name: name for name in ("DP", "DP+TP", "none", "TP+PP+CP+EP")} | {"unknown": None}
 
 
 def test_repeats_share_a_configuration_and_unknown_layouts_share_none() -> None:
@@ -111,7 +111,7 @@ def test_a_failure_rate_leaves_out_what_nobody_can_judge() -> None:
         died("alive", "running"),
         died("mystery", "unknown"),
     ]
-    row = rate("strategy", "DP", *runs)
+    row = rates("strategy", *runs)["DP"]
     assert (row["runs_tried"], row["runs_judged"], row["runs_completed"], row["runs_failed"]) == (13, 10, 6, 4)
     assert (row["runs_oom"], row["runs_hang"], row["runs_infra"]) == (3, 1, 0)
     assert row["failure_rate"] == 0.4
@@ -125,26 +125,30 @@ def test_a_failure_rate_leaves_out_what_nobody_can_judge() -> None:
 
 
 def test_intervals_stay_inside_zero_and_one() -> None:
-    row = rate("tp", "1", ran("a"), ran("b"), ran("c"))
+    row = rates("tp", ran("a"), ran("b"), ran("c"), died("d", "oom", tp=2, dp=4, gas=32))
     # no failure in 3: between 0 and z2 / (n + z2) = 3.8415 / 6.8415
-    assert (row["failure_rate"], row["failure_rate_low"]) == (0.0, 0.0)
-    assert row["failure_rate_high"] == pytest.approx(0.5615, abs=1e-4)
-    assert rate("tp", "1", died("a", "oom"))["failure_rate_high"] == 1.0
+    assert (row["1"]["failure_rate"], row["1"]["failure_rate_low"]) == (0.0, 0.0)
+    assert row["1"]["failure_rate_high"] == pytest.approx(0.5615, abs=1e-4)
+    assert row["2"]["failure_rate_high"] == 1.0
 
 
 def test_without_a_judged_run_there_is_no_rate() -> None:
-    row = rate("mbs", "2", died("a", "running"))
+    row = rates("mbs", died("a", "running"))["2"]
     assert (row["runs_tried"], row["runs_judged"], row["failure_rate"], row["failure_rate_high"]) == (1, 0, None, None)
 
 
 def test_unknown_hours_are_counted_not_zero() -> None:
-    lost = "gpu_hours_lost"
     clockless: Row = {"started_at": None, "ended_at": None}
-    row = rate("tp", "1", died("a", "oom") | clockless, died("b", "oom", 15))
-    assert (row[lost], row["failures_without_gpu_hours"]) == (2.0, 1)
-    row = rate("tp", "1", died("a", "oom") | clockless)
-    assert (row[lost], row["failures_without_gpu_hours"]) == (None, 1)
-    assert rate("tp", "1", ran("a"))[lost] == 0.0
+    runs = in_models(
+        {
+            "one": [died("a", "oom") | clockless, died("b", "oom", 15)],
+            "all": [died("a", "oom") | clockless],
+            "none": [ran("a")],
+        }
+    )
+    row = rates("model", *runs)
+    lost = {case: (row[case]["gpu_hours_lost"], row[case]["failures_without_gpu_hours"]) for case in row}
+    assert lost == {"one": (2.0, 1), "all": (None, 1), "none": (0.0, 0)}
 
 
 def test_rates_stand_for_each_sweep_and_for_all() -> None:
@@ -172,8 +176,8 @@ def test_origins_and_duplicates_stay_out_of_a_rate() -> None:
 
 def test_a_run_counts_under_each_of_its_hosts() -> None:
     runs = [ran("a", hosts="node1, node2"), died("b", "node_fail", hosts="node2, node3")]
-    assert rate("host", "node2", *runs)["failure_rate"] == 0.5
-    assert rate("host", "node3", *runs)["failure_rate"] == 1.0
+    row = rates("host", *runs)
+    assert (row["node2"]["failure_rate"], row["node3"]["failure_rate"]) == (0.5, 1.0)
 
 
 def test_a_host_that_only_a_failure_names_has_no_rate() -> None:
@@ -191,7 +195,7 @@ def test_a_host_that_only_a_failure_names_has_no_rate() -> None:
 
 
 def test_days_are_those_of_the_start() -> None:
-    assert rate("day", "2026-11-21", ran("a", at=20 * 60))["runs_judged"] == 1
+    assert rates("day", ran("a", at=20 * 60))["2026-11-21"]["runs_judged"] == 1
 
 
 def test_a_sweeps_hours_add_up_by_ending() -> None:
@@ -278,52 +282,50 @@ def test_minutes_that_became_hours_are_stretched() -> None:
     assert row["excess_gpu_hours"] == pytest.approx((7200 - 630) / 3600 * 8)
 
 
-@pytest.mark.parametrize(
-    ("changes", "cause"),
-    [
-        ({"status": "hang"}, "unknown"),
-        ({"first_step": 1, "last_step": 10, "step_time_s": 700.0}, "slow_steps"),
-    ],
-)
-def test_what_stretched_a_run_is_said_when_its_steps_are_known(changes: Row, cause: str) -> None:
+def test_what_stretched_a_run_is_said_when_its_steps_are_known() -> None:
+    cases: dict[str, Row] = {
+        "unknown": {"status": "hang"},
+        "slow_steps": {"first_step": 1, "last_step": 10, "step_time_s": 700.0},
+    }
+    odd: Row = {"dp": 4, "tp": 2, "gas": 32, "tokens_per_s_per_gpu": None}
     peers = [ran(f"p{i}", 10) for i in range(3)]
-    odd = ran("odd", 120, dp=4, tp=2, gas=32, tokens_per_s_per_gpu=None, **changes)
-    (row,) = ask("SELECT * FROM stretched_runs", *peers, odd)
-    assert (row["run_id"], row["stretch_cause"]) == ("odd", cause)
+    runs = {cause: [*peers, ran("odd", 120, **odd | changes)] for cause, changes in cases.items()}
+    found = {row["run_id"]: row["stretch_cause"] for row in ask("SELECT * FROM stretched_runs", *in_models(runs))}
+    assert found == {f"{cause}: odd": cause for cause in cases}
 
 
 def test_a_stretch_needs_a_norm_of_the_same_cell_and_steps() -> None:
-    few = [ran("p0", 10), ran("p1", 10), died("long", "hang", 120)]
-    longer = [*(ran(f"p{i}", 10, steps_planned=10) for i in range(3)), ran("long", 120, steps_planned=200)]
-    other = [*(ran(f"p{i}", 10, sweep="other") for i in range(3)), ran("long", 120)]
-    for runs in (few, longer, other):
-        assert ask("SELECT * FROM stretched_runs", *runs) == []
+    cases = {
+        "few": [ran("p0", 10), ran("p1", 10), died("long", "hang", 120)],
+        "longer": [*(ran(f"p{i}", 10, steps_planned=10) for i in range(3)), ran("long", 120, steps_planned=200)],
+        "other": [*(ran(f"p{i}", 10, sweep="other") for i in range(3)), ran("long", 120)],
+        "stretched": [*(ran(f"p{i}", 10) for i in range(3)), ran("long", 120)],
+    }
+    assert [row["run_id"] for row in ask("SELECT * FROM stretched_runs", *in_models(cases))] == ["stretched: long"]
 
 
 def retry(*runs: Row, events: list[Row] | None = None) -> list[Row]:
     return ask("SELECT * FROM retry_list ORDER BY run_id", *runs, events=events)
 
 
-@pytest.mark.parametrize("status", ["node_fail", "preempted", "nccl_error", "hang"])
-def test_what_the_machines_ended_is_worth_another_try(status: str) -> None:
-    (row,) = retry(died("a", status, run_dir="/sweep/a"))
-    assert (row["run_id"], row["status"], row["attempts"], row["infra_failures"]) == ("a", status, 1, 1)
-    assert (row["run_dir"], row["layout"], row["gpu_hours_lost"]) == ("/sweep/a", "DP8 TP1 PP1 · GAS16 MBS2 · Z0", 4.0)
-    assert row["reason"]
+def test_what_the_machines_ended_is_worth_another_try() -> None:
+    worth = ("node_fail", "preempted", "nccl_error", "hang")
+    rows = retry(*in_models({status: [died("a", status, run_dir=f"/sweep/{status}")] for status in vocab.STATUS}))
+    assert {row["status"] for row in rows} == set(worth)  # no other status would be changed by another try
+    assert {row["run_id"] for row in rows} == {f"{status}: a" for status in worth}
+    assert len(rows) == len(worth)
+    for row in rows:
+        assert (row["attempts"], row["infra_failures"], row["gpu_hours_lost"]) == (1, 1, 4.0)
+        assert (row["run_dir"], row["layout"]) == (f"/sweep/{row['status']}", "DP8 TP1 PP1 · GAS16 MBS2 · Z0")
+        assert row["reason"]
 
 
-@pytest.mark.parametrize(
-    "status",
-    ["completed", "oom", "host_oom", "crash", "timeout", "cancelled", "running", "truncated", "failed", "unknown"],
-)
-def test_what_another_try_would_not_change_is_not(status: str) -> None:
-    assert retry(died("a", status)) == []
-
-
-@pytest.mark.parametrize("later", ["completed", "running", "oom", "crash"])
-def test_a_configuration_with_an_answer_needs_no_retry(later: str) -> None:
-    assert retry(died("a", "node_fail"), died("b", later, at=60)) == []
-    assert len(retry(died("a", "node_fail"), died("b", later, at=60, mbs=4, gas=8))) == 1
+def test_a_configuration_with_an_answer_needs_no_retry() -> None:
+    answers = ("completed", "running", "oom", "crash")
+    same = {later: [died("a", "node_fail"), died("b", later, at=60)] for later in answers}
+    other = {f"other {later}": [died("a", "node_fail"), died("b", later, at=60, mbs=4, gas=8)] for later in answers}
+    found = retry(*in_models(same | other))
+    assert [row["run_id"] for row in found] == sorted(f"{case}: a" for case in other)
 
 
 def test_attempts_of_one_configuration_are_one_row_with_the_last_evidence() -> None:
@@ -343,9 +345,9 @@ def test_attempts_of_one_configuration_are_one_row_with_the_last_evidence() -> N
 
 def test_a_time_limit_counts_only_when_the_run_was_stretched() -> None:
     peers = [ran(f"p{i}", 10) for i in range(3)]
-    (row,) = retry(*peers, died("late", "timeout", 120, dp=4, tp=2, gas=32))
-    assert (row["run_id"], row["reason"]) == ("late", "the time limit came after 12 times the usual duration")
-    assert retry(*peers, died("late", "timeout", 20, dp=4, tp=2, gas=32)) == []
+    cases = {name: [*peers, died("late", "timeout", t, dp=4, tp=2, gas=32)] for name, t in (("far", 120), ("near", 20))}
+    (row,) = retry(*in_models(cases))
+    assert (row["run_id"], row["reason"]) == ("far: late", "the time limit came after 12 times the usual duration")
 
 
 def test_published_failures_are_nobodys_to_repeat() -> None:
