@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from sweepscope.pipeline.io.file_names import on_disk, printable
 from sweepscope.pipeline.io.files import Entry
 
 KNOWN = pl.Schema({"path": pl.String, "linked_path": pl.String})
@@ -60,7 +61,7 @@ def _known_names(own: str, folders: set[str], link_of: dict[str, str]) -> list[s
     if _folder(own) in link_of:
         linked = f"{link_of[_folder(own)]}/{_name(own)}"
         # The link may lead elsewhere by now.
-        found += [linked] if os.path.realpath(linked) == own else []
+        found += [linked] if printable(os.path.realpath(on_disk(linked))) == own else []
     return found
 
 

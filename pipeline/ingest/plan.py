@@ -15,6 +15,7 @@ from sweepscope.pipeline.ingest.discover import changed, discover
 from sweepscope.pipeline.ingest.linked_files import KNOWN, deduplicate_links
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.io.event_log import event
+from sweepscope.pipeline.io.file_names import printable
 from sweepscope.pipeline.io.files import canonical, list_files, marker_above
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
@@ -58,7 +59,7 @@ def find(
     """
     if not paths:
         raise UsageError("Nothing to ingest. Give a run directory, a sweep directory, a log file or a URL.")
-    left_out_prefixes = tuple(f"{canonical(str(folder))}/" for folder in left_out)
+    left_out_prefixes = tuple(f"{printable(canonical(str(folder)))}/" for folder in left_out)
     listed = (
         entry
         for path in paths
@@ -71,7 +72,7 @@ def find(
     found = discover(
         named_once.entries,
         is_simulated=marker_above(MARKER_NAME),
-        named={canonical(path) for path in paths} | set(named),
+        named={printable(canonical(path)) for path in paths} | set(named),
         dialects=dialects,
     )
     if found.is_empty():

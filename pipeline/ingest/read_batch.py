@@ -165,8 +165,9 @@ def _read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> 
     kind, path = row["kind"], str(row["path"])
     if kind == "other":
         return {"status": "skipped", "error": "not a log or configuration that a parser reads"}
-    size = row["bytes"] if kind in ("log", "nccl", "scheduler") else None
-    reader = Reader(path, size=size if isinstance(size, int) and size else None)
+    is_log = kind in ("log", "nccl", "scheduler")
+    size = row["bytes"] if is_log else None
+    reader = Reader(path, size=size if isinstance(size, int) and size else None, is_lenient=is_log)
     try:
         note = _read_kind(source, row, reader, batch)
     except InputError as error:

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.read_sidecar import read_bench, read_jobs, read_memory, recognise_scheduler_table
 from sweepscope.pipeline.ingest.resume import can_grow
+from sweepscope.pipeline.ingest.validate import RAW_LIMIT
 from sweepscope.pipeline.io.reader import Reader
-from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
+from sweepscope.pipeline.io.text_encoding import HOLE, SNIFF_BYTES, Holes, text_chunks
 from sweepscope.pipeline.memory.gpu_samples.samples import is_table
 from sweepscope.pipeline.nccl.bench import formats
 from sweepscope.pipeline.nccl.names import is_bench_file
@@ -20,8 +21,10 @@ from sweepscope.pipeline.text import lines
 def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns of a log; also of a table (scheduler, GPU samples, nccl-tests) that is named like a log."""
     if before := batch.resume_state.resume(row, reader):
-        return _read_lines(source, row, reader, reader.chunks(), batch, before=before)
-    chunks = text_chunks(reader.path, reader.chunks())
+        holes = Holes(reader.position)
+        return _read_lines(source, row, reader, holes.filled(reader.chunks()), batch, holes=holes, before=before)
+    holes = Holes()
+    chunks = text_chunks(reader.path, holes.filled(reader.chunks()))
     head = next(chunks, b"")
     whole = itertools.chain([head], chunks)
     if jobs := recognise_scheduler_table(head):
@@ -33,7 +36,7 @@ def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAc
         return read_bench(source, reader, whole, batch, read)
     if is_bench_file(reader.path):
         return {"kind": "other", "status": "skipped", "error": "JSON, but not of nccl-tests"}
-    return _read_lines(source, row, reader, whole, batch)
+    return _read_lines(source, row, reader, whole, batch, holes=holes)
 
 
 def _read_lines(
@@ -43,6 +46,7 @@ def _read_lines(
     chunks: Iterable[bytes],
     batch: BatchAccumulator,
     *,
+    holes: Holes,
     before: Record | None = None,
 ) -> dict[str, object]:
     if before:
@@ -51,9 +55,12 @@ def _read_lines(
     if is_watched:
         batch.partial.add(source)
     cut_lines, line = (list(before.cut_lines), before.next_line) if before else ([], 1)
+    broken: list[tuple[int, int, bytes]] = []
     last, last_bytes, only_nccl = b"", 0, row["kind"] == "nccl"
     for data, first_line, left_out in lines.blocks(chunks, line):
         line = first_line
+        if holes.found and HOLE in data:
+            data = _without_broken_lines(data, first_line, broken)  # noqa: PLW2901 - only one block in memory
         if data.endswith(b"\n"):
             batch.add(source, data, first_line, only_nccl=only_nccl)
             line += lines.count(data)
@@ -62,7 +69,11 @@ def _read_lines(
         if left_out:
             cut_lines.append((first_line, left_out))
         del data  # only one block in memory at a time
-    grows = before.can_grow if before else can_grow(reader)
+    if reader.damage:
+        batch.reject(reader.path, line, "the compressed file is damaged here", f"{reader.damage}: {_shown(last)}")
+        last = b""  # its values may be cut
+    # Behind a hole the text has other offsets than the file.
+    grows = not holes.found and (before.can_grow if before else can_grow(reader))
     offset = reader.position - last_bytes if grows else None
     whole_lines = tuple(cut for cut in cut_lines if cut[0] < line)
     record = _record(reader, offset, line, whole_lines, before) if is_watched else None
@@ -72,10 +83,44 @@ def _read_lines(
     batch.resume_state.note(source, reader, record, before)
     if last and is_kept:
         batch.add_unfinished(source, last, line, only_nccl=only_nccl)
+    _reject_holes(reader, holes, broken, batch)
     for number, left_out in cut_lines:
         batch.reject(reader.path, number, "a line of over 16 MiB was cut", f"{left_out:,} bytes not read")
     kind = {"kind": "nccl", "parser": "nccl"} if only_nccl else {"kind": "log"}
     return {**kind, "sha256": record.sha256 if record else reader.sha256, "offset_bytes": offset}
+
+
+def _without_broken_lines(data: bytes, first_line: int, broken: list[tuple[int, int, bytes]]) -> bytes:
+    """A block without what may be cut in the middle of a number: text before a hole on its line, and text behind it.
+
+    Text behind a hole stays where the hole began with a line.
+
+    Args:
+        broken: gets line number, number of holes and text of each line with a hole.
+    """
+    rows = data.split(b"\n")
+    for index, row in enumerate(rows):
+        if HOLE in row:
+            before, _, after = row.rpartition(HOLE)
+            is_begun = bool(before.replace(HOLE, b"").strip())
+            broken.append((first_line + index, row.count(HOLE), row if is_begun else b""))
+            rows[index] = b"" if is_begun else after
+    return b"\n".join(rows)
+
+
+def _reject_holes(reader: Reader, holes: Holes, broken: list[tuple[int, int, bytes]], batch: BatchAccumulator) -> None:
+    found = iter(holes.found)
+    for line, count, text in broken:
+        for offset, size in itertools.islice(found, count):
+            shown = f"{size:,} bytes from byte {offset:,}" + (f": {_shown(text)}" if text else "")
+            batch.reject(reader.path, line, "a part of the file is missing: NUL bytes are in its place", shown)
+    for offset, size in found:
+        shown = f"{size:,} bytes from byte {offset:,}"
+        batch.reject(reader.path, None, "a part of the file is missing: NUL bytes are in its place", shown)
+
+
+def _shown(text: bytes) -> str:
+    return text.replace(HOLE, b"...").decode("utf-8", "replace")[:RAW_LIMIT]
 
 
 def _record(

@@ -12,6 +12,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.ingest.discover import file_kind
+from sweepscope.pipeline.io.file_names import printable
 from sweepscope.pipeline.io.files import canonical, list_files
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.remote import is_url
@@ -48,7 +49,7 @@ def try_dialect(document: Document, paths: Sequence[str]) -> list[Tested]:
     both = [dialect, *DIALECTS]
     found = {entry.path: entry for path in paths for entry in list_files(path)}
     kinds = {path: file_kind(path.rsplit("/", 1)[-1], both) for path in found}
-    named = {canonical(path) for path in paths}
+    named = {printable(canonical(path)) for path in paths}
     logs = [path for path in found if kinds[path] == "log" or path in named]
     if not logs:
         remedy = "Name the file itself, or put its name into `logs` of the dialect file"

@@ -14,6 +14,7 @@ from sweepscope.pipeline.ingest.discover import discover
 from sweepscope.pipeline.ingest.nccl_collector import NcclCollector, limited
 from sweepscope.pipeline.inspection.calls_parquet import CallsFile
 from sweepscope.pipeline.inspection.file_regions import Region, regions_of, scan_any
+from sweepscope.pipeline.io.file_names import printable
 from sweepscope.pipeline.io.files import canonical, list_files
 from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.io.reader import Reader
@@ -52,7 +53,9 @@ def read_network(
         UsageError: a path does not exist. InputError: it cannot be listed.
     """
     entries = {entry.path: entry for path in paths for entry in list_files(path)}
-    found = discover(entries.values(), is_simulated=lambda _place: False, named={canonical(path) for path in paths})
+    found = discover(
+        entries.values(), is_simulated=lambda _place: False, named={printable(canonical(path)) for path in paths}
+    )
     found = found.filter(pl.col("kind").is_in(KINDS)).with_row_index("source").cast({"source": pl.Int64})
     on_plan("bytes", int(found["bytes"].sum() or 0))
     names = dict(found.select("source", "path").iter_rows())

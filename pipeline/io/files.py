@@ -10,6 +10,7 @@ from stat import S_ISDIR, S_ISREG
 
 from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.io import remote
+from sweepscope.pipeline.io.file_names import on_disk, printable
 from sweepscope.pipeline.io.remote import is_url
 
 
@@ -18,7 +19,7 @@ class Entry:
     """One file, or a directory that cannot be listed.
 
     Attributes:
-        path: absolute path or URL.
+        path: absolute path as `file_names.printable` writes it, or URL.
         bytes: size.
         mtime: modification time in seconds since 1970.
         is_file: false for an unreadable directory, which represents the files in it.
@@ -77,7 +78,7 @@ def list_files(root: str) -> Iterator[Entry]:
     if S_ISDIR(stat.st_mode):
         yield from _list_directory(path)
     elif S_ISREG(stat.st_mode):
-        yield Entry(_storable(path), stat.st_size, stat.st_mtime)
+        yield Entry(printable(path), stat.st_size, stat.st_mtime)
     else:
         raise UsageError(f"{root} is neither a file nor a directory. Save what comes out of it, and give that file.")
 
@@ -112,12 +113,12 @@ def _list_directory(root: str) -> Iterator[Entry]:
                     below.append((child.path, child_real))
                 elif child.is_file():
                     stat = child.stat()
-                    linked = None if child_real == child.path else _storable(child_real)
+                    linked = None if child_real == child.path else printable(child_real)
                     if linked is not None:
                         if linked in seen:
                             continue
                         seen.add(linked)
-                    yield Entry(_storable(child.path), stat.st_size, stat.st_mtime, linked_path=linked)
+                    yield Entry(printable(child.path), stat.st_size, stat.st_mtime, linked_path=linked)
             except FileNotFoundError:
                 continue
             except OSError:
@@ -127,7 +128,7 @@ def _list_directory(root: str) -> Iterator[Entry]:
 
 def _closed(path: str) -> Entry:
     """Entry of an unreadable directory; reading it fails, and the ledger records that failure."""
-    return Entry(_storable(path), 0, 0.0, is_file=False)
+    return Entry(printable(path), 0, 0.0, is_file=False)
 
 
 def _children(directory: str) -> list[os.DirEntry[str]]:
@@ -147,16 +148,6 @@ def _is_listed_anyway(real: str, root: str) -> bool:
     return below != real and not any(part.startswith(".") for part in below.split(os.sep))
 
 
-def _storable(path: str) -> str:
-    """`path`, if it is UTF-8. Raises InputError."""
-    try:
-        path.encode()
-    except UnicodeEncodeError as error:
-        shown = os.fsencode(path).decode("utf-8", errors="replace")
-        raise InputError(f"Cannot keep the name {shown}: it is not UTF-8. Rename the file.") from error
-    return path
-
-
 def marker_above(marker: str) -> Callable[[str], bool]:
     """Function that tells whether a directory or one above it has a file of that name (local paths only).
 
@@ -166,6 +157,19 @@ def marker_above(marker: str) -> Callable[[str], bool]:
     @cache
     def is_marked(directory: str) -> bool:
         parent = os.path.dirname(directory)
-        return os.path.exists(os.path.join(directory, marker)) or (parent != directory and is_marked(parent))
+        return os.path.exists(os.path.join(on_disk(directory), marker)) or (parent != directory and is_marked(parent))
 
     return lambda directory: not is_url(directory) and is_marked(directory)
+
+
+def exists(path: str) -> bool:
+    """Whether a listed file is still there; true also where that cannot be found out."""
+    if is_url(path):
+        return remote.exists(path)
+    try:
+        os.stat(on_disk(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, cast
 
 from sweepscope.pipeline.errors import InputError, UnreadableError
 from sweepscope.pipeline.io import remote
+from sweepscope.pipeline.io.content import Content, ContentTracker, begins_with, heads
+from sweepscope.pipeline.io.file_names import on_disk
 from sweepscope.pipeline.io.remote import is_url
 from sweepscope.pipeline.io.stream import DamagedStream, HashedStream, ResumePoint, decompressed, resume_point_bytes
 
@@ -19,9 +19,10 @@ class Reader:
     """Chunks of one file, decompressed.
 
     Attributes:
-        path: local path or URL.
+        path: local path as `file_names.printable` writes it, or URL.
         size: a plain file is read up to here: what is appended meanwhile belongs to the next ingest.
         is_hashed: whether `sha256` is computed; the ledger needs it, an inspection does not.
+        is_lenient: a damaged compressed stream ends where the damage begins, and `damage` describes it.
         sha256: hash of the bytes on disk, once they have been read from the first to the last.
         is_compressed: known once reading has begun.
     """
@@ -29,10 +30,13 @@ class Reader:
     path: str
     size: int | None = None
     is_hashed: bool = True
+    is_lenient: bool = False
+    damage: str | None = field(default=None, init=False)
     sha256: str | None = field(default=None, init=False)
     is_compressed: bool = field(default=False, init=False)
     _checked_bytes: int = field(default=0, init=False)
     _stream: HashedStream | None = field(default=None, init=False)
+    _unpacked: ContentTracker = field(default_factory=ContentTracker, init=False)
 
     @property
     def position(self) -> int:
@@ -48,6 +52,22 @@ class Reader:
     def head(self) -> bytes:
         """The first FINGERPRINT_BYTES of the file as it is on disk, as far as they have been read."""
         return self._stream.head if self._stream else b""
+
+    @property
+    def content(self) -> Content | None:
+        """What was read; None before, and where its beginning is not known."""
+        if self.is_compressed:
+            return self._unpacked.content()
+        end = self.resume_point(self.position)
+        return Content(end.offset, end.digest, heads(self.head)) if end else None
+
+    def begins_with(self, size: int, digest: str) -> bool:
+        """Whether the file begins with the content of that size and digest; False where it cannot be read."""
+        try:
+            with _open(self.path) as raw:
+                return begins_with(raw, size, digest)
+        except (OSError, ValueError, NotImplementedError):  # fsspec files refuse to seek with any of the three
+            return False
 
     def resume_point(self, offset: int) -> ResumePoint | None:
         """The resume point at an offset that was read; None when it lies further back than the stream remembers."""
@@ -89,14 +109,10 @@ class Reader:
             with stream.raw:
                 self.is_compressed = not is_resumed and stream.is_compressed
                 if self.is_compressed:
-                    yield from decompressed(stream)
+                    yield from self._decompressed(stream)
                     stream.drain()
                 else:
                     yield from iter(stream.chunk, b"")
-        except (gzip.BadGzipFile, EOFError, zlib.error, DamagedStream) as error:
-            raise InputError(
-                f"Cannot read {self.path}: {error}. Copy it again, or unpack what is left of it and give that."
-            ) from error
         except PermissionError as error:
             raise UnreadableError(
                 f"Cannot read {self.path}: permission denied. Make it readable, or run as its owner."
@@ -105,8 +121,20 @@ class Reader:
             raise UnreadableError(f"Cannot read {self.path}: {error.strerror or error}. Ingest again later.") from error
         self.sha256 = None if is_resumed or not self.is_hashed else stream.sha256
 
+    def _decompressed(self, stream: HashedStream) -> Iterator[bytes]:
+        try:
+            for chunk in decompressed(stream):
+                self._unpacked.add(chunk)
+                yield chunk
+        except DamagedStream as error:
+            if not (self.is_lenient and self._unpacked.size):
+                raise InputError(
+                    f"Cannot read {self.path}: {error}. Copy it again, or unpack what is left of it and give that."
+                ) from error
+            self.damage = f"{error}, near byte {stream.position:,} of the compressed file"
+
 
 def _open(path: str) -> IO[bytes]:
     if is_url(path):
         return remote.opened(path)
-    return cast(IO[bytes], open(path, "rb", buffering=0))  # chunks are larger than any buffer
+    return cast(IO[bytes], open(on_disk(path), "rb", buffering=0))  # chunks are larger than any buffer

@@ -55,3 +55,12 @@ def modified(info: Mapping[str, Any]) -> float:
 def opened(url: str) -> IO[bytes]:
     """The file behind a URL. Raises OSError."""
     return cast(IO[bytes], fsspec.open(url, "rb").open())
+
+
+def exists(url: str) -> bool:
+    """Whether there is a file behind a URL; true also where that cannot be found out."""
+    try:
+        filesystem, inner = fsspec.core.url_to_fs(url)
+        return bool(filesystem.exists(inner))
+    except (ValueError, ImportError, OSError):
+        return True

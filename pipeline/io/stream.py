@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import os
+import zlib
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -18,6 +19,10 @@ FINGERPRINT_BYTES = 64 << 10
 _PIECE_BYTES = 1 << 20  # a decompressed piece is still in the processor's cache when it is put into its chunk
 _PROBE_BYTES = 64 << 10  # a line end is searched for this far back from the end of a chunk
 _REMEMBERED_BYTES = 8 << 20  # how far back a resume point can lie: unfinished lines are rarely longer
+_PACKED_BYTES = 128 << 10
+_ZSTD_PIECE_BYTES = 64 << 10
+_GZIP_BITS = 31  # zlib's word for a gzip header and trailer
+_ENDS_EARLY = "the compressed file ends before its end-of-stream marker"
 _CUT = "Truncated compressed stream"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -144,9 +149,9 @@ class HashedStream(io.RawIOBase):
 
 
 def decompressed(stream: HashedStream) -> Iterator[bytes]:
-    """Decompressed chunks of a gzip or zstd stream. Raises DamagedStream, or the errors of `gzip`."""
+    """Decompressed chunks of a gzip or zstd stream, as far as it is whole. Raises DamagedStream behind them."""
     if stream.magic[:2] == _GZIP:
-        return _chunks(_gzip(io.BufferedReader(stream)))
+        return _chunks(_gzip(stream))
     return _chunks(_zstd(io.BufferedReader(stream, CHUNK_BYTES)))
 
 
@@ -154,21 +159,56 @@ def _chunks(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Pieces joined to chunks that end with a line where possible."""
     parts: list[bytes] = []
     size = 0
-    for piece in pieces:
-        parts.append(piece)
-        size += len(piece)
-        if size >= CHUNK_BYTES:
-            end = piece.rfind(b"\n") + 1 or len(piece)
-            yield b"".join([*parts[:-1], memoryview(piece)[:end]])
-            parts, size = [piece[end:]], len(piece) - end
+    damage = None
+    try:
+        for piece in pieces:
+            parts.append(piece)
+            size += len(piece)
+            if size >= CHUNK_BYTES:
+                end = piece.rfind(b"\n") + 1 or len(piece)
+                yield b"".join([*parts[:-1], memoryview(piece)[:end]])
+                parts, size = [piece[end:]], len(piece) - end
+    except DamagedStream as error:
+        damage = error
     if size:
         yield b"".join(parts)
+    if damage:
+        raise damage
 
 
-def _gzip(raw: io.BufferedReader) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=raw) as stream:
-        while piece := stream.read(_PIECE_BYTES):
+def _gzip(stream: HashedStream) -> Iterator[bytes]:
+    """Pieces of all members of a gzip stream, up to the byte where it is damaged; zeros behind it are padding."""
+    unpack, waiting = zlib.decompressobj(_GZIP_BITS), b""
+    while waiting or (waiting := stream.read(_PACKED_BYTES) or b""):
+        if unpack.eof:
+            waiting = waiting.lstrip(b"\0")
+            if waiting and not _GZIP.startswith(waiting[:2]):
+                raise DamagedStream("other bytes follow the compressed stream")
+            if waiting:
+                unpack = zlib.decompressobj(_GZIP_BITS)
+            continue
+        before = unpack.copy()
+        try:
+            piece = unpack.decompress(waiting, _PIECE_BYTES)
+        except zlib.error as error:
+            yield from _before_damage(before, waiting)
+            raise DamagedStream(str(error)) from error
+        waiting = unpack.unconsumed_tail or unpack.unused_data
+        if piece:
             yield piece
+    while not unpack.eof and (piece := unpack.decompress(b"", _PIECE_BYTES)):
+        yield piece
+    if not unpack.eof:
+        raise DamagedStream(_ENDS_EARLY)
+
+
+def _before_damage(unpack: Any, data: bytes) -> Iterator[bytes]:
+    """What can be unpacked of `data` before the byte at which zlib refuses."""
+    pieces = []
+    with suppress(zlib.error):
+        for start in range(len(data)):
+            pieces.append(unpack.decompress(data[start : start + 1]))  # noqa: PERF401 - keeps those before the error
+    yield b"".join(pieces)
 
 
 def _zstd(raw: io.BufferedReader) -> Iterator[bytes]:
@@ -176,14 +216,13 @@ def _zstd(raw: io.BufferedReader) -> Iterator[bytes]:
 
     zstandard's stream reader would take a truncated frame for the end of the file.
 
-    Raises DamagedStream for a damaged or truncated frame.
+    Raises DamagedStream for a damaged or truncated frame; up to _ZSTD_PIECE_BYTES before the damage are lost.
     """
     stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
     try:
-        while piece := stream.read(_PIECE_BYTES):
+        while piece := stream.read(_ZSTD_PIECE_BYTES):
             yield piece
     except OSError as error:
         if error.errno is None:  # raised by Arrow; errors of the operating system have a number
-            message = "the compressed file ends before its end-of-stream marker" if _CUT in str(error) else str(error)
-            raise DamagedStream(message) from error
+            raise DamagedStream(_ENDS_EARLY if _CUT in str(error) else str(error)) from error
         raise

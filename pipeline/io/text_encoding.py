@@ -7,11 +7,19 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from sweepscope.pipeline.errors import InputError
 
 SNIFF_BYTES = 8192
+
+HOLE = b"\r\0\r"
+"""What `Holes.filled` puts in the place of a hole: a line with it shows the text on both sides as two redraws."""
+
+_HOLE = re.compile(rb"\0{64,}")
+_LEAST_HOLE = b"\0" * 64
 
 _MAGIC = (
     b"\x7fELF",
@@ -44,6 +52,40 @@ _MOST_OBJECT_BYTES = 16 << 20
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
+@dataclass
+class Holes:
+    """Runs of NUL bytes within a log: parts that a crashed node had not written, or that a sparse copy lacks.
+
+    Attributes:
+        position: offset in the unpacked file of the next chunk.
+        found: offset and bytes of each hole.
+    """
+
+    position: int = 0
+    found: list[tuple[int, int]] = field(default_factory=list)
+    _leading: int = 0
+
+    def filled(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Chunks with HOLE for each hole. NULs at the beginning of the file stay: `text_chunks` removes them."""
+        for chunk in chunks:
+            start, self.position = self.position, self.position + len(chunk)
+            if _LEAST_HOLE not in chunk:
+                yield chunk
+                continue
+            leading = len(chunk) - len(chunk.lstrip(b"\0")) if start == self._leading else 0
+            self._leading += leading
+            if text := chunk[:leading] + _HOLE.sub(partial(self._note, start + leading), chunk[leading:]):
+                yield text
+
+    def _note(self, start: int, hole: re.Match[bytes]) -> bytes:
+        offset, size = start + hole.start(), len(hole[0])
+        if self.found and sum(self.found[-1]) == offset:  # it began in the chunk before
+            self.found[-1] = (self.found[-1][0], self.found[-1][1] + size)
+            return b""
+        self.found.append((offset, size))
+        return HOLE
+
+
 def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Chunks of a log as UTF-8, or nearly so.
 
@@ -61,7 +103,7 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
         first = (first + chunk).lstrip(b"\0")
     if is_utf16(first[:SNIFF_BYTES]):
         yield from _utf8(_UTF16[first[:2]], first[2:], stream)
-    elif is_binary(first[:SNIFF_BYTES]):
+    elif is_binary(first[:SNIFF_BYTES]) or (HOLE in first and b"\n" not in first):
         raise InputError(f"{path} is a binary file, not a log. Leave it out, or give the text log.")
     elif is_container_log(first[:SNIFF_BYTES]):
         yield from _unpacked(itertools.chain([first], stream), _text_of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import polars as pl
@@ -13,9 +13,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sweepscope.pipeline.errors import UnreadableError
 from sweepscope.pipeline.ingest import read_sidecar
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_batch import read_batch
+from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.text import lines
 from sweepscope.schemas.vocab import FILE_STATUS
 from tests.pipeline.ingest_in_memory import Tables, batch_of, tables_of
@@ -73,7 +75,6 @@ def test_a_mixed_batch_accounts_for_every_file_and_reads_what_it_can() -> None:
     assert {status for status, _, _ in found.values()} <= set(FILE_STATUS)
     assert {path for path, (status, _, _) in found.items() if status == "rejected"} == {
         "binary.log",
-        "cut.log.gz",
         "cut.log.zst",
         "q/config.json",
     }
@@ -88,7 +89,7 @@ def test_a_mixed_batch_accounts_for_every_file_and_reads_what_it_can() -> None:
     steps = tables["steps"].group_by("source_path").len()
     assert dict(steps.iter_rows()) == dict.fromkeys(
         ["good.log", "packed.log.gz", "wide.log", "r/log_1.out", "q/log_1.out"], 3
-    )
+    ) | {"cut.log.gz": 2}
 
 
 def test_parsers_and_their_versions_stand_with_every_kind_of_file() -> None:
@@ -105,12 +106,76 @@ def test_a_table_gives_a_run_per_row_with_an_id_of_its_own() -> None:
     assert rows.select("attempt", "line_no", "framework").rows() == [(1, 2, "nanotron"), (1, 3, "nanotron")]
 
 
-def test_a_file_that_fails_late_gives_nothing_and_costs_no_other() -> None:
-    files = {"a.log.gz": gzip.compress(log(1, 400).encode())[:-9], "b.log": LOG}
+def test_a_file_that_fails_late_gives_nothing_and_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def chunks(reader: Reader) -> Iterator[bytes]:
+        yield from whole_file(reader)
+        if reader.path.endswith("a.log"):
+            raise UnreadableError(f"Cannot read {reader.path}: Input/output error. Ingest again later.")
+
+    whole_file = Reader.chunks
+    monkeypatch.setattr(Reader, "chunks", chunks)
+    files = {"a.log": log(1, 400), "b.log": LOG}
     whole = tables_of(files, chunk_bytes=1000, block_bytes=5000)
     assert whole["runs"]["source_path"].to_list() == ["b.log"]
     assert whole["rejects"].is_empty()
-    assert ledger(whole)["a.log.gz"][0] == "rejected"
+    assert ledger(whole)["a.log"][0] == "rejected"
+
+
+ZSTD_FRAMES = b"".join(zstandard.ZstdCompressor().compress(log(n, n + 99).encode()) for n in range(1, 2000, 100))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "least", "position"),
+    [
+        ("cut.log.gz", gzip.compress(log(1, 400).encode())[:-9], 399, "near byte"),
+        ("half.log.gz", gzip.compress(log(1, 4000).encode())[:-9000], 1000, "near byte"),
+        ("tail.log.gz", gzip.compress(log(1, 400).encode()) + b"<html>502</html>", 400, "other bytes follow"),
+        (
+            "flipped.log.gz",
+            gzip.compress(log(1, 400).encode()) + gzip.compress(b"x" * 99)[:-6] + b"123456",
+            400,
+            "check",
+        ),
+        ("cut.log.zst", ZSTD_FRAMES[:-20], 500, "near byte"),
+    ],
+)
+def test_of_a_damaged_compressed_log_the_whole_lines_are_read(
+    name: str, data: bytes, least: int, position: str
+) -> None:
+    tables = tables_of({name: data})
+    steps = tables["steps"]["step"].to_list()
+    assert steps == list(range(1, len(steps) + 1))
+    assert len(steps) >= least
+    (reject,) = tables["rejects"].rows(named=True)
+    assert (reject["file"], reject["reason"]) == (name, "the compressed file is damaged here")
+    assert position in reject["raw"]
+    assert reject["line_no"] > tables["steps"]["line_no"].max()
+    assert ledger(tables)[name][0] == "parsed"
+
+
+def test_zeros_behind_a_gzip_stream_are_padding() -> None:
+    tables = tables_of({"a.log.gz": gzip.compress(log(1, 9).encode()) + b"\0" * 512})
+    assert tables["steps"].height == 9
+    assert tables["rejects"].is_empty()
+
+
+@pytest.mark.parametrize(("at", "size"), [(10, 5000), (4096, 64), (30_000, 100_000)])
+@pytest.mark.parametrize("chunk_bytes", [700, 8 << 20])
+def test_a_hole_costs_the_line_it_is_in(at: int, size: int, chunk_bytes: int) -> None:
+    data = log(1, 500).encode()
+    tables = tables_of({"a.log": data[:at] + b"\0" * size + data[at:]}, chunk_bytes=chunk_bytes, block_bytes=2000)
+    broken = data[:at].count(b"\n") + 1
+    assert tables["steps"]["step"].to_list() == [n for n in range(1, 501) if n != broken]
+    assert tables["steps"].select(pl.col("step") == pl.col("line_no")).to_series().all()
+    (reject,) = tables["rejects"].rows(named=True)
+    assert reject["line_no"] == broken
+    assert reject["raw"].startswith(f"{size:,} bytes from byte {at:,}: ")
+
+
+def test_a_line_behind_a_hole_that_began_with_a_line_is_read() -> None:
+    tables = tables_of({"a.log": log(1, 3).encode() + b"\0" * 9000 + log(4, 6).encode()})
+    assert tables["steps"]["step"].to_list() == [1, 2, 3, 4, 5, 6]
+    assert tables["rejects"].select("line_no", "raw").rows() == [(4, f"9,000 bytes from byte {len(log(1, 3)):,}")]
 
 
 def test_a_huge_line_is_cut_noted_and_costs_nothing_else() -> None:

@@ -91,15 +91,24 @@ class TestListing:
         with private_directory(tmp_path), pytest.raises(InputError, match="private: Permission denied"):
             list(list_files(str(tmp_path / "private")))
 
-    def test_a_name_that_is_no_text_is_named(self, tmp_path: Path) -> None:
-        path = os.fsencode(tmp_path) + b"/caf\xe9.log"
-        try:
-            with open(path, "wb"):
-                pass
-        except OSError:
-            pytest.skip("this file system keeps UTF-8 names only")
-        with pytest.raises(InputError, match="not UTF-8"):
-            list(list_files(str(tmp_path)))
+    def test_names_that_are_not_utf8_are_listed_and_read(self, tmp_path: Path) -> None:
+        for name in (b"caf\xe9.log", b"caf\\xe9.log", b"\xff/a.log"):
+            path = os.path.join(os.fsencode(tmp_path), name)
+            try:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(name)
+            except OSError:
+                pytest.skip("this file system keeps UTF-8 names only")
+        found = {entry.path: b"".join(Reader(entry.path).chunks()) for entry in list_files(str(tmp_path))}
+        assert found == {
+            f"{tmp_path}/caf\\xe9.log": b"caf\xe9.log",
+            f"{tmp_path}/caf\\x5cxe9.log": b"caf\\xe9.log",
+            f"{tmp_path}/\\xff/a.log": b"\xff/a.log",
+        }
+        assert all(files.exists(path) for path in found)
+        (entry,) = list_files(os.fsdecode(os.path.join(os.fsencode(tmp_path), b"caf\xe9.log")))
+        assert entry.path == f"{tmp_path}/caf\\xe9.log"
 
 
 class TestLinks:
