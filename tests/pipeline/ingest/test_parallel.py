@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.errors import InputError, WorkerError
@@ -24,6 +25,7 @@ from sweepscope.pipeline.store.home import Home
 from tests.acme import CONFIG, DIALECT, LOG
 from tests.picotron_runs import picotron_run
 from tests.pipeline.nccl.nccl_logs import Job, render
+from tests.properties import stated_examples
 
 NOW = datetime(2035, 1, 1)
 
@@ -32,7 +34,7 @@ NOW = datetime(2035, 1, 1)
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs of every simulated framework, with noise; NCCL output in a log; a binary; a log of a declared dialect."""
     place = tmp_path_factory.mktemp("landing")
-    write_sweep(place / "simulated", runs=24, seed=5)
+    write_sweep(place / "simulated", runs=12, seed=5)
     log = next(picotron_run(place / "real").glob("log_*.out"))
     log.write_text(render(Job("2.21.5", nodes=1, gpus=2, calls=9)).text() + log.read_text())
     (place / "real" / "core.log").write_bytes(b"\x7fELF" + bytes(range(256)) * 40)
@@ -106,7 +108,7 @@ def parsed(found: pl.DataFrame, home: Home, count: int) -> tuple[Tables, list[st
     return tables, told
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 3])
 def test_the_rows_are_the_same_whoever_reads(
     found: pl.DataFrame, home: Home, whole: Tables, eager: list[int], count: int
 ) -> None:
@@ -119,13 +121,15 @@ def test_the_rows_are_the_same_whoever_reads(
     assert len(set(eager)) == count - 1
 
 
-@given(st.lists(st.integers(1, 26), max_size=6), st.randoms(use_true_random=False))
-@settings(max_examples=10, deadline=None)
+@stated_examples()
+@given(cuts=st.lists(st.integers(1, 14), max_size=6), seed=st.integers(0, 10_000))
+@example(cuts=[], seed=1)
+@example(cuts=[1, 2, 5, 9, 13], seed=2)
 def test_the_rows_are_the_same_however_a_batch_is_cut(
-    found: pl.DataFrame, home: Home, whole: Tables, cuts: list[int], rng: object
+    found: pl.DataFrame, home: Home, whole: Tables, cuts: list[int], seed: int
 ) -> None:
     units = found["unit"].unique(maintain_order=True).to_list()
-    rng.shuffle(units)  # type: ignore[attr-defined]  # hypothesis' random.Random
+    random.Random(seed).shuffle(units)  # noqa: S311 - an order, no secret
     bounds = [0, *sorted({cut for cut in cuts if cut < len(units)}), len(units)]
     files = tuple(in_force(home).files.items())
     parts = [
