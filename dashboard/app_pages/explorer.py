@@ -10,16 +10,16 @@ import streamlit as st
 from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.app.store import own_constants, own_frameworks
-from sweepscope.dashboard.charts import explorer as charts
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import explorer as queries
-from sweepscope.dashboard.sections import advisor, estimator_pick, explorer_controls
+from sweepscope.dashboard.sections import advisor, estimator_pick, explorer_controls, explorer_layout
 from sweepscope.dashboard.sections.explorer_controls import number_choice
 from sweepscope.dashboard.text import explorer as texts
 from sweepscope.dashboard.view_models import explorer
-from sweepscope.dashboard.view_models.explorer import CUSTOM, Answer, Setup
-from sweepscope.dashboard.widgets import basic, breakdown_bars, choices, lists, tables, urls
+from sweepscope.dashboard.view_models.explorer import CUSTOM, Setup
+from sweepscope.dashboard.view_models.explorer_layout import answer_for
+from sweepscope.dashboard.widgets import basic, choices, lists, tables
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found
 from sweepscope.pipeline.estimate.search.whatif import Choice, resolve
@@ -140,7 +140,7 @@ def _framework(generation: str, default: str | None) -> str | None:
     return None if name == options[0] else name
 
 
-def _link(setup: Setup, at: Choice) -> dict[str, str]:
+def _link(setup: Setup, layout: Choice) -> dict[str, str]:
     """The whole question and layout, because defaults move with what is measured next."""
     question = {
         "model": setup.model,
@@ -151,59 +151,34 @@ def _link(setup: Setup, at: Choice) -> dict[str, str]:
         "batch": str(setup.gbs_tokens),
         "constants": setup.framework or explorer_controls.NO_FRAMEWORK,
     }
-    return {**question, **{name: str(getattr(at, name)) for name in explorer_controls.KNOBS}}
+    return {**question, **{name: str(getattr(layout, name)) for name in explorer_controls.KNOBS}}
 
 
 @st.fragment
 def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> None:
     """All that depends on the layout: turning a knob reruns this and nothing else."""
     found, best = explorer.found_for(request, setup.by), explorer.start_of(request, setup.by)
-    at, _ = resolve(request, best, explorer_controls.wanted_knobs())
-    estimate = explorer.answer_for(request, at)
+    layout, _ = resolve(request, best, explorer_controls.wanted_knobs())
+    estimate = answer_for(request, layout)
     with st.container(key="hero"):
         left, right = st.columns([0.22, 0.78], gap="large")
     with left, st.container(gap="xsmall", key="knobs"):
         basic.section("Layout", f"DP{estimate.dp} and GAS{estimate.gas} follow")
-        explorer_controls.draw_knobs(request, at, best)
+        explorer_controls.draw_knobs(request, layout, best)
         with st.container(horizontal=True, gap="small"):
-            shell.share_popover(selection=_link(setup, at))
-            if at != best:
+            shell.share_popover(selection=_link(setup, layout))
+            if layout != best:
                 back = "To the fastest" if found.fitting else "To the leanest"
                 st.button(back, key="take_best", on_click=explorer_controls.put_choice, args=(best, best))
     with right, st.container(gap="small"):
-        _draw_verdict(estimate, found)
-        memory, time = st.columns(2, gap="medium")
-        with memory:
-            basic.section("Memory per GPU", "GiB, on the fullest stage")
-            breakdown_bars.fall(
-                estimate.memory,
-                texts.memory_value,
-                limit=estimate.card_bytes,
-                limit_name=f"card {numbers.gib(estimate.card_bytes)}",
-            )
-        with time:
-            basic.section("Step time that the hardware allows", "strong grey computes, faint does not")
-            breakdown_bars.fall(estimate.time, texts.time_value(estimate.step_time_s))
+        explorer_layout.draw_verdict(estimate, found)
+        explorer_layout.draw_breakdowns(estimate)
     left, right = st.columns([0.47, 0.53], gap="large")
     with left:
-        _draw_front(view, request, found, estimate)
+        explorer_layout.draw_front(view.theme, request, found, estimate, on_select=_take_front)
     with right, st.container(gap="xsmall"):
-        _draw_nearest(view, runs, estimate, setup, request)
-
-
-def _draw_verdict(estimate: Answer, found: Found) -> None:
-    symbol, text = texts.verdict(estimate)
-    value, unit = texts.big_number(estimate, found.ranked_by)
-    state = "completed" if estimate.fits else "failed"
-    rows = "".join(
-        f'<div><span class="quiet">{basic.rich(name)}</span><span class="value">{basic.rich(value)}</span></div>'
-        for name, value in texts.facts(estimate, found)
-    )
-    st.html(
-        f'<div class="ss-verdict"><div><p class="ss-big">{basic.rich(value)} '
-        f'<small>{basic.rich(unit)}</small></p><p class="ss-layout">{basic.rich(full_layout_text(estimate.row))}</p>'
-        f'<p class="{state}">{symbol} {basic.rich(text)}</p></div><div class="ss-rows">{rows}</div></div>'
-    )
+        origin = view.chosen.origin if view.chosen else "measured"
+        explorer_layout.draw_nearest(runs, estimate, setup, request, origin)
 
 
 def _take_front() -> None:
@@ -226,29 +201,6 @@ def _take_next() -> None:
 
 def _take(choice: Choice) -> None:
     explorer_controls.put_choice(choice, st.session_state["explorer_top"][0])
-
-
-def _draw_front(view: View, request: Request, found: Found, estimate: Answer) -> None:
-    basic.section("Throughput against memory", "grey: layouts that nothing beats on both; click one to take it")
-    if not found.fitting:
-        basic.note("No layout fits, so there is no front.")
-        return
-    front = found.front.rows(named=True)
-    st.session_state["explorer_front"] = [Choice.of(row) for row in front]
-    likely = found.front.with_columns(explorer.likely_mfu(found.front, found.ranked_by))
-    hovers = [texts.front_hover(row) for row in likely.iter_rows(named=True)]
-    y = texts.mfu_of(estimate, found.ranked_by)
-    figure = charts.draw_front(likely, hovers, (estimate, y), request.asked.profile.outside_bytes, view.theme)
-    basic.chart(figure, key="front", alt=texts.front_alt(found, estimate), on_select=_take_front)
-
-
-def _draw_nearest(view: View, runs: pl.DataFrame, estimate: Answer, setup: Setup, request: Request) -> None:
-    near = explorer.nearest(runs, estimate, setup, request.num_gpus) if runs.height else runs
-    origin = view.chosen.origin if view.chosen else "measured"
-    basic.section(f"{origin.capitalize()} runs like this", "MFU reached · ~ the hardware allows")
-    basic.note(texts.like_this(near, runs.height))
-    lines = [(*texts.nearest_run(row), urls.run_url(row["run_id"])) for row in near.iter_rows(named=True)]
-    lists.items(lines)
 
 
 def _draw_search(found: Found, request: Request) -> None:

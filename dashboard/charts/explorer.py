@@ -10,7 +10,7 @@ import polars as pl
 from sweepscope.dashboard.charts.marks import beside, hovering, note, value_axis
 from sweepscope.dashboard.format.numbers import GIB, gib, percent
 from sweepscope.dashboard.format.theme import Theme
-from sweepscope.dashboard.view_models.explorer import Answer
+from sweepscope.dashboard.view_models.explorer_layout import Answer
 
 HEIGHT = 330
 

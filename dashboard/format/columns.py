@@ -9,7 +9,7 @@ from datetime import datetime
 import polars as pl
 
 from sweepscope.dashboard.format.column_names import NAMES
-from sweepscope.dashboard.format.numbers import GIB, MISSING, NBSP, moment, number, significant
+from sweepscope.dashboard.format.numbers import GIB, MISSING, NBSP, capital, moment, number, significant
 from sweepscope.schemas.core.column import Column
 from sweepscope.schemas.registry import COLUMNS
 
@@ -37,9 +37,7 @@ def column_label(name: str) -> str:
     if name in NAMES:
         return NAMES[name]
     bare = next((name.removesuffix(suffix) for suffix in _SUFFIXES if name.endswith(suffix)), name)
-    words = [word.upper() if word in _ACRONYMS else word for word in bare.split("_")]
-    text = " ".join(words)
-    return text[:1].upper() + text[1:]
+    return capital(" ".join(word.upper() if word in _ACRONYMS else word for word in bare.split("_")))
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,13 @@ Base units (bytes, fractions, seconds) live in the store and in every CSV; GiB a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 NBSP = "\u00a0"  # between number and unit, so that a line never breaks there
 MINUS = "\u2212"
 MISSING = "\u2013"
+ABOUT = "~"  # before every estimated figure
 GIB = 2**30
 
 
@@ -44,6 +46,15 @@ def part_of(fraction: float, decimals: int = 0) -> str:
     if 0 < fraction * 100 < least / 2:
         return f"under {number(least, decimals)}{NBSP}%"
     return percent(fraction, decimals)
+
+
+def between(ends: Sequence[float]) -> str:
+    """Two shares as an interval in percent, which no line break tears apart.
+
+    >>> between((0.316, 0.386)).replace(NBSP, " ")
+    '31.6 to 38.6 %'
+    """
+    return unbroken(f"{number(100 * ends[0], 1)} to {percent(ends[1])}")
 
 
 def points(difference: float | None) -> str:
@@ -97,11 +108,11 @@ def significant(value: float | None, digits: int = 3) -> str:
         return MISSING
     if value == 0:
         return "0"
-    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    small = (
-        0 if whole else len(f"{abs(value):.12f}".split(".")[1]) - len(f"{abs(value):.12f}".split(".")[1].lstrip("0"))
-    )
-    return number(value, max(digits - whole + small, 0))
+    if abs(value) >= 1:
+        return number(value, max(digits - len(str(int(abs(value)))), 0))
+    decimals = f"{abs(value):.12f}".split(".")[1]
+    leading_zeros = len(decimals) - len(decimals.lstrip("0"))
+    return number(value, digits + leading_zeros)
 
 
 def seconds(value: float | None) -> str:
@@ -152,6 +163,11 @@ def count(amount: int, singular: str, plural: str | None = None) -> str:
     ('1 run', '3,280 runs', '2 tries')
     """
     return f"{number(amount)} {singular if amount == 1 else plural or singular + 's'}"
+
+
+def unbroken(text: str) -> str:
+    """`text` that no line break tears apart."""
+    return text.replace(" ", NBSP)
 
 
 def in_sentence(label: str) -> str:

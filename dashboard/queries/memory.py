@@ -12,6 +12,8 @@ _SNAPSHOTS = """SELECT s.* EXCLUDE (sweep), r.run_id, coalesce(r.origin, 'measur
   LEFT JOIN run_snapshots AS j ON j.source_path = s.source_path AND j.device IS NOT DISTINCT FROM s.device
   LEFT JOIN runs AS r USING (run_id)"""
 
+_OOM_LINES = "SELECT count(*) FROM gpu_oom_reports"
+
 
 def origins() -> Query:
     """One row per origin with any measured memory, a run out of GPU memory, or a memory artefact."""
@@ -32,11 +34,12 @@ def peaks(origin: str) -> Query:
 
     A run that failed without a figure has no levels and still a row.
     """
-    sql = """SELECT coalesce(w.run_id, f.run_id) AS run_id, r.sweep, r.model, r.num_nodes, r.num_gpus, r.accelerator,
+    sql = f"""SELECT coalesce(w.run_id, f.run_id) AS run_id, r.sweep, r.model, r.num_nodes, r.num_gpus, r.accelerator,
   r.layout, r.recompute, r.mbs, r.status, f.mem_verdict, f.verdict_basis, f.verdict_evidence, f.oom_requested_bytes,
   f.oom_missing_bytes, f.oom_inactive_bytes, coalesce(w.est_mem_bytes, f.est_mem_bytes) AS est_mem_bytes,
   w.mem_peak_allocated_bytes, w.mem_peak_reserved_bytes, w.mem_used_max_bytes, w.eps_frag, w.outside_allocator_bytes,
   w.snapshot_path, w.peak_source, coalesce(w.mem_total_bytes, f.mem_total_bytes) AS mem_total_bytes,
+  ({_OOM_LINES} AS o WHERE o.run_id = r.run_id) AS oom_lines,
   coalesce(w.mem_used_max_bytes, w.mem_peak_reserved_bytes, w.mem_peak_allocated_bytes)
     / coalesce(w.mem_total_bytes, f.mem_total_bytes) AS card_share
 FROM (SELECT * FROM memory_waterfall WHERE origin = $origin) AS w
@@ -56,8 +59,11 @@ ORDER BY part_no"""
 
 
 def fit(run_id: str) -> Query:
-    """The run's verdict; no row for one that neither ran out of memory nor came near."""
-    return Query("SELECT *\nFROM memory_fit\nWHERE run_id = $run_id", {"run_id": run_id})
+    """The run's verdict and its number of out-of-memory lines; no row where it neither failed nor came near."""
+    sql = f"""SELECT *, ({_OOM_LINES} WHERE run_id = $run_id) AS oom_lines
+FROM memory_fit
+WHERE run_id = $run_id"""
+    return Query(sql, {"run_id": run_id})
 
 
 def fragmentation(scope: Scope) -> Query:
@@ -76,7 +82,7 @@ def terms(scope: Scope) -> Query:
     sql = f"""SELECT *
 FROM memory_terms
 WHERE {condition} AND (explained_share IS NOT NULL OR n_snapshots > 0)
-ORDER BY n DESC, framework, explained_share DESC NULLS LAST"""
+ORDER BY n DESC, framework, explained_share DESC NULLS LAST, term"""
     return Query(sql, scope.params)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import duckdb
 import polars as pl
@@ -14,6 +14,9 @@ from sweepscope.dashboard.queries.reader import Reader
 from sweepscope.dashboard.selection.filters import LAYOUT_RANGES, SLICE, Filters
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.schemas.core import ddl
+
+Row = Mapping[str, Any]
+"""A row of a result, by the names of its columns."""
 
 IN_SLICE = """origin = $origin
   AND accelerator IS NOT DISTINCT FROM $accelerator

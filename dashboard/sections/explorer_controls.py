@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from sweepscope.dashboard.selection import url_state
-from sweepscope.dashboard.text.explorer import KNOB
+from sweepscope.dashboard.text.explorer_layout import KNOB
 from sweepscope.dashboard.view_models.explorer import read_shape
 from sweepscope.dashboard.widgets import choices
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES
@@ -49,16 +49,15 @@ def put_choice(choice: Choice, best: Choice) -> None:
         url_state.put(name, [] if value == getattr(best, name) else [str(value)])
 
 
-def draw_knobs(request: Request, at: Choice, best: Choice) -> None:
-    """A slider per knob that has more than one value, and in words those that have none."""
-    offered: dict[str, Sequence[Any]] = dict(options(request, at))
+def draw_knobs(request: Request, chosen: Choice, best: Choice) -> None:
+    """A slider per knob that has more than one value, at its `chosen` one; `best` is the layout knobs start from."""
+    offered: dict[str, Sequence[Any]] = dict(options(request, chosen))
     modes = [mode for mode in request.recompute if not (mode == "selective" and request.asked.profile.is_flash)]
     offered["recompute"] = modes
     for name in KNOBS:
-        values = offered[name]
+        values, value = offered[name], getattr(chosen, name)
         if len(values) < 2:
             continue
-        value = getattr(at, name)
         key = f"knob_{name}"
         # Set only where it differs: a value that is set again while a slider is dragged would pull it back.
         if st.session_state.get(key) != value:
@@ -121,18 +120,11 @@ def custom_shape() -> ModelShape | str:
     """Inputs of a shape of one's own, Llama 3 8B at first; a sentence when the numbers are no transformer."""
     values: dict[str, int] = {}
     columns = st.columns(3)
-    for place, (name, label, default) in enumerate(_SHAPE):
-        with columns[place % 3]:
-            values[name] = int(
-                st.number_input(
-                    label,
-                    min_value=0 if name in _MAY_BE_ZERO else 1,
-                    max_value=10_000_000,
-                    value=default,
-                    key=name,
-                    bind="query-params",
-                )
-            )
+    for index, (name, label, default) in enumerate(_SHAPE):
+        least = 0 if name in _MAY_BE_ZERO else 1
+        with columns[index % 3]:
+            given = st.number_input(label, least, 10_000_000, default, key=name, bind="query-params")
+        values[name] = int(given)
     gated = st.checkbox("Gated feed-forward (SwiGLU)", value=True, key="gated_mlp", bind="query-params")
     tied = st.checkbox("Tied embeddings", value=False, key="tie_word_embeddings", bind="query-params")
     return read_shape(values, gated=gated, tied=tied)

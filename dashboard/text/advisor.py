@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import polars as pl
 
 from sweepscope.dashboard.format.numbers import NBSP, count, number, percent, seconds
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.pipeline.estimate.advice.next_runs import TEST_STEPS, NextRuns
 from sweepscope.pipeline.estimate.advice.recipe import Advice, Stop
 from sweepscope.pipeline.estimate.advice.rule_scores import AGAINST, FOR
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.reference.rules import Book
 from sweepscope.schemas.thresholds import WORTHWHILE_GAIN
-
-Row = Mapping[str, Any]
 
 
 def next_answer(proposed: NextRuns, rows: pl.DataFrame) -> str:
@@ -39,15 +37,12 @@ def next_answer(proposed: NextRuns, rows: pl.DataFrame) -> str:
 
 def next_notes(proposed: NextRuns) -> str:
     """What a test costs, how unsure it is, and which layouts are no candidates."""
-    startup = (
-        f" and {seconds(proposed.startup_s)} of start-up"
-        if proposed.startup_s is not None
-        else "; start-up is not counted, because no run logged it"
-    )
-    left_out = ", ".join(f"{number(amount)} {reason}" for reason, amount in proposed.excluded.items())
-    return f"A test is {TEST_STEPS} steps{startup}. Spread: {proposed.basis.replace('%', NBSP + '%', 1)}." + (
-        f" No candidates: {left_out}." if left_out else ""
-    )
+    startup = "; start-up is not counted, because no run logged it"
+    if proposed.startup_s is not None:
+        startup = f" and {seconds(proposed.startup_s)} of start-up"
+    excluded = ", ".join(f"{number(amount)} {reason}" for reason, amount in proposed.excluded.items())
+    left_out = f" No candidates: {excluded}." if excluded else ""
+    return f"A test is {TEST_STEPS} steps{startup}. Spread: {proposed.basis.replace('%', NBSP + '%', 1)}.{left_out}"
 
 
 def worth_running(row: Row) -> tuple[str, str]:
@@ -78,8 +73,8 @@ def of_step(stop: Stop) -> str:
     if not tested:
         return f"{text} None of them was tested by this store's runs."
     best = max(tested, key=lambda advice: ((advice.held or 0) / (advice.tested or 1), advice.tested or 0))
-    held = f"{number(best.held)} of {count(best.tested or 0, 'cell')}"
-    return f"{text} Borne out most by this store's runs: **{best.rule.says}**, in {held}."
+    cells = f"{number(best.held)} of {count(best.tested or 0, 'cell')}"
+    return f"{text} Borne out most by this store's runs: **{best.rule.says}**, in {cells}."
 
 
 def followed(advice: Advice) -> tuple[str, str, str]:

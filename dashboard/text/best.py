@@ -9,12 +9,11 @@ import polars as pl
 
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.metrics import Metric, performance
-from sweepscope.dashboard.format.numbers import count, gib, number, percent
+from sweepscope.dashboard.format.numbers import between, count, gib, number, percent, unbroken
 from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.selection.filters import GRID, Filters, chips
 from sweepscope.dashboard.selection.slices import Slice
-from sweepscope.dashboard.text.cell import Cell, certainty, lead, place, where
-from sweepscope.dashboard.text.explorer import between
+from sweepscope.dashboard.text.cell import UNKNOWN_LAYOUT, Cell, certainty, lead, place, where
 from sweepscope.dashboard.view_models.cells import outcome_text
 from sweepscope.dashboard.view_models.explorer import Pick
 from sweepscope.dashboard.view_models.ranking import shows_mfu
@@ -25,15 +24,11 @@ def cell_answer(cell: Cell) -> str:
     """The fastest layout of the selected cell, its lead and how sure that is; or why the cell is empty."""
     if cell["run_id"] is None:
         return empty_answer(cell)
+    layout = unbroken(cell["layout"] or UNKNOWN_LAYOUT)
     return (
-        f"On {where(cell)}, {cell['model']} trains fastest with "
-        f"**{_unbroken(cell['layout'])}: {performance(cell)}**, {lead(cell)}.{certainty(cell)}"
+        f"On {where(cell)}, {cell['model']} trains fastest with **{layout}: {performance(cell)}**, "
+        f"{lead(cell)}.{certainty(cell)}"
     )
-
-
-def _unbroken(layout: str | None) -> str:
-    """A layout that no line break tears apart."""
-    return (layout or "an unknown layout").replace(" ", numbers.NBSP)
 
 
 def empty_answer(cell: Cell) -> str:
@@ -70,7 +65,7 @@ def filtered_answer(cells: pl.DataFrame, filters: Filters) -> str:
     best = answered.sort(by, descending=True, nulls_last=True).row(0, named=True)
     return (
         f"With {_named(filters)}, **{number(answered.height)} of {count(cells.height, 'cell')} have a result**; "
-        f"the best is {performance(best)} for {place(best)} with {_unbroken(best['layout'])}."
+        f"the best is {performance(best)} for {place(best)} with {unbroken(best['layout'] or UNKNOWN_LAYOUT)}."
     )
 
 
@@ -153,14 +148,12 @@ def facts(cell: Cell) -> list[tuple[str, str]]:
     if cell["mem_peak_bytes"] is not None and cell["memory_bytes"] is not None:
         peak = f"{number(cell['mem_peak_bytes'] / numbers.GIB, 1)} of {gib(cell['memory_bytes'])}"
     repeats = cell["repeats"] or 1
-    evidence = (
-        "1 run, no repeat" if repeats == 1 else f"{count(repeats, 'run')}, spread {percent(cell['repeat_spread'])}"
-    )
+    spread = "no repeat" if repeats == 1 else f"spread {percent(cell['repeat_spread'])}"
     return [
         ("Throughput", f"{number(cell['tokens_per_s_per_gpu'])} tokens/s/GPU"),
         ("Step time", numbers.seconds(cell["step_time_s"]) if cell["step_time_s"] is not None else "not logged"),
         ("Peak memory", peak),
-        ("Evidence", evidence),
+        ("Evidence", f"{count(repeats, 'run')}, {spread}"),
         ("Outcomes", cell["outcome"]),
     ]
 

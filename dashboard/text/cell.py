@@ -6,17 +6,16 @@ another shape for a runner-up, so a difference of MFUs can contradict the rankin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.metrics import Metric, performance
 from sweepscope.dashboard.format.numbers import count, number, part_of, percent, ratio
 from sweepscope.dashboard.format.symbols import CELL_STATE
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.explorer import Pick
 from sweepscope.pipeline.reference.layout_text import full_layout_text
 
-Cell = Mapping[str, Any]
+Cell = Row
+UNKNOWN_LAYOUT = "an unknown layout"
 
 
 def lead(cell: Cell) -> str:

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sweepscope.dashboard.format.columns import column_label
-from sweepscope.dashboard.format.numbers import NBSP, count, gib, in_sentence, number, percent, plain, points, seconds
+from sweepscope.dashboard.format.numbers import (
+    NBSP,
+    capital,
+    count,
+    gib,
+    in_sentence,
+    number,
+    percent,
+    plain,
+    points,
+    seconds,
+)
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.estimator import (
     FITTED,
     OTHER_STUDY,
@@ -20,8 +31,6 @@ from sweepscope.dashboard.view_models.estimator import (
 )
 from sweepscope.schemas.registry import COLUMNS
 from sweepscope.schemas.thresholds import PATTERN_RUNS, PENALISED_RATIO
-
-Row = Mapping[str, Any]
 
 NOTHING = "**No run is in this store yet.** Run **sweepscope ingest PATH** on a sweep."
 BEFORE_ESTIMATES = (
@@ -69,11 +78,10 @@ def answer(totals: Row, patterns: Sequence[Row]) -> str:
     limit = f"{PENALISED_RATIO:g}{NBSP}×"
     if not slow:
         return f"{first}. {'It is not' if runs == 1 else 'None is'} more than {limit} slower than estimated."
-    near = (
-        f", {percent(totals['healthy_time_error'], 0)} over the {number(runs - slow)} within {limit} of the estimate"
-        if runs > slow
-        else ""
-    )
+    near = ""
+    if runs > slow:
+        healthy = percent(totals["healthy_time_error"], 0)
+        near = f", {healthy} over the {number(runs - slow)} within {limit} of the estimate"
     are = "is slower than its" if slow == 1 else "are slower than their"
     return (
         f"{first}{near}. **{number(slow)} ({percent(slow / runs, 0)}) {are} hardware allows, "
@@ -83,17 +91,18 @@ def answer(totals: Row, patterns: Sequence[Row]) -> str:
 
 def _blame(patterns: Sequence[Row], slow: int) -> str:
     """How most of the penalised runs lie on the nodes, or else the slowest pattern; `patterns` come slowest first."""
-    places: dict[str, int] = {}
+    penalised: dict[str, int] = {}  # by placement, which is the first part of a pattern
     for row in patterns:
-        place = row["pattern"].partition(" · ")[0]
-        places[place] = places.get(place, 0) + row["penalised"]
-    most = max(places, key=lambda place: places[place])
+        placement = row["pattern"].partition(" · ")[0]
+        penalised[placement] = penalised.get(placement, 0) + row["penalised"]
+    most = max(penalised, key=lambda placement: penalised[placement])
     if slow == 1:
         return f": {most}"
-    share = "all" if places[most] == slow else percent(places[most] / slow, 0)
-    most_share = f"; {share} of them have {most}" if places[most] * 2 > slow else ""
+    if penalised[most] * 2 > slow:
+        share = "all" if penalised[most] == slow else percent(penalised[most] / slow, 0)
+        return f"; {share} of them have {most}"
     worst = next((row for row in patterns if row["runs"] >= PATTERN_RUNS and row["time_ratio"] > PENALISED_RATIO), None)
-    return most_share or (f"; worst is {worst['pattern']}, {times(worst['time_ratio'])}" if worst else "")
+    return f"; worst is {worst['pattern']}, {times(worst['time_ratio'])}" if worst else ""
 
 
 def meta(fits: Mapping[str, int], unseen: Sequence[float], sweep: str | None, sweeps: int) -> str:
@@ -116,7 +125,7 @@ def meta(fits: Mapping[str, int], unseen: Sequence[float], sweep: str | None, sw
 
 
 def legend(runs: int, slow: int, outside: int) -> list[tuple[str, str, str]]:
-    """Symbol, theme colour by place among the categories ("" = ink), and text of each kind of point.
+    """Symbol, index of the category colour ("" = ink) and text of each kind of point.
 
     `outside` runs are not of a study that their constants were fitted on.
     """
@@ -136,21 +145,19 @@ def aside(kind: str, left_out: int) -> str:
 
 def beyond_peak(runs: int) -> str:
     """Why runs of more than 100 % of peak are not drawn."""
-    verb, whose = ("is", "its") if runs == 1 else ("are", "their")
+    verb, whose, them = ("is", "its", "it") if runs == 1 else ("are", "their", "them")
     return (
         f"{count(runs, 'run')} above 100 % of peak {verb} not drawn: model, step time or accelerators in {whose} "
-        "log cannot all be right. The table below and the errors above include "
-        f"{'it' if runs == 1 else 'them'}; Overview lists {'it' if runs == 1 else 'them'} under Worth a look."
+        f"log cannot all be right. The table below and the errors above include {them}; Overview lists {them} under "
+        "Worth a look."
     )
 
 
 def hover(row: Row) -> Hover:
     """Subject, layout, then measured beside estimated, without the words and units that all points share."""
-    memory = (
-        f"peak {gib(row['mem_peak_allocated_bytes'])}, estimated {gib(row['est_mem_bytes'])}"
-        if row["mem_peak_allocated_bytes"] is not None
-        else "peak memory not logged"
-    )
+    memory = "peak memory not logged"
+    if row["mem_peak_allocated_bytes"] is not None:
+        memory = f"peak {gib(row['mem_peak_allocated_bytes'])}, estimated {gib(row['est_mem_bytes'])}"
     return Hover(
         name=plain(name(row)),
         layout=plain(row["layout"] or row["pattern"]),
@@ -180,9 +187,9 @@ def name(row: Row) -> str:
     return f"{row['model'] or 'unnamed model'} on {where}"
 
 
-def option(row: Row, stands_for: str) -> str:
-    """A run in the selector."""
-    return f"{stands_for}: {name(row)} · {row['layout'] or row['pattern']}"
+def option(row: Row, role: str) -> str:
+    """A run in the selector, after what it is an example of."""
+    return f"{role}: {name(row)} · {row['layout'] or row['pattern']}"
 
 
 def parity_alt(runs: int, slow: int, kind: str) -> str:
@@ -250,10 +257,11 @@ def assumed(assumptions: str | None) -> str:
     if not assumptions:
         return ""
     names = re.compile(r"\b(?:" + "|".join(sorted(COLUMNS, key=len, reverse=True)) + r")\b")
-    readable = names.sub(
-        lambda found: in_sentence(column_label(found[0])) if "_" in found[0] else found[0], assumptions
-    )
-    return f" Assumed: {readable}."
+
+    def label(match: re.Match[str]) -> str:
+        return in_sentence(column_label(match[0])) if "_" in match[0] else match[0]
+
+    return f" Assumed: {names.sub(label, assumptions)}."
 
 
 def account(rows: Sequence[Row]) -> str:
@@ -291,4 +299,4 @@ def _reason(fate: str, kind: str, reason: str) -> str:
     if fate == "not measured":
         return f"Estimated, but {reason if reason != 'no step time' else 'no step time was logged'}."
     advice = f" {_ADVICE[kind]}" if kind in _ADVICE else ""
-    return f"{reason[:1].upper()}{reason[1:]}.{advice}"
+    return f"{capital(reason)}.{advice}"

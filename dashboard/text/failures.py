@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sweepscope.dashboard.format.columns import column_label
 from sweepscope.dashboard.format.numbers import count, number, part_of, percent
 from sweepscope.dashboard.format.symbols import OUTCOME
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.failures import (
     Pattern,
     hours_figure,
@@ -16,8 +16,6 @@ from sweepscope.dashboard.view_models.failures import (
     pattern_name,
     rate_without_cut_off,
 )
-
-Row = Mapping[str, Any]
 
 NOTHING = "**No run is in this store yet.** Run **sweepscope ingest PATH** on a sweep."
 HOW_TO_READ = (
@@ -37,7 +35,6 @@ _CAUSE = {
     "crash": "crashed",
     "unexplained": "ended without a logged reason",
 }
-_ONE_CUT = "its log stops without a reason"
 _WORDING_CHARS = 110
 _STRETCH = {
     "slow_steps": "its steps are slow",
@@ -68,31 +65,23 @@ def _main_cause(endings: Sequence[Row], totals: Row) -> str:
     failed = totals["runs_failed"]
     causes = sorted((row for row in endings if row["outcome"] in _CAUSE), key=lambda row: -row["runs"])
     runs, words = causes[0]["runs"], _CAUSE[causes[0]["outcome"]]
+    some = f"{'all' if runs == failed else number(runs)} of them"
     if causes[0]["outcome"] == "unexplained" and totals["runs_cut_off"] == runs:
-        return (
-            f"; {_some(runs, failed)} {'is a log that stops' if runs == 1 else 'are logs that stop'} without a reason"
-            if failed > 1
-            else f": {_ONE_CUT}"
-        )
+        if failed == 1:
+            return ": its log stops without a reason"
+        return f"; {some} {'is a log that stops' if runs == 1 else 'are logs that stop'} without a reason"
     if runs == 1:
-        words = words.replace("were ", "was ").replace("give ", "gives ")
-    if failed == 1:
-        return f": it {words}"
-    return f"; {_some(runs, failed)} {words}"
-
-
-def _some(runs: int, failed: int) -> str:
-    return f"{'all' if runs == failed else number(runs)} of them"
+        words = words.replace("were ", "was ")
+    return f": it {words}" if failed == 1 else f"; {some} {words}"
 
 
 def _worst(patterns: Sequence[Pattern]) -> str:
     above = [pattern for pattern in patterns if pattern.is_above]
     if above:
         worst = above[0]
-        return (
-            f"**{worst.name} fails most:** {percent(worst.rate, 0)} of its {count(worst.judged, 'run')} failed "
-            f"(95 % interval {percent(worst.low, 0)} to {percent(worst.high, 0)})."
-        )
+        interval = f"95 % interval {percent(worst.low, 0)} to {percent(worst.high, 0)}"
+        runs = count(worst.judged, "run")
+        return f"**{worst.name} fails most:** {percent(worst.rate, 0)} of its {runs} failed ({interval})."
     return "No single setting fails clearly more often than the rest." if len(patterns) > 1 else ""
 
 
@@ -118,32 +107,31 @@ def hours_text(hours: float | None) -> str:
 def meta(totals: Row, sweep: str | None, sweeps: int) -> str:
     """Scope and conditions."""
     of = f"sweep {sweep}" if sweep else count(sweeps, "sweep")
-    aside = totals["runs_tried"] - totals["runs_judged"]
-    left_out = (
-        f"{number(aside)} stopped, running or unknown {'is' if aside == 1 else 'are'} in no rate" if aside else None
-    )
-    return " · ".join(part for part in (f"{count(totals['runs_tried'], 'run attempt')} of {of}", left_out) if part)
+    parts = [f"{count(totals['runs_tried'], 'run attempt')} of {of}"]
+    if unjudged := totals["runs_tried"] - totals["runs_judged"]:
+        parts.append(f"{number(unjudged)} stopped, running or unknown {'is' if unjudged == 1 else 'are'} in no rate")
+    return " · ".join(parts)
 
 
 def figures(totals: Row, search: Row, price: float | None) -> list[tuple[str, str, str]]:
     """The four figures as label, value, note."""
-    rate = overall_rate(totals)
-    low, high = totals["failure_rate_low"], totals["failure_rate_high"]
-    interval = (
-        "" if rate is None else f"95 % interval {percent(low, 0)} to {percent(high, 0)}{_without_cut_off(totals)}"
-    )
+    tried, failed = totals["runs_tried"], totals["runs_failed"]
+    spent, lost = totals["gpu_hours"], totals["gpu_hours_lost"]
     return [
-        ("Runs that failed", percent(rate, 0) if rate is not None else "unknown", interval),
-        _spent("GPU-hours in all", totals["gpu_hours"], totals["runs_without_gpu_hours"], totals["runs_tried"], price),
-        _spent(
-            "GPU-hours on failures",
-            totals["gpu_hours_lost"],
-            totals["failures_without_gpu_hours"],
-            totals["runs_failed"],
-            price,
-        ),
-        _search(search, price),
+        ("Runs that failed", *_failure_rate(totals)),
+        ("GPU-hours in all", *_hours(spent, tried, totals["runs_without_gpu_hours"], price)),
+        ("GPU-hours on failures", *_hours(lost, failed, totals["failures_without_gpu_hours"], price)),
+        ("GPU-hours until the winners had run", *_search(search, price)),
     ]
+
+
+def _failure_rate(totals: Row) -> tuple[str, str]:
+    """Value and note: the failure rate with its interval."""
+    rate = overall_rate(totals)
+    if rate is None:
+        return "unknown", ""
+    interval = f"{percent(totals['failure_rate_low'], 0)} to {percent(totals['failure_rate_high'], 0)}"
+    return percent(rate, 0), f"95 % interval {interval}{_without_cut_off(totals)}"
 
 
 def _without_cut_off(totals: Row) -> str:
@@ -153,23 +141,22 @@ def _without_cut_off(totals: Row) -> str:
     return f"; {percent(without, 0)} without {count(cut_off, 'log that just stops', 'logs that just stop')}"
 
 
-def _spent(label: str, hours: float | None, dark: int, runs: int, price: float | None) -> tuple[str, str, str]:
+def _hours(hours: float | None, runs: int, unknown: int, price: float | None) -> tuple[str, str]:
+    """Value and note: GPU-hours of `runs`, of which `unknown` have none, with their price."""
     if hours is None:
-        return label, "unknown", f"{count(runs, 'run')}, no duration logged"
-    notes = [_dollars(hours, price), f"unknown for {number(dark)} of {count(runs, 'run')}" if dark else ""]
-    return label, hours_figure(hours), "; ".join(note for note in notes if note) or "all runs known"
+        return "unknown", f"{count(runs, 'run')}, no duration logged"
+    notes = [_dollars(hours, price), f"unknown for {number(unknown)} of {count(runs, 'run')}" if unknown else ""]
+    return hours_figure(hours), "; ".join(note for note in notes if note) or "all runs known"
 
 
-def _search(search: Row, price: float | None) -> tuple[str, str, str]:
-    label = "GPU-hours until the winners had run"
+def _search(search: Row, price: float | None) -> tuple[str, str]:
+    """Value and note: GPU-hours that passed before the winners were found."""
     until, whole = search["gpu_hours_until_winner"], search["gpu_hours_of_cells_in_order"]
     if until is None or not whole:
-        why = "no cell has a winner" if not search["cells_answered"] else "the order of the runs is not known"
-        return label, "unknown", why
+        return "unknown", "the order of the runs is not known" if search["cells_answered"] else "no cell has a winner"
     cells = f"in {number(search['cells_in_order'])} of {count(search['cells_answered'], 'cell')}"
-    dollars = _dollars(until, price)
-    note = f"{percent(until / whole, 0)} of {hours_figure(whole)} {cells}"
-    return label, hours_figure(until), f"{dollars}; {note}" if dollars else note
+    notes = [_dollars(until, price), f"{percent(until / whole, 0)} of {hours_figure(whole)} {cells}"]
+    return hours_figure(until), "; ".join(note for note in notes if note)
 
 
 def _dollars(hours: float, price: float | None) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any
 
 import polars as pl
 
 from sweepscope.dashboard.format.numbers import count, number, seconds
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text.network import hang_answer, hang_title, place
 from sweepscope.dashboard.view_models.hang import STEP_STATE, Sequence2D
 from sweepscope.dashboard.view_models.network import ranks_text
 from sweepscope.schemas.vocab.nccl import HANG_EVIDENCE
-
-Row = Mapping[str, Any]
 
 NONE_CHOSEN = (
     "**No hang is chosen.** Choose one below, or follow a link from Network, from Failures & cost or from a run."
@@ -56,21 +54,16 @@ def figures(hang: Row, states: pl.DataFrame) -> list[tuple[str, str, str]]:
     details = [] if hang["seq"] is None else [f"seq {number(hang['seq'])}"]
     if hang["numel_in"] is not None:
         details.append(count(hang["numel_in"], "element"))
-    waited, limit = hang["ran_for_ms"], hang["timeout_ms"]
+    waited = "not logged" if hang["ran_for_ms"] is None else seconds(hang["ran_for_ms"] / 1000)
+    timeout = "" if hang["timeout_ms"] is None else f"timeout {seconds(hang['timeout_ms'] / 1000)}"
+    num_behind = number(behind.height) if states["ahead"].count() else "not logged"
+    noun = "rank" if behind.height == 1 else "ranks"
     return [
         ("Collective", str(hang["op"] or "not named"), " · ".join(details)),
-        (
-            "Waited",
-            "not logged" if waited is None else seconds(waited / 1000),
-            "" if limit is None else f"timeout {seconds(limit / 1000)}",
-        ),
+        ("Waited", waited, timeout),
         ("Ranks that waited", number(waiting), f"of {number(states.height)}" if states.height else ""),
         ("Ranks without output", number(silent), "of the group" if hang["num_ranks"] else "group size not logged"),
-        (
-            "Behind",
-            number(behind.height) if states["ahead"].count() else "not logged",
-            f"{'rank' if behind.height == 1 else 'ranks'} {_few(behind['rank'].to_list())}" if behind.height else "",
-        ),
+        ("Behind", num_behind, f"{noun} {_few(behind['rank'].to_list())}" if behind.height else ""),
     ]
 
 
@@ -116,8 +109,8 @@ def sequence_text(steps: Sequence2D, absent: Sequence[int]) -> str:
 
 def sequence_alt(steps: Sequence2D, hang: Row) -> str:
     """The picture in one sentence."""
-    at = [rank for rank in steps.ranks if steps.cells[rank].get(hang["seq"]) == "absent"]
-    who = f"; rank {_few(at)} did not join" if at else ""
+    absent = [rank for rank in steps.ranks if steps.cells[rank].get(hang["seq"]) == "absent"]
+    who = f"; rank {_few(absent)} did not join" if absent else ""
     return f"Collectives around seq {hang['seq']} on {count(len(steps.ranks), 'rank')}{who}."
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from sweepscope.dashboard.format.numbers import NBSP, count, number
+from sweepscope.dashboard.format.numbers import NBSP, capital, count, number
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT
-
-Row = Mapping[str, Any]
 
 
 def answer(summary: Row) -> str:
@@ -28,11 +26,7 @@ def answer(summary: Row) -> str:
         lead += f" {count(summary['skipped'], 'more holds', 'more hold')} nothing that a parser knows."
     if not trouble:
         return f"{lead} Nothing was rejected."
-    return f"{lead} {_capital(' and '.join(trouble))}; the reasons are listed below."
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return f"{lead} {capital(' and '.join(trouble))}; the reasons are listed below."
 
 
 def size(size_bytes: int) -> str:

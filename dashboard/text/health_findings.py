@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from sweepscope.dashboard.format.numbers import number
+from sweepscope.dashboard.format.numbers import capital, number
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.schemas.vocab import HEALTH_FINDINGS
 
 _MOST = 2
@@ -13,9 +13,9 @@ _MINOR = ("gpu_shared", "not_ending", "skipped_step")
 """Listed among the evidence lines only; alone they cost a run little."""
 
 
-def health_findings(run: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> str:
+def health_findings(run: Row, evidence: Sequence[Row]) -> str:
     """At most two sentences, the costliest findings first, each after a blank; empty for a healthy run."""
-    by_kind: dict[str, list[Mapping[str, Any]]] = {}
+    by_kind: dict[str, list[Row]] = {}
     for row in evidence:
         by_kind.setdefault(row["kind"], []).append(row)
     kinds = [kind for kind in HEALTH_FINDINGS if kind in by_kind and kind not in _MINOR]
@@ -25,7 +25,7 @@ def health_findings(run: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]
     return "".join(f" {sentence}" for sentence in sentences[:_MOST])
 
 
-def _sentence(kind: str, rows: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -> str:
+def _sentence(kind: str, rows: Sequence[Row], run: Row) -> str:
     if kind == "nan_loss":  # the line may be an exception raised by the trainer
         step = run["diverged_at_step"]
         return f"The loss or its gradient is NaN or infinite from step {number(step)} on." if step is not None else ""
@@ -33,4 +33,4 @@ def _sentence(kind: str, rows: Sequence[Mapping[str, Any]], run: Mapping[str, An
         return "Another process was using a GPU."
     text = str(rows[0]["text"]).strip().rstrip(".")
     more = f", and {number(len(rows) - 1)} more like it" if len(rows) > 1 else ""
-    return f"{text[:1].upper()}{text[1:]}{more}."
+    return f"{capital(text)}{more}."

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import polars as pl
 
-from sweepscope.dashboard.format.numbers import MINUS, count, memory, number, percent, plain, ratio
+from sweepscope.dashboard.format.numbers import MINUS, capital, count, memory, number, percent, plain, ratio
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.memory import VERDICT, Bar
 from sweepscope.schemas.thresholds import EXPLAINED_SHARE
 from sweepscope.schemas.vocab.memory import MEM_FIT, PEAK_SOURCE, VERDICT_BASIS
-
-Row = Mapping[str, Any]
 
 NOTHING = (
     "**No run of this store logged how much memory it used.** Ingest logs that print peak memory, allocator snapshots "
@@ -40,10 +38,16 @@ NO_TERMS = "A term is fitted to five completed runs with an estimate and a peak 
 NO_SNAPSHOT = "No allocator snapshot, timeline or statistics dump is among these files."
 
 _NEAR = ("fits", "fragmented")
-"""Verdicts of runs that did not run out of memory, as far as anybody knows."""
+"""Verdicts of runs that are not known to have run out of memory."""
 _WITHOUT_REASON = ("failed", "truncated", "unknown")
 """Statuses of runs that ended without a known reason."""
 
+_LEVELS = {
+    "mem_peak_allocated_bytes": "allocated",
+    "mem_peak_reserved_bytes": "reserved",
+    "mem_used_max_bytes": "in use",
+    "mem_total_bytes": "card",
+}
 TERM_NAME = {
     "states": "Weights, gradients, optimizer",
     "activations": "Activations",
@@ -55,8 +59,7 @@ TERM_NAME = {
 
 def snapshot_name(row: Row) -> str:
     """File with its directory, rank and device of an artefact."""
-    place = "/".join(row["source_path"].split("/")[-2:])
-    parts = [place]
+    parts = ["/".join(row["source_path"].split("/")[-2:])]
     if row["rank"] is not None:
         parts.append(f"rank {row['rank']}")
     if row["device"] is not None and row["device"] != 0:
@@ -73,7 +76,7 @@ def snapshot_facts(row: Row) -> str:
 
 def answer(peaks: pl.DataFrame, verdicts: Sequence[tuple[str, int]], spread: pl.DataFrame, snapshots: int) -> str:
     """What the failed runs need, and how much the allocator holds beyond what is allocated."""
-    parts = [part for part in (_failed(peaks, verdicts), _held(spread)) if part]
+    parts = [part for part in (_failed(peaks, verdicts), _fragmentation(spread)) if part]
     if parts:
         return " ".join(parts)
     if peaks.height:
@@ -101,7 +104,7 @@ def _needs(verdict: str, runs: int) -> str:
     }.get(verdict, "logged no sizes")
 
 
-def _held(spread: pl.DataFrame) -> str:
+def _fragmentation(spread: pl.DataFrame) -> str:
     if spread.is_empty():
         return ""
     row = spread.row(0, named=True)
@@ -121,30 +124,35 @@ def meta(runs: int, sweep: str | None, sweeps: int, snapshots: int) -> str:
 
 def figures(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame) -> list[tuple[str, str, str]]:
     """Label, value and note of the plain figures."""
-    fullest = peaks.filter(pl.col("card_share").is_not_null()).sort("card_share", descending=True).head(1).to_dicts()
-    outside = peaks["outside_allocator_bytes"].drop_nulls() if peaks.height else pl.Series([], dtype=pl.Int64)
-    frag = spread.row(0, named=True) if spread.height else None
-    median = outside.median()
     return [
-        (
-            "Fullest GPU",
-            percent(fullest[0]["card_share"], 0) if fullest else "not logged",
-            f"of {memory(fullest[0]['mem_total_bytes'])}, {fullest[0]['layout'] or 'layout unknown'}"
-            if fullest
-            else "",
-        ),
-        (
-            "Reserved beyond allocated",
-            percent(frag["eps_frag"]) if frag else "not logged",
-            f"10 to 90 %: {percent(frag['eps_frag_low'])} to {percent(frag['eps_frag_high'])}" if frag else "",
-        ),
-        (
-            "Outside the allocator",
-            memory(median) if isinstance(median, float) else "not known",
-            f"median of {count(len(outside), 'run')}" if len(outside) else "needs nvidia-smi, DCGM or an OOM line",
-        ),
+        ("Fullest GPU", *_fullest(peaks)),
+        ("Reserved beyond allocated", *_beyond_allocated(spread)),
+        ("Outside the allocator", *_outside(peaks)),
         ("Estimate", *_off(terms)),
     ]
+
+
+def _fullest(peaks: pl.DataFrame) -> tuple[str, str]:
+    known = peaks.filter(pl.col("card_share").is_not_null()).sort("card_share", descending=True)
+    if known.is_empty():
+        return "not logged", ""
+    row = known.row(0, named=True)
+    return percent(row["card_share"], 0), f"of {memory(row['mem_total_bytes'])}, {row['layout'] or 'layout unknown'}"
+
+
+def _beyond_allocated(spread: pl.DataFrame) -> tuple[str, str]:
+    if spread.is_empty():
+        return "not logged", ""
+    row = spread.row(0, named=True)
+    return percent(row["eps_frag"]), f"10 to 90 %: {percent(row['eps_frag_low'])} to {percent(row['eps_frag_high'])}"
+
+
+def _outside(peaks: pl.DataFrame) -> tuple[str, str]:
+    outside = peaks["outside_allocator_bytes"].drop_nulls() if peaks.height else pl.Series([], dtype=pl.Int64)
+    median = outside.median()
+    if not isinstance(median, float):
+        return "not known", "needs nvidia-smi, DCGM or an OOM line"
+    return memory(median), f"median of {count(len(outside), 'run')}"
 
 
 def _off(terms: pl.DataFrame) -> tuple[str, str]:
@@ -167,14 +175,8 @@ def factor(row: Row) -> str:
 
 def peak_hover(row: Row, name: str) -> str:
     """Levels of one run."""
-    lines = [f"<b>{plain(name)}</b>"]
-    levels = (
-        ("allocated", "mem_peak_allocated_bytes"),
-        ("reserved", "mem_peak_reserved_bytes"),
-        ("in use", "mem_used_max_bytes"),
-        ("card", "mem_total_bytes"),
-    )
-    lines.append(", ".join(f"{word} {memory(row[column])}" for word, column in levels if row[column] is not None))
+    levels = [f"{word} {memory(row[column])}" for column, word in _LEVELS.items() if row[column] is not None]
+    lines = [f"<b>{plain(name)}</b>", ", ".join(levels)]
     if row["est_mem_bytes"] is not None:
         lines.append(f"~{memory(row['est_mem_bytes'])} estimated")
     if needed := need(row):
@@ -205,8 +207,14 @@ def verdict_text(fit: Row, status: str) -> str:
     if fit["mem_verdict"] in _NEAR and status in _WITHOUT_REASON:
         evidence = sentence(fit["verdict_evidence"])
         return f"**Near the limit when it ended.** {evidence} Memory may be the cause; the log has no reason."
-    meaning = MEM_FIT[fit["mem_verdict"]]
-    return f"**{meaning[:1].upper()}{meaning[1:]}.** {sentence(fit['verdict_evidence'])}"
+    return f"**{capital(MEM_FIT[fit['mem_verdict']])}.** {sentence(fit['verdict_evidence'])}{_of_lines(fit)}"
+
+
+def _of_lines(fit: Row) -> str:
+    """Which of several out-of-memory lines has the request; empty where there is one, or another source."""
+    if fit["mem_verdict"] in (*_NEAR, "others") or fit["verdict_basis"] != "oom_report" or fit["oom_lines"] < 2:
+        return ""
+    return f" The request is that of the fullest GPU among {number(fit['oom_lines'])} out-of-memory lines."
 
 
 def sentence(text: str | None) -> str:
@@ -215,7 +223,7 @@ def sentence(text: str | None) -> str:
     >>> sentence("held 3 of 4")
     'Held 3 of 4.'
     """
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    return f"{capital(text)}." if text else ""
 
 
 def run_meta(fit: Row | None, row: Row, unknown: Sequence[str]) -> str:
@@ -244,9 +252,9 @@ def peaks_alt(rows: pl.DataFrame) -> str:
 
 def spread_name(row: Row) -> str:
     """Name of a row of `memory_fragmentation`."""
-    place = row["sweep"] or "all sweeps"
+    sweep = row["sweep"] or "all sweeps"
     # a folder is often named after the framework whose logs it holds
-    return place if row["framework"] in (None, row["sweep"]) else f"{place} · {row['framework']}"
+    return sweep if row["framework"] in (None, row["sweep"]) else f"{sweep} · {row['framework']}"
 
 
 def spread_hover(row: Row) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any
 
 import polars as pl
 
-from sweepscope.dashboard.format.numbers import bandwidth, count, number, plain, seconds
+from sweepscope.dashboard.format.numbers import bandwidth, capital, count, number, plain, seconds, shortened
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.network import (
     RANK_STATE,
     Finding,
@@ -19,8 +19,6 @@ from sweepscope.dashboard.view_models.network import (
     version_range,
 )
 from sweepscope.schemas.vocab.nccl import HANG_EVIDENCE, RULE
-
-Row = Mapping[str, Any]
 
 NOTHING = (
     "**No NCCL output is in this store yet.** Set **NCCL_DEBUG=INFO** in the job, then run **sweepscope ingest PATH** "
@@ -80,25 +78,24 @@ def _found(totals: Row, found: Sequence[Finding]) -> str:
         return ""
     if not found:
         return f"**No rule found a problem in the network of {count(totals['files'], 'file')}**."
-    named = [
-        f"{RULE_SHORT[one.rule]} ({count(one.files, 'file')})" for one in found if one.rule != "mixed_versions_sweep"
+    # Mixed versions come last, without files: all that were compared show them.
+    ordered = sorted(found, key=lambda finding: finding.rule == "mixed_versions_sweep")
+    shown = [
+        RULE_SHORT[finding.rule]
+        + ("" if finding.rule == "mixed_versions_sweep" else f" ({count(finding.files, 'file')})")
+        for finding in ordered[:_ANSWER_RULES]
     ]
-    mixed = [RULE_SHORT[one.rule] for one in found if one.rule == "mixed_versions_sweep"]
-    shown = (named + mixed)[:_ANSWER_RULES]
-    more = len(found) - len(shown)
-    rest = f", and {number(more)} more" if more else ""
-    return f"**{count(len(found), 'finding')}:** {'; '.join(shown)}{rest}."
+    more = f", and {number(len(found) - len(shown))} more" if len(found) > len(shown) else ""
+    return f"**{count(len(found), 'finding')}:** {'; '.join(shown)}{more}."
 
 
 def _hung(hangs: pl.DataFrame) -> str:
     if hangs.is_empty():
         return ""
     named, files = hangs["suspect"].count(), hangs["source_path"].n_unique()
-    who = (
-        "no suspect can be determined"
-        if not named
-        else f"a suspect is named for {'it' if hangs.height == 1 else number(named)}"
-    )
+    who = "no suspect can be determined"
+    if named:
+        who = f"a suspect is named for {'it' if hangs.height == 1 else number(named)}"
     return f"**{count(hangs.height, 'collective')} hung** in {count(files, 'file')}; {who}."
 
 
@@ -115,30 +112,33 @@ def meta(totals: Row, sweep: str | None, sweeps: int) -> str:
 def figures(totals: Row, inits: pl.DataFrame, best: Row | None, hangs: pl.DataFrame) -> list[tuple[str, str, str]]:
     """Label, value and note of the plain figures."""
     versions = sum(len(numbers) for numbers in version_numbers(totals["versions"] or []).values())
-    usual, slowest = (inits["init_time_s"].median(), inits["init_time_s"].max()) if inits.height else (None, None)
-    named = hangs["suspect"].count()
-    where = "" if best is None else line_name(best["num_nodes"], best["nranks"])
+    largest = count(totals["nranks_max"], "rank") if totals["nranks_max"] else "not logged"
+    known = f"known from {number(totals['files_with_communicators'])} of {count(totals['files'], 'file')}"
+    suspects = f"suspect named for {number(hangs['suspect'].count())}" if hangs.height else ""
     return [
-        (
-            "Largest communicator",
-            count(totals["nranks_max"], "rank") if totals["nranks_max"] else "not logged",
-            f"known from {number(totals['files_with_communicators'])} of {count(totals['files'], 'file')}",
-        ),
+        ("Largest communicator", largest, known),
         ("NCCL versions", number(versions) if versions else "not logged", version_range(totals["versions"] or [])),
-        (
-            "Initialisation, median",
-            seconds(usual) if isinstance(usual, float) else "not logged",
-            f"slowest {seconds(slowest)}, of {count(inits.height, 'communicator')}"
-            if isinstance(slowest, float)
-            else "printed from NCCL 2.22 on",
-        ),
-        (
-            "Best bus bandwidth",
-            "not measured" if best is None else bandwidth(best["busbw_bytes_per_s"]),
-            "" if best is None else f"{operation(best['op'])}, {where}, {size_text(best['message_bytes'])}",
-        ),
-        ("Hangs", number(hangs.height), f"suspect named for {number(named)}" if hangs.height else ""),
+        ("Initialisation, median", *_init(inits)),
+        ("Best bus bandwidth", *_best_bandwidth(best)),
+        ("Hangs", number(hangs.height), suspects),
     ]
+
+
+def _init(inits: pl.DataFrame) -> tuple[str, str]:
+    """Value and note: the usual and the slowest initialisation."""
+    usual, slowest = (inits["init_time_s"].median(), inits["init_time_s"].max()) if inits.height else (None, None)
+    if not isinstance(usual, float) or not isinstance(slowest, float):
+        return "not logged", "printed from NCCL 2.22 on"
+    return seconds(usual), f"slowest {seconds(slowest)}, of {count(inits.height, 'communicator')}"
+
+
+def _best_bandwidth(best: Row | None) -> tuple[str, str]:
+    """Value and note: the highest bus bandwidth of a benchmark, and of what."""
+    if best is None:
+        return "not measured", ""
+    where = line_name(best["num_nodes"], best["nranks"])
+    note = f"{operation(best['op'])}, {where}, {size_text(best['message_bytes'])}"
+    return bandwidth(best["busbw_bytes_per_s"]), note
 
 
 def operation(op: str | None) -> str:
@@ -148,8 +148,7 @@ def operation(op: str | None) -> str:
 
 def rule_title(finding: Finding) -> tuple[str, str]:
     """The rule as a heading, and how many files show it."""
-    text = RULE[finding.rule]
-    return text[:1].upper() + text[1:], count(finding.files, "file")
+    return capital(RULE[finding.rule]), count(finding.files, "file")
 
 
 def place(row: Row) -> str:
@@ -158,8 +157,7 @@ def place(row: Row) -> str:
     >>> place({"source_path": "/logs/a/train.log", "line_no": 70}), place({"source_path": "/x.log", "line_no": None})
     ('train.log:70', 'x.log')
     """
-    name = PurePath(row["source_path"]).name
-    short = name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}"
+    short = shortened(PurePath(row["source_path"]).name, _MAX_NAME, keeps_end=True)
     return short if row["line_no"] is None else f"{short}:{row['line_no']}"
 
 
@@ -246,9 +244,9 @@ def hang_answer(row: Row) -> str:
     reason = (row["suspect_reason"] or "").rstrip(".")  # a quoted line may end a sentence itself
     if row["suspect"] is None:
         why = reason.removeprefix("not determinable").lstrip(": ")
-        return "**Not determinable.** " + (f"{why[:1].upper()}{why[1:]}." if why else "The lines do not show it.")
-    many = "," in row["suspect"]
-    return f"**Suspect: {'ranks' if many else 'rank'} {row['suspect']}.** {reason[:1].upper()}{reason[1:]}."
+        return "**Not determinable.** " + (f"{capital(why)}." if why else "The lines do not show it.")
+    noun = "ranks" if "," in row["suspect"] else "rank"
+    return f"**Suspect: {noun} {row['suspect']}.** {capital(reason)}."
 
 
 def hang_meta(row: Row) -> str:

@@ -12,6 +12,7 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.metrics import performance
 from sweepscope.dashboard.format.numbers import count, number, part_of, percent
 from sweepscope.dashboard.format.symbols import CELL_STATE
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.slices import Other, Slice
 from sweepscope.dashboard.text.cell import place
 from sweepscope.dashboard.view_models.failures import overall_rate
@@ -91,7 +92,7 @@ def _close_races(winners: pl.DataFrame) -> str:
 
 
 def figures(
-    cells: pl.DataFrame, layouts: int, repeated: int, wider: Mapping[str, Any], without_mfu: pl.DataFrame
+    cells: pl.DataFrame, layouts: int, repeated: int, wider: Row, without_mfu: pl.DataFrame
 ) -> list[tuple[str, str, str]]:
     """The four figures as label, value, note.
 
@@ -99,17 +100,15 @@ def figures(
     """
     answered = cells.filter(pl.col("run_id").is_not_null())
     best = answered.filter(pl.col("mfu").is_not_null()).sort("mfu", descending=True)
+    best_mfu = ("not computed", _why_no_mfu(without_mfu))
+    if best.height:
+        best_mfu = percent(best["mfu"][0]), place(best.row(0, named=True))
+    single = "; the rest are single runs" if repeated < layouts else ""
     return [
         ("Model × nodes with a result", f"{number(answered.height)} of {number(cells.height)}", _unanswered(cells)),
-        ("Best MFU", percent(best["mfu"][0]), place(best.row(0, named=True)))
-        if best.height
-        else ("Best MFU", "not computed", _why_no_mfu(without_mfu)),
+        ("Best MFU", *best_mfu),
         _failures(cells, wider),
-        (
-            "Layouts measured twice",
-            number(repeated),
-            f"of {number(layouts)} completed" + ("; the rest are single runs" if repeated < layouts else ""),
-        ),
+        ("Layouts measured twice", number(repeated), f"of {number(layouts)} completed{single}"),
     ]
 
 
@@ -131,7 +130,7 @@ def _why_no_mfu(runs: pl.DataFrame) -> str:
     return "; ".join(f"{reason} ({count(n, 'run')})" for reason, n in zip(reasons, runs["runs"], strict=True))
 
 
-def _failures(cells: pl.DataFrame, wider: Mapping[str, Any]) -> tuple[str, str, str]:
+def _failures(cells: pl.DataFrame, wider: Row) -> tuple[str, str, str]:
     """The share that failed in this grid, beside the share of all runs: that is the one that Failures begins with."""
     ended = cells.filter(pl.col("failure_rate").is_not_null())
     tried = int(ended["runs_judged"].sum())
@@ -159,7 +158,7 @@ def furthest_behind(cells: pl.DataFrame, ratios: pl.DataFrame, limit: int = 3) -
     return compared.head(limit).to_dicts()
 
 
-def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+def _key(row: Row) -> tuple[str, str]:
     return row["model"], row["scale"]
 
 
@@ -202,8 +201,8 @@ _PROBLEMS = (
 def quiet_problems(row: Mapping[str, int]) -> list[Item]:
     """What went wrong without stopping anything; nothing is listed that did not happen."""
     return [
-        Item(f"{count(row[name], one, many)} {text}", kind, key=name)
-        for name, one, many, text, kind in _PROBLEMS
+        Item(f"{count(row[name], singular, plural)} {text}", kind, key=name)
+        for name, singular, plural, text, kind in _PROBLEMS
         if row[name]
     ]
 
@@ -233,8 +232,5 @@ def grid_size(completed: int, tried: int) -> str:
     >>> grid_size(2, 16), grid_size(1, 1)
     ('2 of 16 runs completed', '1 run completed')
     """
-    return (
-        f"{number(completed)} of {number(tried)} runs completed"
-        if tried > completed
-        else f"{count(tried, 'run')} completed"
-    )
+    runs = f"{number(completed)} of {number(tried)} runs" if tried > completed else count(tried, "run")
+    return f"{runs} completed"

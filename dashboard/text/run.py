@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sweepscope.dashboard.format.numbers import MISSING, count, memory, number, percent, seconds, significant
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text.health_findings import health_findings
 from sweepscope.dashboard.view_models.frontier import hardware
-
-Run = Mapping[str, Any]
 
 _ENDED = {
     "completed": "Completed",
@@ -40,7 +38,7 @@ _TROUBLE = {
 }
 
 
-def title(run: Run) -> str:
+def title(run: Row) -> str:
     """Model and hardware, as far as they are known."""
     model = run["model"] or "Model unknown"
     if run["num_gpus"] is None:
@@ -48,7 +46,7 @@ def title(run: Run) -> str:
     return f"{model} · {hardware(run['num_gpus'], run['accelerator'])}"
 
 
-def answer(run: Run, evidence: Sequence[Mapping[str, Any]], last_step_line: int | None) -> str:
+def answer(run: Row, evidence: Sequence[Row], last_step_line: int | None) -> str:
     """How it ended, how far it got and how fast it was."""
     ended = f"**{_ended(run)}**{_progress(run)}"
     text = f"{ended}{_speed(run)}."
@@ -60,7 +58,7 @@ def answer(run: Run, evidence: Sequence[Mapping[str, Any]], last_step_line: int 
     return text
 
 
-def _ended(run: Run) -> str:
+def _ended(run: Row) -> str:
     if run["status"] == "completed" and run["origin"] == "published" and not run["steps_logged"]:
         return "Published as completed"
     if run["status"] == "completed" and run["steps_planned"] is not None and run["last_step"] == run["steps_planned"]:
@@ -70,7 +68,7 @@ def _ended(run: Run) -> str:
     return _ENDED[run["status"]]
 
 
-def _progress(run: Run) -> str:
+def _progress(run: Row) -> str:
     if run["origin"] == "published" and not run["steps_logged"]:
         return ""
     last, planned = run["last_step"], run["steps_planned"]
@@ -81,7 +79,7 @@ def _progress(run: Run) -> str:
     return f" after step {number(last)}" + (f" of {number(planned)}" if planned is not None and planned >= last else "")
 
 
-def _speed(run: Run) -> str:
+def _speed(run: Row) -> str:
     parts = [f"{seconds(run['step_time_s'])} a step"] if run["step_time_s"] is not None else []
     if run["mfu"] is not None:
         parts.append(f"{percent(run['mfu'])} MFU")
@@ -93,22 +91,18 @@ def _speed(run: Run) -> str:
     return f" at {joined}" if run["status"] == "completed" else f", at {joined} until then"
 
 
-def _after_the_end(evidence: Sequence[Mapping[str, Any]], last_step_line: int | None) -> str:
+def _after_the_end(evidence: Sequence[Row], last_step_line: int | None) -> str:
     if last_step_line is None:
         return ""
-    kinds = [
-        row["kind"]
-        for row in evidence
-        if row["kind"] in _TROUBLE and row["line_no"] is not None and row["line_no"] > last_step_line
-    ]
-    named = list(dict.fromkeys(_TROUBLE[kind] for kind in kinds))
+    later = [row["kind"] for row in evidence if row["line_no"] is not None and row["line_no"] > last_step_line]
+    named = list(dict.fromkeys(_TROUBLE[kind] for kind in later if kind in _TROUBLE))
     if not named:
         return ""
     listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
     return f" The log also holds {listed}, but after the last step."
 
 
-def conditions(run: Run) -> str:
+def conditions(run: Row) -> str:
     """Sweep, framework, layout and the statistic, for the meta line."""
     parts = [
         " › ".join(part for part in (run["sweep"], short_name(run)) if part),
@@ -121,7 +115,7 @@ def conditions(run: Run) -> str:
     return " · ".join(str(part) for part in parts if part)
 
 
-def _statistic(run: Run) -> str | None:
+def _statistic(run: Row) -> str | None:
     if run["step_time_s"] is None or not run["steps_logged"]:
         return None
     dropped = run["warmup_steps_dropped"] or 0
@@ -130,7 +124,7 @@ def _statistic(run: Run) -> str | None:
     return f"median of {count(used, 'step')}{warmup}"
 
 
-def evidence_line(run: Run, shown: Sequence[Mapping[str, Any]]) -> str:
+def evidence_line(run: Row, shown: Sequence[Row]) -> str:
     """Confidence, and the rule that decided the status; a line that is shown below is named by its number."""
     parts = [f"confidence {run['status_confidence']}"] if run["status_confidence"] else []
     reason = str(run["status_evidence"] or "").strip()
@@ -142,7 +136,7 @@ def evidence_line(run: Run, shown: Sequence[Mapping[str, Any]]) -> str:
     return " · ".join(parts)
 
 
-def figures(run: Run) -> list[tuple[str, str, str]]:
+def figures(run: Row) -> list[tuple[str, str, str]]:
     """Four figures as label, value and note."""
     steady = "median of the steady steps" if run["steps_logged"] else "as published"
     return [
@@ -153,11 +147,11 @@ def figures(run: Run) -> list[tuple[str, str, str]]:
     ]
 
 
-def _absent(run: Run) -> str:
+def _absent(run: Row) -> str:
     return "not published" if run["origin"] == "published" else "not logged"
 
 
-def _mfu_note(run: Run) -> str:
+def _mfu_note(run: Row) -> str:
     if run["mfu"] is None:
         return str(run["mfu_basis"] or _absent(run))
     chip = f"{hardware(1, run['accelerator']).removeprefix('1 × ')} " if run["accelerator"] else ""
@@ -168,14 +162,14 @@ def _mfu_note(run: Run) -> str:
     return peak
 
 
-def _tflops_note(run: Run) -> str:
+def _tflops_note(run: Row) -> str:
     printed = run["tflops_per_gpu_logged"]
     if run["model_tflops_per_gpu"] is None:
         return f"{significant(printed)} as logged" if printed is not None else _absent(run)
     return f"recomputed; {significant(printed)} as logged" if printed is not None else "recomputed"
 
 
-def _memory(run: Run) -> tuple[str, str, str]:
+def _memory(run: Row) -> tuple[str, str, str]:
     name, used = "Peak allocated", run["mem_peak_allocated_bytes"]
     if used is None:
         name, used = "Peak reserved", run["mem_peak_reserved_bytes"]
@@ -183,31 +177,27 @@ def _memory(run: Run) -> tuple[str, str, str]:
         name, used = "Reserved when it failed", run["oom_reserved_bytes"]
     card = card_text(run)
     if used is None:
-        return (
-            "Peak memory",
-            MISSING,
-            f"{_absent(run)}; the card has {card}" if run["oom_capacity_bytes"] else _absent(run),
-        )
+        note = f"{_absent(run)}; the card has {card}" if run["oom_capacity_bytes"] else _absent(run)
+        return "Peak memory", MISSING, note
     return name, memory(used), f"of {card}" if card else "the card's memory is unknown"
 
 
-def card_bytes(run: Run) -> int | None:
+def card_bytes(run: Row) -> int | None:
     """Memory of the card: from its out-of-memory lines, else of its kind."""
     size: int | None = run["oom_capacity_bytes"] or run["memory_bytes"]
     return size
 
 
-def card_text(run: Run) -> str:
+def card_text(run: Row) -> str:
     """The same in words, with its source; empty where it is unknown."""
     size = card_bytes(run)
     if size is None:
         return ""
-    return memory(size) + (
-        ", by its out-of-memory line" if run["oom_capacity_bytes"] else " that the card can allocate"
-    )
+    source = ", by its out-of-memory line" if run["oom_capacity_bytes"] else " that the card can allocate"
+    return f"{memory(size)}{source}"
 
 
-def place(row: Mapping[str, Any]) -> str:
+def place(row: Row) -> str:
     """Rank of the run's layout in its cell; `row` is one of `queries.run.place_in_cell`."""
     if row["layouts_completed"] == 1:
         return "**Only completed layout** of its cell"
@@ -218,7 +208,7 @@ def place(row: Mapping[str, Any]) -> str:
     return f"Rank {number(row['rank_in_cell'])} of {among} in its cell, {percent(row['behind'])} behind {winner}"
 
 
-def short_name(run: Run) -> str:
+def short_name(run: Row) -> str:
     """Run directory (file, where a directory holds many runs) and attempt; file and line of a published one."""
     directory = str(run["run_dir"] or "").rstrip("/").rpartition("/")[2]
     file = str(run["source_path"] or run["run_id"]).rstrip("/").rpartition("/")[2]
@@ -226,6 +216,3 @@ def short_name(run: Run) -> str:
         return f"{file}, line {number(run['line_no'])}"
     name = file if directory in ("", run["sweep"]) else directory
     return f"{name}, attempt {number(run['attempt'])}" if (run["attempt"] or 1) > 1 else name
-
-
-# Lines that decide or contradict a status come before other events and heads of tracebacks.

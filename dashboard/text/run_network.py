@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import polars as pl
 
-from sweepscope.dashboard.format.numbers import count, number, seconds
+from sweepscope.dashboard.format.numbers import capital, count, number, seconds
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text.network import hang_title, place
 from sweepscope.dashboard.view_models.network import size_text
 from sweepscope.schemas.vocab.nccl import RULE
 
-Row = Mapping[str, Any]
 _RULES_SHOWN = 4
 
 
@@ -33,48 +30,31 @@ def facts(files: pl.DataFrame, comms: pl.DataFrame, calls: pl.DataFrame) -> list
         more = f" and {count(comms.height - 4, 'size')} more" if comms.height > 4 else ""
         rows.append(("Communicators", f"{sizes}{more}", ""))
         channels = comms["ring_channels"].max()
-        if channels is not None:
-            nvls = comms["nvls_channels"].max()
-            rows.append(("Ring channels", number(_whole(channels)), _nvls(nvls)))
+        if isinstance(channels, int):
+            rows.append(("Ring channels", number(channels), _nvls(comms["nvls_channels"].max())))
         slowest = comms.drop_nulls("slowest_init_s").sort("slowest_init_s", descending=True)
         if slowest.height:
             row = slowest.row(0, named=True)
             waiting = "" if row["init_bootstrap_s"] is None else f", {seconds(row['init_bootstrap_s'])} in bootstrap"
-            rows.append(
-                (
-                    "Slowest to come up",
-                    seconds(row["slowest_init_s"]),
-                    f"{count(row['nranks'], 'rank')}, slowest rank {row['init_slowest_rank']}{waiting}",
-                )
-            )
+            note = f"{count(row['nranks'], 'rank')}, slowest rank {row['init_slowest_rank']}{waiting}"
+            rows.append(("Slowest to come up", seconds(row["slowest_init_s"]), note))
     if calls.height:
-        total = calls["total_bytes"].sum()
         top = calls.row(0, named=True)
-        rows.append(
-            (
-                "Moved by collectives",
-                size_text(int(total or 0)),
-                f"most by {top['op']} on {count(top['nranks'], 'rank')}" if top["nranks"] else f"most by {top['op']}",
-            )
-        )
+        ranks = f" on {count(top['nranks'], 'rank')}" if top["nranks"] else ""
+        total = int(calls["total_bytes"].sum() or 0)
+        rows.append(("Moved by collectives", size_text(total), f"most by {top['op']}{ranks}"))
     return rows
 
 
 def _library(files: pl.DataFrame) -> str:
-    named = sorted(
-        {" ".join(filter(None, [row["nccl_flavour"], row["nccl_version"]])) for row in files.iter_rows(named=True)}
-    )
-    return ", ".join(named)
+    versions = files.select("nccl_flavour", "nccl_version").iter_rows()
+    return ", ".join(sorted({" ".join(filter(None, version)) for version in versions}))
 
 
 def _nvls(channels: object) -> str:
     if not isinstance(channels, int):
         return ""
     return f"{number(channels)} for NVLink SHARP" if channels else "NVLink SHARP not in use"
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def qualifier(files: pl.DataFrame) -> str:
@@ -85,7 +65,7 @@ def qualifier(files: pl.DataFrame) -> str:
 def finding_lines(findings: pl.DataFrame) -> list[tuple[str, str]]:
     """Rules with their evidence and its line; the first few."""
     rows = findings.head(_RULES_SHOWN).iter_rows(named=True)
-    return [(f"{_sentence(RULE[row['nccl_rule']])}: {row['evidence']}", place(row)) for row in rows]
+    return [(f"{capital(RULE[row['nccl_rule']])}: {row['evidence']}", place(row)) for row in rows]
 
 
 def more_findings(findings: pl.DataFrame) -> str:
@@ -98,7 +78,3 @@ def hang_line(hang: Row) -> tuple[str, str]:
     """One hang: what waited, and for whom."""
     who = f"suspect: rank {hang['suspect']}" if hang["suspect"] else "suspect not determinable"
     return f"{hang_title(hang)}: {who}", place(hang)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

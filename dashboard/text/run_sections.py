@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sweepscope.dashboard.format.numbers import count, memory, number, part_of, percent, seconds, significant
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text.failures import hours_text, stretch
 from sweepscope.dashboard.text.run import card_bytes, card_text
 from sweepscope.dashboard.view_models.configuration import Fact
 from sweepscope.dashboard.view_models.curves import Curve, beyond_in_words
-
-Run = Mapping[str, Any]
 
 
 def no_curve(steps: int) -> str:
@@ -37,17 +35,17 @@ def curve_alt(curve: Curve) -> str:
 _LAST = ("traceback", "launch", "config_conflict", "inconsistent", "skipped_step")
 
 
-def telling(evidence: Sequence[Mapping[str, Any]], status: str, most: int) -> list[tuple[Mapping[str, Any], int]]:
+def telling(evidence: Sequence[Row], status: str, most: int) -> list[tuple[Row, int]]:
     """At most `most` lines in file order, each with the number of lines like it that follow.
 
     Lines of the status' own kind come before others, heads of tracebacks, launches and conflicts last. Ranks print
     the same in lines that differ only by digits: one of them is kept for all.
     """
 
-    def rank(row: Mapping[str, Any]) -> int:
+    def rank(row: Row) -> int:
         return 0 if row["kind"] == status else 2 if row["kind"] in _LAST else 1
 
-    alike: dict[str, list[Mapping[str, Any]]] = {}
+    alike: dict[str, list[Row]] = {}
     for row in evidence:
         alike.setdefault(re.sub(r"\d+", "#", row["text"].strip()), []).append(row)
     groups = sorted(enumerate(alike.values()), key=lambda group: (min(map(rank, group[1])), group[0]))[:most]
@@ -55,13 +53,13 @@ def telling(evidence: Sequence[Mapping[str, Any]], status: str, most: int) -> li
     return [(rows[0], len({(row["source_path"], row["line_no"]) for row in rows}) - 1) for _, rows in sorted(groups)]
 
 
-def source_note(run: Run, *, found: int) -> str:
+def source_note(run: Row, *, found: int) -> str:
     """The file that holds the lines."""
     source = f"Source: {run['source_path'] or 'unknown'}"
     return source if found else f"No line of the log had to decide. {source}"
 
 
-def publication(row: Run) -> list[tuple[str, str]]:
+def publication(row: Row) -> list[tuple[str, str]]:
     """A published row in its source's own words: name and value of what it prints."""
     pairs = (
         ("Where in it", row["table_or_figure"]),
@@ -78,7 +76,7 @@ def publication(row: Run) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in pairs if value is not None]
 
 
-def memory_tracks(run: Run) -> list[tuple[str, str, float | None]]:
+def memory_tracks(run: Row) -> list[tuple[str, str, float | None]]:
     """Name, size and share of the card of each peak that was logged; nothing when the card is unknown."""
     card = card_bytes(run)
     if not card:
@@ -91,7 +89,7 @@ def memory_tracks(run: Run) -> list[tuple[str, str, float | None]]:
     return [(name, memory(size), size / card) for name, size in peaks if size is not None]
 
 
-def memory_qualifier(run: Run) -> str:
+def memory_qualifier(run: Row) -> str:
     """What the tracks' length is."""
     return f"track = {card_text(run)}"
 
@@ -132,11 +130,9 @@ _BASIS = {
 }
 
 
-def cost(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+def cost(row: Row) -> list[tuple[str, str]]:
     """Name and value of what the run cost, whether it was stretched, and why it is worth another try."""
-    hours, whole, idle, wait_s = (
-        row[name] for name in ("gpu_hours", "sweep_gpu_hours", "gpu_hours_idle", "queue_wait_s")
-    )
+    hours, whole, idle = row["gpu_hours"], row["sweep_gpu_hours"], row["gpu_hours_idle"]
     if hours is None:
         pairs = [("Took", "unknown: its log has no times, and no steps with their times")]
     else:
@@ -145,8 +141,8 @@ def cost(row: Mapping[str, Any]) -> list[tuple[str, str]]:
         pairs = [("Took", f"**{hours_text(hours)}**{share}" + (f" ({basis})" if basis and not idle else ""))]
     if idle:
         pairs.append(("Held beyond the log", f"{hours_text(idle)}: start-up, waiting or hanging"))
-    if wait_s:
-        pairs.append(("Waited in the queue", f"{number(wait_s / 60, 1)} min"))
+    if row["queue_wait_s"]:
+        pairs.append(("Waited in the queue", f"{number(row['queue_wait_s'] / 60, 1)} min"))
     if row["stretch_cause"]:
         pairs.append(("Took many times the usual", stretch(row)))
     if row["reason"]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from sweepscope.dashboard.format.numbers import count, number
+from sweepscope.dashboard.queries.query import Row
 
 HIDES = (
     "A run is one attempt: a restarted job is listed once per launch. Medians leave the warm-up steps out; a dash "
@@ -35,7 +35,7 @@ def answer(matching: Mapping[str, int], everything: Mapping[str, int], *, is_nar
     return f"{lead}; {number(completed)} of them completed.{still}"
 
 
-def mfu_note(row: Mapping[str, Any]) -> str | None:
+def mfu_note(row: Row) -> str | None:
     """Why a run has no MFU, or what keeps it from being set beside another; None where nothing does.
 
     Short, because a table cuts what is long: the page of the run has the reason in full.
@@ -59,16 +59,11 @@ def mfu_note(row: Mapping[str, Any]) -> str | None:
 def page_line(*, offset: int, shown: int, runs: int, duplicates: int) -> str:
     """Which rows the table holds, and which it leaves out."""
     span = f"Rows {number(offset + 1)} to {number(offset + shown)} of {number(runs)}." if runs else ""
-    left_out = (
-        f" {count(duplicates, 'row')} of published tables that repeat a listed run {_be(duplicates)} left out."
-        if duplicates
-        else ""
-    )
+    left_out = ""
+    if duplicates:
+        verb = "is" if duplicates == 1 else "are"
+        left_out = f" {count(duplicates, 'row')} of published tables that repeat a listed run {verb} left out."
     return (span + left_out).strip()
-
-
-def _be(amount: int) -> str:
-    return "is" if amount == 1 else "are"
 
 
 def facet_option(words: str, runs: int) -> str:

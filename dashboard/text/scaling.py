@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import polars as pl
 
 from sweepscope.dashboard.format import numbers
-from sweepscope.dashboard.format.numbers import count, number, percent
+from sweepscope.dashboard.format.numbers import capital, count, number, percent
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.view_models.scaling import Baseline
 
@@ -60,7 +60,7 @@ def answer(
     of = f"{subject}: " if subject else ""
     batch = f"with a fixed {numbers.token_count(chosen.gbs_tokens)}-token batch, " if chosen.gbs_tokens else ""
     text = f"{of}{batch}**at {count(largest, noun)} {_joined(parts)}.**"
-    return text[0].upper() + text[1:] + _steepest(drawn, noun)
+    return capital(text) + _steepest(drawn, noun)
 
 
 def _sizes(points: pl.DataFrame, noun: str) -> str:
@@ -93,9 +93,8 @@ def _steepest(drawn: pl.DataFrame, noun: str) -> str:
     before, size, kept = steps.select("before", "size", "kept").row(0)
     if kept > 0.98:
         return " No step costs more than 2 % on average."
-    return (
-        f" The costliest step is {number(before)} to {count(size, noun)}: it loses {percent(1 - kept, 0)} on average."
-    )
+    step = f"{number(before)} to {count(size, noun)}"
+    return f" The costliest step is {step}: it loses {percent(1 - kept, 0)} on average."
 
 
 def meta(points: pl.DataFrame, lines: Sequence[str], chosen: Slice) -> str:
@@ -111,7 +110,7 @@ def meta(points: pl.DataFrame, lines: Sequence[str], chosen: Slice) -> str:
     return ", ".join(parts) + "." + more
 
 
-def hover(point: Mapping[str, Any], noun: str) -> str:
+def hover(point: Row, noun: str) -> str:
     """Subject, layout, value, comparison."""
     share = point["scaling_efficiency"]
     speed = f"{number(point['tokens_per_s'])} tokens/s, {number(point['tokens_per_s_per_gpu'])} per GPU"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
 from sweepscope.dashboard.format.numbers import count, memory, moment, number, percent, seconds
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.snapshot import CATEGORIES, category_name
 from sweepscope.schemas.vocab.memory import MEM_SOURCE
-
-Row = Mapping[str, Any]
 
 NO_SITES = (
     "What was alive is known at the peak only. Ingest the file again to have it along the record: older readers did "
@@ -45,10 +43,9 @@ def title(row: Row) -> str:
 def answer(row: Row, alive: Sequence[tuple[str, int]]) -> str:
     """The peak, what it was for, and what failed."""
     parts = [_peak(row)]
-    whole = sum(held for _, held in alive)
-    if whole:
-        name, held = max(alive, key=lambda item: item[1])
-        parts.append(f"{percent(held / whole, 0)} of it were {CATEGORIES[name]}.")
+    if whole := sum(size for _, size in alive):
+        name, largest = max(alive, key=lambda item: item[1])
+        parts.append(f"{percent(largest / whole, 0)} of it were {CATEGORIES[name]}.")
     if row["oom_events"]:
         parts.append(_failure(row))
     return " ".join(parts)
@@ -96,25 +93,16 @@ def meta(row: Row) -> str:
 
 def figures(row: Row) -> list[tuple[str, str, str]]:
     """Label, value and note of the plain figures."""
-    reserved = row["peak_reserved_bytes"]
-    checked = row["violations"] is not None
+    reserved = "not known" if row["peak_reserved_bytes"] is None else memory(row["peak_reserved_bytes"])
+    segments = "" if row["segments"] is None else f"{count(row['segments'], 'segment')} at the end"
+    failed = "not known" if row["oom_events"] is None else number(row["oom_events"])
+    violations = "not checked" if row["violations"] is None else number(row["violations"])
+    agreement = "events and blocks agree" if row["violations"] == 0 else ""
     return [
-        (
-            "Reserved at most",
-            memory(reserved) if reserved is not None else "not known",
-            f"{count(row['segments'], 'segment')} at the end" if row["segments"] is not None else "",
-        ),
+        ("Reserved at most", reserved, segments),
         ("Reserved beyond active, at the peak", *_beyond_active(row)),
-        (
-            "Failed allocations",
-            number(row["oom_events"]) if row["oom_events"] is not None else "not known",
-            _allocator(row),
-        ),
-        (
-            "Contradictions",
-            number(row["violations"]) if checked else "not checked",
-            row["warnings"] or ("events and blocks agree" if row["violations"] == 0 else ""),
-        ),
+        ("Failed allocations", failed, _allocator(row)),
+        ("Contradictions", violations, row["warnings"] or agreement),
     ]
 
 
@@ -128,9 +116,8 @@ def _beyond_active(row: Row) -> tuple[str, str]:
     reserved, active, cache = row["reserved_bytes"], row["active_bytes"], row["releasable_bytes"]
     if None in (reserved, active, cache):
         return percent(share), ""
-    return percent(
-        share
-    ), f"at the end {memory(cache)} in whole segments, {memory(reserved - active - cache)} in pieces"
+    pieces = memory(reserved - active - cache)
+    return percent(share), f"at the end {memory(cache)} in whole segments, {pieces} in pieces"
 
 
 def _allocator(row: Row) -> str:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
 
 import polars as pl
 
-from sweepscope.dashboard.format.numbers import count, number
+from sweepscope.dashboard.format.numbers import count, number, shortened
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.network import size_text
 from sweepscope.dashboard.view_models.topology import ALL_LINKS, NO_HOST, TRANSPORT, Picture, counted, crossings
-
-Row = Mapping[str, Any]
 
 NONE = (
     "No file here shows which ranks are connected: NCCL_DEBUG=INFO prints links and rings as a communicator comes up."
@@ -26,13 +24,12 @@ DERIVED = (
     "less between nodes; sends go to their destination."
 )
 ALL_WORD = "all links"
-_NAME = 46
+_MAX_NAME = 46
 
 
 def communicator_option(row: Row) -> str:
     """One communicator in a list."""
-    name = PurePath(row["source_path"]).name
-    short = name if len(name) <= _NAME else f"…{name[1 - _NAME :]}"
+    short = shortened(PurePath(row["source_path"]).name, _MAX_NAME, keeps_end=True)
     nodes = "" if row["num_nodes"] is None else f", {count(row['num_nodes'], 'node')}"
     return f"{count(row['nranks'], 'rank')}{nodes} · {short}"
 
@@ -82,8 +79,8 @@ def notes(found: Picture, row: Row, ranks: pl.DataFrame, order: Sequence[int], g
 
 def traffic_answer(rows: pl.DataFrame) -> str:
     """What the collectives moved."""
-    total, number_of_calls = int(rows["total_bytes"].sum() or 0), int(rows["collectives"].sum() or 0)
+    total = int(rows["total_bytes"].sum() or 0)
     top = rows.row(0, named=True)
     share = "" if not total else f" {number((top['total_bytes'] or 0) / total * 100)} % of it by {top['op']}."
-    calls = count(number_of_calls, "collective")
+    calls = count(int(rows["collectives"].sum() or 0), "collective")
     return f"{calls} moved {size_text(total)}.{share}"

@@ -11,6 +11,7 @@ import polars as pl
 
 from sweepscope.dashboard.format.numbers import NBSP, number
 from sweepscope.dashboard.queries.estimator import RATIO_COLUMNS
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.pipeline.estimate.learned.track_record import find_record
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles
 from sweepscope.pipeline.estimate.rows.waterfall import waterfall
@@ -168,7 +169,7 @@ KERNELS, UNEXPLAINED = "Kernels below peak", "Unexplained"
 _SELDOM = ("cp", "ep", "stall")  # drawn only where a run has them
 
 
-def measured_mfu(row: Mapping[str, Any]) -> float:
+def measured_mfu(row: Row) -> float:
     """MFU of the measured step by the FLOPs that the estimate counts, so that the two differ by time alone."""
     return float(row["est_mfu"] / row["time_ratio"])
 
@@ -178,7 +179,7 @@ def is_possible() -> pl.Expr:
     return pl.col("est_mfu") / pl.col("time_ratio") <= 1.0
 
 
-def losses(row: Mapping[str, Any]) -> list[Loss]:
+def losses(row: Row) -> list[Loss]:
     """Losses from the peak down to the measured MFU, as shares of the measured step time.
 
     `row` is one of `queries.estimator.breakdown`. Unexplained is what was measured beyond the estimate: negative for a

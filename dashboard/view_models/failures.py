@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from sweepscope.dashboard.format.numbers import number, significant
 from sweepscope.dashboard.format.symbols import OUTCOME
 from sweepscope.dashboard.queries.failures import PATTERNS
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.schemas.thresholds import INTERVAL_RUNS
 
 ROWS_SHOWN = 12
@@ -111,12 +110,12 @@ def hours_figure(hours: float) -> str:
     return number(hours, 1) if hours >= 1 else significant(hours)
 
 
-def overall_rate(totals: Mapping[str, Any]) -> float | None:
+def overall_rate(totals: Row) -> float | None:
     """Failed over judged runs; None when nothing could be judged."""
     return totals["runs_failed"] / totals["runs_judged"] if totals["runs_judged"] else None
 
 
-def rate_without_cut_off(totals: Mapping[str, Any]) -> float | None:
+def rate_without_cut_off(totals: Row) -> float | None:
     """The rate if the logs that stop without a reason were only copied too early; None when nothing else is left."""
     cut_off = totals["runs_cut_off"]
     judged = totals["runs_judged"] - cut_off

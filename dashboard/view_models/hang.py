@@ -10,9 +10,8 @@ from typing import Any
 import polars as pl
 
 from sweepscope.dashboard.format.symbols import Mark
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.network import rank_states
-
-Row = Mapping[str, Any]
 
 BEFORE, AFTER = 8, 3
 """Collectives shown before and after the one that hangs."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from sweepscope.dashboard.format.symbols import Mark
-
-Row = Mapping[str, Any]
+from sweepscope.dashboard.queries.query import Row
 
 VERDICT: dict[str, Mark] = {
     "others": Mark("◇", "other processes filled the GPU", "infra"),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from sweepscope.dashboard.format.numbers import count
 from sweepscope.dashboard.format.symbols import Mark
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.schemas.vocab.nccl import RULE
-
-Row = Mapping[str, Any]
 
 MAX_LINES = 6
 

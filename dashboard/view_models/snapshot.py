@@ -5,12 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
-
-Row = Mapping[str, Any]
 
 CATEGORIES = {
     "parameters": "parameters",

@@ -10,13 +10,12 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from sweepscope.dashboard.format.symbols import Mark
+from sweepscope.dashboard.queries.query import Row
 
-Row = Mapping[str, Any]
 Place = tuple[float, float]
 
 MAX_RANKS, MAX_RANKS_OF_A_GRAPH = 32, 64

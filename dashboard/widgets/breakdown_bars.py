@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from sweepscope.dashboard.view_models.explorer import Part
+from sweepscope.dashboard.view_models.explorer_layout import Part
 from sweepscope.dashboard.widgets.basic import rich
 
 

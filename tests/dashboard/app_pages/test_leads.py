@@ -20,7 +20,8 @@ from sweepscope.dashboard.selection.filters import GRID, Filters, Range
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best, cell, overview, run
 from sweepscope.dashboard.text import explorer as explorer_texts
-from sweepscope.dashboard.view_models import cells, explorer
+from sweepscope.dashboard.text import explorer_layout as layout_texts
+from sweepscope.dashboard.view_models import cells, explorer, explorer_layout
 from sweepscope.dashboard.view_models.ranking import ranked_rows
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
 from sweepscope.pipeline.reference.clusters import find_cluster
@@ -123,7 +124,7 @@ def test_the_explorer_names_no_slower_run_as_the_fastest(
             if " trained fastest with " in text and same.height:
                 assert str(same["layout"][0] or "an unknown layout").replace(" ", "\xa0") in text
             if found.fitting:
-                facts = explorer_texts.facts(explorer.answer_for(request, explorer.start_of(request)), found)
+                facts = layout_texts.facts(explorer_layout.answer_for(request, explorer.start_of(request)), found)
                 assert not [value for _, value in facts if MINUS in value]
     assert asked > 10
 

@@ -42,7 +42,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         memory_tables("/elsewhere", trained(layers=4, capacity=24 * MIB), name="lost_oom.pickle"),
     )
     estimates = [memory_estimate(f"c{at}", activations=20 + 2 * at) for at in range(1, 6)]
-    events = [event_row("f1", kind="oom", text=OOM_LINE)]
+    later = OOM_LINE.replace("2.50 GiB", "0.90 GiB").replace("70.00 GiB", "60.00 GiB")
+    events = [event_row("f1", kind="oom", line_no=at, text=text) for at, text in ((10, OOM_LINE), (20, later))]
     return make_real_home(
         tmp_path_factory.mktemp("memory") / "home",
         runs=runs,
@@ -69,6 +70,7 @@ def test_the_failed_run_is_shown_first_and_escaped(home: Path, monkeypatch: pyte
     text = bare_text(app)
     assert "Would fit with expandable_segments: enough was free, but in pieces." in text
     assert "Asked for 2.50 GiB, 1.50 GiB more than the GPU had free; 4.00 GiB were free inside" in text
+    assert "The request is that of the fullest GPU among 2 out-of-memory lines." in text
     assert "Peaks from the out-of-memory line" in text
     assert "<b>TP1</b>" not in text
 

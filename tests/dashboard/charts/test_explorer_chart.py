@@ -9,7 +9,7 @@ import pytest
 
 from sweepscope.dashboard.charts import explorer as charts
 from sweepscope.dashboard.format.theme import LIGHT
-from sweepscope.dashboard.view_models.explorer import Answer
+from sweepscope.dashboard.view_models.explorer_layout import Answer
 from sweepscope.pipeline.estimate.search.whatif import Choice
 
 TOLD = Answer(

@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 from sweepscope.dashboard.text import explorer as texts
-from sweepscope.dashboard.view_models import explorer
+from sweepscope.dashboard.text import explorer_layout as layout_texts
+from sweepscope.dashboard.view_models import explorer, explorer_layout
 from sweepscope.dashboard.view_models.explorer import Setup
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
 from sweepscope.pipeline.estimate.search.whatif import Choice
@@ -66,9 +67,9 @@ def test_the_fastest_run_is_the_one_with_the_most_throughput() -> None:
 
 
 def test_a_slower_layout_says_by_how_much() -> None:
-    fastest = explorer.answer_for(REQUEST, explorer.start_of(REQUEST))
+    fastest = explorer_layout.answer_for(REQUEST, explorer.start_of(REQUEST))
     slower = replace(fastest, mfu=fastest.mfu * 0.9, tokens_per_s_per_gpu=fastest.tokens_per_s_per_gpu * 0.9)
-    assert plain(dict(texts.facts(slower, FOUND))["Against the fastest"]) == "10.0 % slower"
+    assert plain(dict(layout_texts.facts(slower, FOUND))["Against the fastest"]) == "10.0 % slower"
 
 
 def test_runs_of_other_questions_are_counted_and_not_quoted() -> None:
@@ -93,26 +94,29 @@ def test_nothing_that_can_be_launched_says_why() -> None:
 
 
 def test_the_verdict_tells_room_or_excess() -> None:
-    told = explorer.answer_for(REQUEST, Choice(zero_stage=3))
+    told = explorer_layout.answer_for(REQUEST, Choice(zero_stage=3))
     full = replace(told, fits=True, need_bytes=76 * 2**30, card_bytes=80 * 2**30)
-    assert plain(texts.verdict(full)[1]) == "**Fits**, ~4.0 GiB to spare · near limit"
+    assert plain(layout_texts.verdict(full)[1]) == "**Fits**, ~4.0 GiB to spare · near limit"
     over = replace(told, fits=False, need_bytes=100 * 2**30, card_bytes=80 * 2**30)
-    assert (texts.verdict(over)[0], plain(texts.verdict(over)[1])) == ("✕", "**Does not fit**: ~20.0 GiB too much")
-    assert plain(texts.big_number(over, "physics")[0]) == "~100 GiB"
-    assert texts.big_number(over, "physics")[1] == "per GPU, the card has 80.0\xa0GiB"
-    assert "Rank by the hardware" not in dict(texts.facts(over, FOUND))
+    assert (layout_texts.verdict(over)[0], plain(layout_texts.verdict(over)[1])) == (
+        "✕",
+        "**Does not fit**: ~20.0 GiB too much",
+    )
+    assert plain(layout_texts.big_number(over, "physics")[0]) == "~100 GiB"
+    assert layout_texts.big_number(over, "physics")[1] == "per GPU, the card has 80.0\xa0GiB"
+    assert "Rank by the hardware" not in dict(layout_texts.facts(over, FOUND))
 
 
 def test_the_rank_of_the_fastest_is_first() -> None:
-    told = explorer.answer_for(REQUEST, explorer.start_of(REQUEST))
-    facts = dict(texts.facts(told, FOUND))
+    told = explorer_layout.answer_for(REQUEST, explorer.start_of(REQUEST))
+    facts = dict(layout_texts.facts(told, FOUND))
     assert facts["Rank by the hardware"] == f"1 of {FOUND.fitting:,} that fit with room"
     assert facts["Against the fastest"] == "level"
 
 
 def test_a_learned_penalty_stands_beside_what_the_hardware_allows() -> None:
     told = replace(
-        explorer.answer_for(REQUEST, Choice(zero_stage=3)),
+        explorer_layout.answer_for(REQUEST, Choice(zero_stage=3)),
         fits=True,
         mfu=0.4,
         penalty=1.25,
@@ -120,14 +124,14 @@ def test_a_learned_penalty_stands_beside_what_the_hardware_allows() -> None:
         step_time_s=2.0,
         tokens_per_s_per_gpu=5000.0,
     )
-    assert plain(texts.big_number(told, "expected")[0]) == "~32.0 %"
-    assert plain(texts.big_number(told, "expected")[1]) == "MFU, 30.0 to 35.0 % likely"
-    assert plain(texts.big_number(told, "physics")[0]) == "~40.0 %"
-    facts = {name: plain(value) for name, value in texts.facts(told, FOUND)}
+    assert plain(layout_texts.big_number(told, "expected")[0]) == "~32.0 %"
+    assert plain(layout_texts.big_number(told, "expected")[1]) == "MFU, 30.0 to 35.0 % likely"
+    assert plain(layout_texts.big_number(told, "physics")[0]) == "~40.0 %"
+    facts = {name: plain(value) for name, value in layout_texts.facts(told, FOUND)}
     assert facts["The hardware allows"] == "~40.0 % MFU"
     assert facts["Runs like it take"] == "~1.25 × as long"
     assert facts["Step, throughput"] == "~2.50 s, ~4,000 tokens/s/GPU"
-    unseen = dict(texts.facts(replace(told, penalty=None), replace(FOUND, ranked_by="expected")))
+    unseen = dict(layout_texts.facts(replace(told, penalty=None), replace(FOUND, ranked_by="expected")))
     assert unseen["Runs like it take"] == "unknown: no run made such a choice"
 
 
@@ -142,7 +146,7 @@ def test_a_neighbour_says_what_is_not_the_same() -> None:
         "est_mfu": 0.38,
         "tokens_per_s_per_gpu": 1.0,
     }
-    text, value = texts.nearest_run(row)
+    text, value = layout_texts.nearest_run(row)
     assert text == "DP8 TP2 PP1: differs in ZeRO-3, 64 GPUs, full recompute"
     assert plain(value) == "36.1 % · ~38.0 %"
-    assert texts.nearest_run({**row, "differs": [], "est_mfu": None, "mfu": None})[1] == "1 tokens/s/GPU"
+    assert layout_texts.nearest_run({**row, "differs": [], "est_mfu": None, "mfu": None})[1] == "1 tokens/s/GPU"

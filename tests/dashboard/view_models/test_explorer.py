@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from sweepscope.dashboard.selection.slices import Slice
-from sweepscope.dashboard.view_models import explorer
+from sweepscope.dashboard.view_models import explorer, explorer_layout
 from sweepscope.dashboard.view_models.explorer import Setup
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
 from sweepscope.pipeline.estimate.search.whatif import Choice
@@ -143,7 +143,7 @@ def test_a_shape_that_is_no_transformer_is_refused_in_words(change: dict[str, in
 
 
 def test_breakdowns_add_up_to_what_they_break_down() -> None:
-    told = explorer.answer_for(SETUP.request(choose_profile), Choice(tp=2, mbs=2, zero_stage=1))
+    told = explorer_layout.answer_for(SETUP.request(choose_profile), Choice(tp=2, mbs=2, zero_stage=1))
     assert (told.dp, told.gas) == (8, 1)
     *parts, total = told.memory
     assert sum(part.size for part in parts) == pytest.approx(total.size)
@@ -158,8 +158,8 @@ def test_breakdowns_add_up_to_what_they_break_down() -> None:
 
 def test_what_a_layout_never_has_is_not_listed() -> None:
     request = SETUP.request(choose_profile)
-    assert "CP communication" not in [part.name for part in explorer.answer_for(request, Choice()).time]
-    with_cp = explorer.answer_for(request, Choice(cp=2, recompute="full")).time
+    assert "CP communication" not in [part.name for part in explorer_layout.answer_for(request, Choice()).time]
+    with_cp = explorer_layout.answer_for(request, Choice(cp=2, recompute="full")).time
     assert {"CP communication", "Recomputation"} <= {part.name for part in with_cp}
 
 
@@ -198,8 +198,8 @@ def test_neighbours_come_by_distance_and_say_what_is_not_the_same() -> None:
             run | {"run_id": "again", "tokens_per_s_per_gpu": 6000.0},
         ]
     )
-    told = explorer.answer_for(SETUP.request(choose_profile), Choice(tp=2, mbs=2, zero_stage=1))
-    near = explorer.nearest(runs, told, SETUP, 16)
+    told = explorer_layout.answer_for(SETUP.request(choose_profile), Choice(tp=2, mbs=2, zero_stage=1))
+    near = explorer_layout.nearest(runs, told, SETUP, 16)
     assert near["run_id"].to_list() == ["again", "same", "zero", "far"]
     assert near["distance"].to_list() == [0.0, 0.0, 0.25, 4.0]
     assert near["differs"].to_list() == [[], [], ["zero_stage"], ["tp", "num_gpus"]]

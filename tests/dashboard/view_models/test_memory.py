@@ -106,6 +106,20 @@ def test_a_run_whose_end_is_known_fits_near_the_limit(status: str) -> None:
     assert texts.need(row) == "✓ fits, near the limit"
 
 
+@pytest.mark.parametrize(
+    ("basis", "lines", "end"),
+    [
+        ("oom_report", 5, " The request is that of the fullest GPU among 5 out-of-memory lines."),
+        ("oom_report", 1, ""),
+        ("snapshot", 5, ""),
+    ],
+)
+def test_a_verdict_names_the_line_of_its_request_among_several(basis: str, lines: int, end: str) -> None:
+    row = {"mem_verdict": "recompute", "verdict_evidence": "asked for 1.88 GiB", "verdict_basis": basis}
+    text = texts.verdict_text({**row, "oom_lines": lines}, "oom")
+    assert text == f"**Needs recompute: giving up activations frees enough.** Asked for 1.88 GiB.{end}"
+
+
 def test_sweeps_and_verdicts_are_counted() -> None:
     peaks = pl.DataFrame(
         {

@@ -1,0 +1,189 @@
+"""Answers of the estimator on one layout of a question: memory and time by part, and measured runs like it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sweepscope.dashboard.view_models.explorer import Setup
+from sweepscope.pipeline.estimate.learned.expected import expect
+from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
+from sweepscope.pipeline.estimate.physics.memory import Memory
+from sweepscope.pipeline.estimate.physics.step_time import StepTime
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.whatif import Choice, layouts_for
+
+
+@dataclass(frozen=True)
+class Part:
+    """One bar of a breakdown: its size, and the sum of those before it. `kind`: "part", "lost" or "total"."""
+
+    name: str
+    size: float
+    before: float
+    kind: str
+
+
+_MEMORY = {
+    "weights": "Weights",
+    "gradients": "Gradients",
+    "optimizer": "Optimizer states",
+    "activations": "Activations",
+    "logits": "Logits",
+    "buffers": "Buffers",
+}
+_TIME = {
+    "linear": "Matrix products",
+    "attention": "Attention",
+    "head": "Output head",
+    "elementwise": "Norms and launches",
+    "optimizer": "Optimizer",
+    "rest": "Fixed cost",
+    "recompute": "Recomputation",
+    "tp": "TP communication",
+    "cp": "CP communication",
+    "ep": "Expert exchange",
+    "pp": "PP transfers",
+    "dp": "DP communication",
+    "stall": "Launch stalls",
+    "bubble": "Pipeline bubble",
+    "stragglers": "Slowest node",
+}
+_USEFUL = ("linear", "attention", "head")
+_SELDOM = ("cp", "ep", "recompute", "stall", "stragglers")  # listed only where a layout has them
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The estimate of one layout. `need_bytes` is what the card must hold, what lies outside the framework included.
+
+    `penalty`, `interval` (of MFU) and `interval_basis` are those of comparable runs, None where there are too few.
+    """
+
+    choice: Choice
+    dp: int
+    gas: int
+    fits: bool
+    mfu: float
+    tokens_per_s_per_gpu: float
+    step_time_s: float
+    need_bytes: float
+    card_bytes: float
+    memory: tuple[Part, ...]
+    time: tuple[Part, ...]
+    penalty: float | None = None
+    interval: tuple[float, float] | None = None
+    interval_basis: str | None = None
+
+    @property
+    def likely_mfu(self) -> float:
+        """What a run is expected to reach: physics over the learned penalty, where there is one."""
+        return self.mfu / (self.penalty or 1.0)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Knobs and what follows from them, as rows of a search have them."""
+        knobs = {entry.name: getattr(self.choice, entry.name) for entry in fields(Choice)}
+        return {"dp": self.dp, "gas": self.gas, **knobs}
+
+
+def answer_for(request: Request, choice: Choice) -> Answer:
+    """The estimate of a layout that can be launched."""
+    layouts = layouts_for(request, [choice])
+    predicted = estimate(request.asked, layouts)
+    outside = request.asked.profile.outside_bytes
+    runs = {name: values[0] for name, values in expect(request.asked, layouts, predicted).items()}
+    has_interval = runs["est_mfu_lo"] is not None and runs["est_mfu_hi"] is not None
+    return Answer(
+        choice=choice,
+        dp=int(_only(layouts.dp)),
+        gas=int(_only(layouts.gas)),
+        fits=bool(_only(predicted.fits)),
+        mfu=_only(predicted.mfu),
+        tokens_per_s_per_gpu=_only(predicted.tokens_per_s_per_gpu),
+        step_time_s=_only(predicted.step_time_s),
+        need_bytes=_only(predicted.stages.reserved) + outside,
+        card_bytes=request.asked.cluster.memory_bytes,
+        memory=_memory_parts(predicted, outside),
+        time=_time_parts(predicted),
+        penalty=runs["est_penalty"],
+        interval=(runs["est_mfu_lo"], runs["est_mfu_hi"]) if has_interval else None,
+        interval_basis=runs["est_interval_basis"],
+    )
+
+
+def _only(values: Any) -> float:
+    """The value of an array with one element, of any shape."""
+    return float(np.ravel(values)[0])
+
+
+def _memory_parts(predicted: Estimate, outside: float) -> tuple[Part, ...]:
+    sizes = [
+        (_MEMORY.get(part.name, part.name.replace("_", " ").capitalize()), getattr(predicted.memory, part.name))
+        for part in fields(Memory)
+    ]
+    sizes.append(("Fragmentation", predicted.stages.fragmentation))
+    if outside:
+        sizes.append(("CUDA context", np.array([outside])))
+    return _stacked([(name, _only(size), "part") for name, size in sizes], "Needed")
+
+
+def _time_parts(predicted: Estimate) -> tuple[Part, ...]:
+    known = {part.name: _only(getattr(predicted.time, part.name)) for part in fields(StepTime)}
+    order = [*_TIME, *(name for name in known if name not in _TIME)]
+    rows = [
+        (_TIME.get(name, name.replace("_", " ").capitalize()), known[name], "part" if name in _USEFUL else "lost")
+        for name in order
+        if name in known and (name not in _SELDOM or known[name] > 0)
+    ]
+    return _stacked(rows, "Step")
+
+
+def _stacked(rows: Sequence[tuple[str, float, str]], total: str) -> tuple[Part, ...]:
+    parts, level = [], 0.0
+    for name, size, kind in rows:
+        parts.append(Part(name, size, level, kind))
+        level += size
+    return (*parts, Part(total, level, 0.0, "total"))
+
+
+_WEIGHTS = dict.fromkeys(("tp", "pp", "cp", "ep", "num_gpus", "seq_len"), 1.0)
+_WEIGHTS |= dict.fromkeys(("vpp", "mbs", "gbs_tokens"), 0.5)
+"""Distance of a doubling of each value."""
+NEAREST = 5
+
+
+def nearest(runs: pl.DataFrame, answer: Answer, setup: Setup, num_gpus: int) -> pl.DataFrame:
+    """The NEAREST of the measured runs, with `distance` (doublings, weighted) and `differs` (columns not the same).
+
+    0 is the same layout on as many accelerators, with the same sequence and batch. An unknown value counts as the
+    same: a run that states no recomputation had none.
+
+    Args:
+        runs: rows of `queries.explorer.alike`.
+        answer: the layout.
+        setup: its question.
+        num_gpus: accelerators of the question.
+    """
+    here = {**answer.row, "num_gpus": num_gpus, "gbs_tokens": setup.gbs_tokens, "seq_len": setup.seq_len}
+    unstated = dict.fromkeys(_WEIGHTS, 1) | {name: here[name] for name in ("gbs_tokens", "seq_len")}
+    doublings = [
+        weight * (pl.col(name).fill_null(unstated[name]) / here[name]).log(2).abs() for name, weight in _WEIGHTS.items()
+    ]
+    zero = 0.25 * (pl.col("zero_stage").fill_null(here["zero_stage"]) - here["zero_stage"]).abs()
+    redone = (pl.col("recompute").fill_null("none") != here["recompute"]).cast(pl.Float64)
+    near = (
+        runs.with_columns(distance=pl.sum_horizontal(*doublings, zero, redone))
+        .sort("distance", "tokens_per_s_per_gpu", "run_id", descending=[False, True, False], nulls_last=True)
+        .head(NEAREST)
+    )
+    names = [*_WEIGHTS, "zero_stage", "recompute"]
+    differing = [
+        [name for name in names if row[name] is not None and row[name] != here[name]]
+        for row in near.iter_rows(named=True)
+    ]
+    return near.with_columns(differs=pl.Series(differing, dtype=pl.List(pl.String)))
