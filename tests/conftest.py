@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -37,3 +43,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not _LONG.isdisjoint(item.path.parts):
             item.add_marker("slow")
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def sweepscope(*args: str | Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sweepscope", *map(str, args)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def built_once(tmp_path_factory: pytest.TempPathFactory, name: str, build: Callable[[Path], None]) -> Path:
+    """A folder that the first worker to ask for it builds, and that the others then read."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            unfinished = folder.with_suffix(".new")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir()
+            build(unfinished)
+            unfinished.rename(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def demo_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home that `sweepscope demo` fills, for tests that only read it."""
+    build = lambda folder: sweepscope("demo", "--no-serve", "--home", folder / "home")  # noqa: E731
+    return built_once(tmp_path_factory, "demo", build) / "home"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.browser.evidence import evidence
+from tests.conftest import built_once, sweepscope
 from tests.dashboard.store_rows import make_real_home
 from tests.picotron_runs import OOM_TAIL, picotron_run
 
@@ -63,35 +61,10 @@ def serve(home: Path) -> Iterator[str]:
     stop_all([process])
 
 
-def sweepscope(*args: str | Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "sweepscope", *map(str, args)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def built_once(tmp_path_factory: pytest.TempPathFactory, name: str, build: Callable[[Path], None]) -> Path:
-    """A folder that the first worker to ask for it builds, and that the others then read."""
-    own = tmp_path_factory.getbasetemp()
-    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / name
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            unfinished = folder.with_suffix(".new")
-            shutil.rmtree(unfinished, ignore_errors=True)
-            unfinished.mkdir()
-            build(unfinished)
-            unfinished.rename(folder)
-    return folder
-
-
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def demo(demo_home: Path) -> Iterator[str]:
     """The dashboard after `sweepscope demo`."""
-    folder = built_once(
-        tmp_path_factory, "demo", lambda folder: sweepscope("demo", "--no-serve", "--home", folder / "home")
-    )
-    yield from serve(folder / "home")
+    yield from serve(demo_home)
 
 
 @pytest.fixture(scope="session")
@@ -108,9 +81,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def diagnosed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The dashboard over rows of memory and network: findings, hangs, a topology, peaks and a snapshot."""
-    yield from serve(make_real_home(tmp_path_factory.mktemp("told") / "home", **evidence()))
+    yield from serve(make_real_home(tmp_path_factory.mktemp("diagnosed") / "home", **evidence()))
 
 
 @pytest.fixture(scope="session")

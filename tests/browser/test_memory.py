@@ -13,8 +13,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 SNAPSHOT = "/snapshot?file=%2Flogs%2Fc1%2Frank0.pickle&device=0"
 
 
-def test_a_click_on_a_track_shows_that_run(browser: Any, told: str) -> None:
-    with opened(browser, f"{told}/memory") as page:
+def test_a_click_on_a_track_shows_that_run(browser: Any, diagnosed: str) -> None:
+    with opened(browser, f"{diagnosed}/memory") as page:
         page.get_by_text("Would fit with expandable_segments").first.wait_for()
         plot = page.locator(".st-key-peaks .js-plotly-plot .nsewdrag").first
         box = plot.bounding_box()
@@ -23,8 +23,8 @@ def test_a_click_on_a_track_shows_that_run(browser: Any, told: str) -> None:
         page.get_by_text("of the card").first.wait_for()
 
 
-def test_a_snapshot_opens_from_the_page_on_memory_and_keeps_its_instant(browser: Any, told: str) -> None:
-    with opened(browser, f"{told}/memory") as page:
+def test_a_snapshot_opens_from_the_page_on_memory_and_keeps_its_instant(browser: Any, diagnosed: str) -> None:
+    with opened(browser, f"{diagnosed}/memory") as page:
         page.get_by_text("c1/rank0.pickle").first.click()
         page.wait_for_url("**/snapshot?*")
         page.get_by_text("of it were optimizer states").first.wait_for()
@@ -36,8 +36,8 @@ def test_a_snapshot_opens_from_the_page_on_memory_and_keeps_its_instant(browser:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", ["/memory", SNAPSHOT])
-def test_the_pages_are_accessible(browser: Any, told: str, path: str, scheme: str) -> None:
+def test_the_pages_are_accessible(browser: Any, diagnosed: str, path: str, scheme: str) -> None:
     """No serious violation of axe-core's rules; text on axes, which axe skips, has a contrast of 4.5 or more."""
-    with opened(browser, f"{told}{path}", scheme=scheme) as page:
+    with opened(browser, f"{diagnosed}{path}", scheme=scheme) as page:
         assert_chart_text_stands_out(page, scheme)
         assert_accessible(page)

@@ -23,15 +23,15 @@ def choose(page: Any, name: str, option: str) -> None:
     page.keyboard.press("Enter")
 
 
-def test_a_finding_leads_to_its_run_and_the_operation_stays_in_the_address(browser: Any, told: str) -> None:
-    with opened(browser, f"{told}/network?sweep=sweep") as page:
+def test_a_finding_leads_to_its_run_and_the_operation_stays_in_the_address(browser: Any, diagnosed: str) -> None:
+    with opened(browser, f"{diagnosed}/network?sweep=sweep") as page:
         page.wait_for_selector(".js-plotly-plot")
         page.get_by_text("NCCL_IB_DISABLE=1 is set").first.click()
         page.wait_for_url("**/run?run=rb*")
 
 
-def test_a_finding_folds_and_unfolds_by_keyboard(browser: Any, told: str) -> None:
-    with opened(browser, f"{told}/network") as page:
+def test_a_finding_folds_and_unfolds_by_keyboard(browser: Any, diagnosed: str) -> None:
+    with opened(browser, f"{diagnosed}/network") as page:
         finding = page.locator("details.ss-fold").first
         line = finding.locator("li").first
         line.wait_for(state="visible")
@@ -42,8 +42,8 @@ def test_a_finding_folds_and_unfolds_by_keyboard(browser: Any, told: str) -> Non
         line.wait_for(state="visible")
 
 
-def test_choosing_a_hang_shows_its_ranks_and_leads_to_its_page(browser: Any, told: str) -> None:
-    with opened(browser, f"{told}/network") as page:
+def test_choosing_a_hang_shows_its_ranks_and_leads_to_its_page(browser: Any, diagnosed: str) -> None:
+    with opened(browser, f"{diagnosed}/network") as page:
         page.get_by_text("Suspect: rank 3.").first.wait_for()
         canvas = page.locator('.st-key-hangs canvas[data-testid="data-grid-canvas"]').first
         canvas.click(position={"x": 120, "y": 32 * 3 + 16}, force=True)  # the last row, below the header
@@ -54,8 +54,8 @@ def test_choosing_a_hang_shows_its_ranks_and_leads_to_its_page(browser: Any, tol
         page.get_by_text("Not determinable.").first.wait_for()
 
 
-def test_the_topology_draws_ranks_and_links_and_a_ring_by_choice(browser: Any, told: str) -> None:
-    with opened(browser, f"{told}/network") as page:
+def test_the_topology_draws_ranks_and_links_and_a_ring_by_choice(browser: Any, diagnosed: str) -> None:
+    with opened(browser, f"{diagnosed}/network") as page:
         picture = page.locator(".st-key-topology .js-plotly-plot")
         picture.locator(".textpoint text").first.wait_for()
         assert sorted(map(int, picture.locator(".textpoint text").all_text_contents())) == list(range(16))
@@ -71,8 +71,8 @@ def test_the_topology_draws_ranks_and_links_and_a_ring_by_choice(browser: Any, t
         assert picture.locator(".annotation-arrow-g").count() == 16, "one arrow from each rank to the next"
 
 
-def test_a_hang_of_the_watchdog_shows_every_rank_and_its_lines(browser: Any, told: str) -> None:
-    with opened(browser, f"{told}{WATCHDOG}") as page:
+def test_a_hang_of_the_watchdog_shows_every_rank_and_its_lines(browser: Any, diagnosed: str) -> None:
+    with opened(browser, f"{diagnosed}{WATCHDOG}") as page:
         page.get_by_text("Suspect: rank 3.").first.wait_for()
         ranks = page.locator(".st-key-ranks .js-plotly-plot .textpoint text")
         ranks.first.wait_for()
@@ -83,16 +83,16 @@ def test_a_hang_of_the_watchdog_shows_every_rank_and_its_lines(browser: Any, tol
         page.wait_for_url("**/run?run=rb*")
 
 
-def test_a_hang_of_the_flight_recorder_shows_the_sequence_and_where_they_were(browser: Any, told: str) -> None:
-    with opened(browser, f"{told}{RECORDER}") as page:
+def test_a_hang_of_the_flight_recorder_shows_the_sequence_and_where_they_were(browser: Any, diagnosed: str) -> None:
+    with opened(browser, f"{diagnosed}{RECORDER}") as page:
         page.get_by_text("Suspect: rank 1.").first.wait_for()
         page.locator(".st-key-sequence .js-plotly-plot text").first.wait_for()
         page.get_by_text("data.py:5 next").first.wait_for()
         page.get_by_text("No dump of rank 2.").first.wait_for()
 
 
-def test_without_an_address_a_hang_is_chosen_from_the_list(browser: Any, told: str) -> None:
-    with opened(browser, f"{told}/hang") as page:
+def test_without_an_address_a_hang_is_chosen_from_the_list(browser: Any, diagnosed: str) -> None:
+    with opened(browser, f"{diagnosed}/hang") as page:
         page.get_by_text("No hang is chosen.").first.wait_for()
         cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
         assert page.locator(".ss-cases li *").evaluate_all(cut) == 0
@@ -103,8 +103,8 @@ def test_without_an_address_a_hang_is_chosen_from_the_list(browser: Any, told: s
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", ["/network", "/network?show=ring+0", WATCHDOG, RECORDER])
-def test_the_pages_are_accessible(browser: Any, told: str, path: str, scheme: str) -> None:
+def test_the_pages_are_accessible(browser: Any, diagnosed: str, path: str, scheme: str) -> None:
     """No serious violation of axe-core's rules; text on charts, which axe skips, has a contrast of 4.5 or more."""
-    with opened(browser, f"{told}{path}", scheme=scheme) as page:
+    with opened(browser, f"{diagnosed}{path}", scheme=scheme) as page:
         assert_chart_text_stands_out(page, scheme)
         assert_accessible(page)
