@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from unittest.mock import patch
 
@@ -66,6 +66,14 @@ def run_of(text: str, *, now: datetime = LATER) -> dict[str, object]:
     runs = tables_of({"train.log": text}, now=now)["runs"]
     assert runs.height == 1, runs
     return {name: value for name, value in runs.row(0, named=True).items() if value is not None}
+
+
+def runs_of(texts: Sequence[str], *, now: datetime = LATER) -> list[dict[str, object]]:
+    """The one run of each log, without its NULLs; all logs are read as one batch."""
+    files = {f"{place:03d}/train.log": text for place, text in enumerate(texts)}
+    runs = tables_of(files, now=now)["runs"].sort("source_path")
+    assert runs["source_path"].to_list() == list(files)
+    return [{name: value for name, value in row.items() if value is not None} for row in runs.iter_rows(named=True)]
 
 
 def _relative(frame: pl.DataFrame) -> pl.DataFrame:

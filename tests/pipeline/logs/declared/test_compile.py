@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.logs.declared.compile import compile_document, read_configuration
@@ -17,17 +18,19 @@ from sweepscope.pipeline.logs.facts import Facts
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text import lines
 from tests.acme import CONFIG, DIALECT, LOG
+from tests.properties import THOROUGH, stated_examples
 
+LINES = LOG.splitlines(keepends=True)
 HEAD = 'name = "acme"\nsignature = ["[acme-trainer]"]\n'
 
 
+@cache
 def dialect(text: str = DIALECT) -> Dialect:
     return compile_document(read_document(text, "acme.toml"))
 
 
 def facts(log: str, text: str = DIALECT) -> Facts:
-    own = dialect(text)
-    return extract.extract(lines.split(0, log.encode()), [own, *DIALECTS], partial=[0]).readings.get(
+    return extract.extract(lines.split(0, log.encode()), [dialect(text)], partial=[0]).readings.get(
         "acme", Facts.empty()
     )
 
@@ -266,7 +269,12 @@ def test_a_configuration_beside_the_log() -> None:
             read_configuration(other, file)
 
 
-@given(st.lists(st.sampled_from(LOG.splitlines(keepends=True)), max_size=30), st.integers(0, 30))
+@stated_examples(more=100)
+@given(st.lists(st.sampled_from(LINES), max_size=30), st.integers(0, 30))
+@example([], 0)
+@example(LINES, 1)
+@example(LINES * 2, 7)
+@example([*LINES[::-1], *LINES], 12)
 def test_cuts_between_lines_do_not_matter(texts: list[str], cut: int) -> None:
     def read(part: list[str], first: int) -> pl.DataFrame:
         block = lines.split(0, "".join(part).encode(), first)
@@ -276,6 +284,7 @@ def test_cuts_between_lines_do_not_matter(texts: list[str], cut: int) -> None:
     assert pl.concat([read(texts[:cut], 1), read(texts[cut:], len(texts[:cut]) + 1)]).equals(whole)
 
 
-@given(st.text(max_size=300))
-def test_any_line_is_read_without_an_error(text: str) -> None:
-    assert facts(f"step {text}").steps.height >= 0
+@settings(max_examples=100 if THOROUGH else 12)
+@given(st.lists(st.text(max_size=300), max_size=20))
+def test_any_line_is_read_without_an_error(texts: list[str]) -> None:
+    assert facts("\n".join(f"step {text}" for text in texts)).steps.height >= 0

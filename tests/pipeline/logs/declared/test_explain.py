@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.logs.declared.document import read_document
@@ -11,6 +11,7 @@ from sweepscope.pipeline.logs.declared.explain import Explanation, explain, stop
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.text import lines
 from tests.acme import DIALECT, LOG
+from tests.properties import THOROUGH
 
 DOCUMENT = read_document(DIALECT, "acme.toml")
 
@@ -111,6 +112,7 @@ def test_pairs_name_the_key_that_cannot_be_read() -> None:
     assert (near.text[near.at :], near.wanted) == ("ERR", "a value of loss, such as 2.31 or 1e-4")
 
 
-@given(st.text(max_size=200))
-def test_any_line_can_be_explained(text: str) -> None:
-    assert explained(f"step 4/9 | {text}").rules[0].label == "[[step]] 1"
+@settings(max_examples=100 if THOROUGH else 12)
+@given(st.lists(st.text(max_size=200), min_size=1, max_size=20))
+def test_any_line_can_be_explained(texts: list[str]) -> None:
+    assert explained("\n".join(f"step 4/9 | {text}" for text in texts)).rules[0].label == "[[step]] 1"

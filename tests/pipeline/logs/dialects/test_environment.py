@@ -2,55 +2,52 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.pipeline.logs.logs import settings_of_each
 
-from tests.pipeline.logs.logs import settings_of
+LINES: list[tuple[str, dict[str, str]]] = [
+    ("NCCL version 2.27.3+cuda12.9", {"nccl_version": "2.27.3+cuda12.9"}),
+    ("RCCL version 2.18.3+hip6.0 HEAD:2f6d59e+", {"nccl_version": "2.18.3+hip6.0"}),
+    (
+        "|   0  Tesla V100-SXM2...  On   | 00000000:1A:00.0 Off |                    0 |",
+        {"accelerator": "Tesla V100-SXM2"},
+    ),
+    (
+        "|   3  NVIDIA H100 80GB HBM3          On  | 00000000:1A:00.0 Off | 0 |",
+        {"accelerator": "NVIDIA H100 80GB HBM3"},
+    ),
+    ("[2026-05-07 13:09:22] [NODE-0(n)] [INFO] Detected GPU model: MI355X", {"accelerator": "MI355X"}),
+    ("torchrun --nproc_per_node=8 --nnodes=4 train.py", {"gpus_per_node": "8", "num_nodes": "4"}),
+    ("torchrun --nproc-per-node 8 --nnodes 4 train.py", {"gpus_per_node": "8", "num_nodes": "4"}),
+    ("[NODE-0(gpu-40)] [INFO] NNODES: 2", {"num_nodes": "2"}),
+    ("+ export GPUS_PER_NODE=8", {"gpus_per_node": "8"}),
+    ("SLURM_JOB_ID=410022", {"job_id": "410022"}),
+    ("SLURM_NNODES: 2", {"num_nodes": "2"}),
+    (
+        "{'SLURM_JOB_NODELIST': 'gpu[09-10]', 'SLURM_GPUS_ON_NODE': '8'}",
+        {"hosts": "gpu09, gpu10", "gpus_per_node": "8"},
+    ),
+    ("PBS_JOBID=7.server.site", {"job_id": "7"}),
+    ("export SLURM_JOB_ID=$SLURM_JOB_ID SLURM_NNODES=${SLURM_NNODES} SLURM_JOB_NUM_NODES=0", {}),
+    ("SLURM_JOB_ID=tba SLURM_JOB_NODELIST=gpu[1-", {}),
+    ("torchrun --nproc_per_node=$GPUS_PER_NODE --nnodes=1:4 train.py", {}),
+]
+
+COMMANDS = [
+    ("torchrun --nproc_per_node=8 train.py --lr 1e-4", "1"),
+    ("+ python -m torch.distributed.launch --nproc_per_node 8 train.py", "1"),
+    ("torchrun --nproc-per-node 8", "1"),
+    ("torchrun --nproc_per_node=8 --nnodes=$NNODES train.py", None),
+    ("torchrun --nproc_per_node=8 \\", None),
+    ("deepspeed --nproc_per_node=8 train.py", None),
+]
 
 
-@pytest.mark.parametrize(
-    ("line", "wanted"),
-    [
-        ("NCCL version 2.27.3+cuda12.9", {"nccl_version": "2.27.3+cuda12.9"}),
-        ("RCCL version 2.18.3+hip6.0 HEAD:2f6d59e+", {"nccl_version": "2.18.3+hip6.0"}),
-        (
-            "|   0  Tesla V100-SXM2...  On   | 00000000:1A:00.0 Off |                    0 |",
-            {"accelerator": "Tesla V100-SXM2"},
-        ),
-        (
-            "|   3  NVIDIA H100 80GB HBM3          On  | 00000000:1A:00.0 Off | 0 |",
-            {"accelerator": "NVIDIA H100 80GB HBM3"},
-        ),
-        ("[2026-05-07 13:09:22] [NODE-0(n)] [INFO] Detected GPU model: MI355X", {"accelerator": "MI355X"}),
-        ("torchrun --nproc_per_node=8 --nnodes=4 train.py", {"gpus_per_node": "8", "num_nodes": "4"}),
-        ("torchrun --nproc-per-node 8 --nnodes 4 train.py", {"gpus_per_node": "8", "num_nodes": "4"}),
-        ("[NODE-0(gpu-40)] [INFO] NNODES: 2", {"num_nodes": "2"}),
-        ("+ export GPUS_PER_NODE=8", {"gpus_per_node": "8"}),
-        ("SLURM_JOB_ID=410022", {"job_id": "410022"}),
-        ("SLURM_NNODES: 2", {"num_nodes": "2"}),
-        (
-            "{'SLURM_JOB_NODELIST': 'gpu[09-10]', 'SLURM_GPUS_ON_NODE': '8'}",
-            {"hosts": "gpu09, gpu10", "gpus_per_node": "8"},
-        ),
-        ("PBS_JOBID=7.server.site", {"job_id": "7"}),
-        ("export SLURM_JOB_ID=$SLURM_JOB_ID SLURM_NNODES=${SLURM_NNODES} SLURM_JOB_NUM_NODES=0", {}),
-        ("SLURM_JOB_ID=tba SLURM_JOB_NODELIST=gpu[1-", {}),
-        ("torchrun --nproc_per_node=$GPUS_PER_NODE --nnodes=1:4 train.py", {}),
-    ],
-)
-def test_line(line: str, wanted: dict[str, str]) -> None:
-    assert settings_of("megatron", line) == wanted
+def test_lines() -> None:
+    found = settings_of_each("megatron", [line for line, _ in LINES])
+    assert [(line, settings) for (line, _), settings in zip(LINES, found, strict=True)] == LINES
 
 
-@pytest.mark.parametrize(
-    ("command", "nodes"),
-    [
-        ("torchrun --nproc_per_node=8 train.py --lr 1e-4", "1"),
-        ("+ python -m torch.distributed.launch --nproc_per_node 8 train.py", "1"),
-        ("torchrun --nproc-per-node 8", "1"),
-        ("torchrun --nproc_per_node=8 --nnodes=$NNODES train.py", None),
-        ("torchrun --nproc_per_node=8 \\", None),
-        ("deepspeed --nproc_per_node=8 train.py", None),
-    ],
-)
-def test_torchrun_without_nodes_starts_one(command: str, nodes: str | None) -> None:
-    assert settings_of("megatron", command).get("num_nodes") == nodes
+def test_torchrun_without_nodes_starts_one() -> None:
+    found = settings_of_each("megatron", [command for command, _ in COMMANDS])
+    nodes = [settings.get("num_nodes") for settings in found]
+    assert [(command, number) for (command, _), number in zip(COMMANDS, nodes, strict=True)] == COMMANDS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.logs.logs import facts_of, run_of, settings_of, step_of, tables_of
+from tests.pipeline.logs.logs import facts_of, run_of, settings_of, step_of, step_of_each, tables_of
 
 HEAD = "01/27/2025 15:50:16 [INFO|DP=0|PP=0|TP=0]: "
 OLD = (
@@ -65,9 +65,9 @@ def test_exact_memory_lines_win_over_the_rounded_field(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [OLD, NEW])
 def test_a_cut_line_never_gives_a_wrong_value(line: str) -> None:
-    whole = step_of("nanotron", line)
-    for at in range(line.index("/") + 70, len(line) - 4, 17):
-        cut = step_of("nanotron", line[:at])
+    cuts = range(line.index("/") + 70, len(line) - 4, 17)
+    whole, *found = step_of_each("nanotron", [line, *(line[:at] for at in cuts)])
+    for at, cut in zip(cuts, found, strict=True):
         for name in ("step", "loss", "step_time_s", "tokens_per_s", "learning_rate", "tflops_per_gpu_logged"):
             assert cut[name] in (None, whole[name]), (at, name)
 

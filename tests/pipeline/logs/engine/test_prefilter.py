@@ -96,7 +96,7 @@ class TestLiterals:
 @example(seed=1, cuts=[3, 40, 41])
 @example(seed=7, cuts=[0, 100])
 def test_blocks_read_together_say_what_they_say_one_by_one(seed: int, cuts: list[int]) -> None:
-    for run in generate(seed, 3):
+    for run in generate(seed, 2):
         for name, data in render(run).items():
             if not name.endswith((".out", ".log", ".err")):
                 continue

@@ -7,7 +7,7 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from tests.pipeline.ingest_in_memory import run_of, tables_of
+from tests.pipeline.ingest_in_memory import run_of, runs_of, tables_of
 
 RULE = "=" * 60
 
@@ -99,9 +99,8 @@ OOM = "[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.
 
 
 class TestTerminatedWorkers:
-    @pytest.mark.parametrize(
-        ("text", "status"),
-        [
+    def test_whether_that_was_the_end(self) -> None:
+        cases = [
             (AGENT.format(-15) + TERMINATED, "cancelled"),
             (TERMINATED, "cancelled"),
             (AGENT.format(-15), "cancelled"),
@@ -119,11 +118,9 @@ class TestTerminatedWorkers:
             # The agent itself was told to stop.
             (AGENT_TOLD + table(worker(0, LATE, "n1", 3), worker(1, LATE, "n1", 4, -15)), "cancelled"),
             (AGENT.format(-6) + table(worker(0, EARLY, "n1", 3, -6)), "crash"),
-        ],
-    )
-    def test_whether_that_was_the_end(self, text: str, status: str) -> None:
-        run = run_of(STEPS + text)
-        assert run["status"] == status, run["status_evidence"]
+        ]
+        runs = runs_of([STEPS + text for text, _ in cases])
+        assert [(text, run["status"]) for (text, _), run in zip(cases, runs, strict=True)] == cases
 
     def test_an_attempt_before_is_another_story(self) -> None:
         first = STEPS + AGENT.format(1) + table(worker(0, EARLY, "n1", 3))

@@ -314,7 +314,7 @@ def content(tables: Tables) -> dict[str, list[tuple[object, ...]]]:
 @example(seed=5, chunk=4_099, block=1_021)
 @example(seed=8, chunk=6_000, block=20_000)
 def test_tables_do_not_depend_on_the_size_of_chunks_and_blocks(seed: int, chunk: int, block: int) -> None:
-    files = simulated(seed, 4)
+    files = simulated(seed, 2)
     assert content(tables_of(files, chunk_bytes=chunk, block_bytes=block)) == content(tables_of(files))
 
 
@@ -329,7 +329,7 @@ def test_a_few_bytes_at_a_time_are_enough(chunk: int, block: int) -> None:
 @example(seed=1)
 @example(seed=12)
 def test_shards_sum_to_the_whole(seed: int) -> None:
-    files = simulated(seed, 6)
+    files = simulated(seed, 3)
     shards = [assembled(batch) for batch in batches_of(files, units=1)]
     assert len(shards) > 1
     together = {name: pl.concat([shard[name] for shard in shards], how="diagonal_relaxed") for name in shards[0]}

@@ -14,7 +14,7 @@ import pytest
 from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text import lines
-from tests.pipeline.logs.logs import facts_of, run_of, settings_of, tables_of
+from tests.pipeline.logs.logs import facts_of, run_of, runs_of, settings_of, tables_of
 
 BEGIN = "***** Running training *****\n  Instantaneous batch size per device = 2\n  Total optimization steps = {}\n"
 
@@ -294,10 +294,9 @@ def test_a_dict_that_was_wrapped_over_several_lines(tmp_path: Path, wrap: Callab
     assert tables["runs"]["status"].to_list() == ["completed"]
 
 
-@pytest.mark.parametrize("wrap", WRAPS)
-def test_the_final_dict_ends_a_run_however_it_was_wrapped(tmp_path: Path, wrap: Callable[[str], str]) -> None:
-    text = BEGIN.format(9) + dict_of(3.0) + bar(1, 9) + wrap(str(FINAL)) + "\n"
-    assert run_of(tmp_path, text)["status"] == "completed"
+def test_the_final_dict_ends_a_run_however_it_was_wrapped(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, [BEGIN.format(9) + dict_of(3.0) + bar(1, 9) + wrap(str(FINAL)) + "\n" for wrap in WRAPS])
+    assert [run["status"] for run in runs] == ["completed"] * len(WRAPS)
 
 
 def test_a_wrapped_dict_without_its_end_is_a_reject(tmp_path: Path) -> None:
@@ -430,50 +429,49 @@ def test_processes_that_accelerate_sets_by_itself() -> None:
     assert "num_gpus" not in settings_of("axolotl", text.replace("`8`", "`0`"))
 
 
-@pytest.mark.parametrize(
-    ("line", "name", "value"),
-    [
-        ("Mixed precision type: bf16", "precision", "bf16"),
-        ("accelerate launch --mixed_precision fp16 train.py", "precision", "fp16"),
-        ("[INFO|parser.py:1] >> Process rank: 0, world size: 8, compute dtype: torch.bfloat16", "precision", "bf16"),
-        ("torchrun train.py --bf16 True --tf32 True", "precision", "bf16"),
-        ("torchrun train.py --fp16", "precision", "fp16"),
-        ("bf16: true", "precision", "bf16"),
-        ("deepspeed train.py --deepspeed configs/ds_zero2.json", "zero_stage", 2),
-        ("deepspeed=examples/ds_z3_config.json,", "zero_stage", 3),
-        ("deepspeed: deepspeed_configs/zero1_torch_compile.json", "zero_stage", 1),
-        ("accelerate launch --config_file recipes/zero3.yaml train.py", "zero_stage", 3),
-        ("accelerate launch --config_file configs/deepspeed/stage2.yaml train.py", "zero_stage", 2),
-        ("accelerate launch --config_file=ds_z1.yaml train.py", "zero_stage", 1),
-        ('torchrun train.py --fsdp "full_shard auto_wrap"', "zero_stage", 3),
-        ("fsdp=[<FSDPOption.SHARD_GRAD_OP: 'shard_grad_op'>],", "zero_stage", 2),
-        ("gradient_checkpointing=True,", "recompute", "full"),
-        ("torchrun train.py --bf16 True --gradient_checkpointing True", "recompute", "full"),
-        ("torchrun train.py --gradient_checkpointing --bf16", "precision", "bf16"),
-        ("torchrun train.py --gradient_checkpointing False --bf16", "recompute", "none"),
-        ("max_length=2048,", "seq_len", 2048),
-        ("cutoff_len: 4096", "seq_len", 4096),
-        ("accelerate launch --num_machines 2 --num_processes 16 train.py", "num_nodes", 2),
-    ],
-)
-def test_a_setting_of_scripts_and_launchers(tmp_path: Path, line: str, name: str, value: object) -> None:
-    assert run_of(tmp_path, f"{line}\n" + BEGIN.format(3) + dict_of(2.5) + bar(1, 3))[name] == value
+SETTINGS = [
+    ("Mixed precision type: bf16", "precision", "bf16"),
+    ("accelerate launch --mixed_precision fp16 train.py", "precision", "fp16"),
+    ("[INFO|parser.py:1] >> Process rank: 0, world size: 8, compute dtype: torch.bfloat16", "precision", "bf16"),
+    ("torchrun train.py --bf16 True --tf32 True", "precision", "bf16"),
+    ("torchrun train.py --fp16", "precision", "fp16"),
+    ("bf16: true", "precision", "bf16"),
+    ("deepspeed train.py --deepspeed configs/ds_zero2.json", "zero_stage", 2),
+    ("deepspeed=examples/ds_z3_config.json,", "zero_stage", 3),
+    ("deepspeed: deepspeed_configs/zero1_torch_compile.json", "zero_stage", 1),
+    ("accelerate launch --config_file recipes/zero3.yaml train.py", "zero_stage", 3),
+    ("accelerate launch --config_file configs/deepspeed/stage2.yaml train.py", "zero_stage", 2),
+    ("accelerate launch --config_file=ds_z1.yaml train.py", "zero_stage", 1),
+    ('torchrun train.py --fsdp "full_shard auto_wrap"', "zero_stage", 3),
+    ("fsdp=[<FSDPOption.SHARD_GRAD_OP: 'shard_grad_op'>],", "zero_stage", 2),
+    ("gradient_checkpointing=True,", "recompute", "full"),
+    ("torchrun train.py --bf16 True --gradient_checkpointing True", "recompute", "full"),
+    ("torchrun train.py --gradient_checkpointing --bf16", "precision", "bf16"),
+    ("torchrun train.py --gradient_checkpointing False --bf16", "recompute", "none"),
+    ("max_length=2048,", "seq_len", 2048),
+    ("cutoff_len: 4096", "seq_len", 4096),
+    ("accelerate launch --num_machines 2 --num_processes 16 train.py", "num_nodes", 2),
+]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_settings_of_scripts_and_launchers(tmp_path: Path) -> None:
+    trained = BEGIN.format(3) + dict_of(2.5) + bar(1, 3)
+    runs = runs_of(tmp_path, [f"{line}\n{trained}" for line, _, _ in SETTINGS])
+    assert [(line, name, run.get(name)) for (line, name, _), run in zip(SETTINGS, runs, strict=True)] == SETTINGS
+
+
+def test_what_tells_nothing(tmp_path: Path) -> None:
+    silent = [
         "python train.py --bf16 False",
         "Mixed precision type: no",
         "deepspeed train.py --deepspeed ds_config.json --zero_init 3",
         "accelerate launch --config_file configs/stage2_dpo.yaml train.py",
         '  "max_length": 20,',
         "fsdp=[],",
-    ],
-)
-def test_what_tells_nothing(tmp_path: Path, line: str) -> None:
-    run = run_of(tmp_path, f"{line}\n" + BEGIN.format(3) + dict_of(2.5) + bar(1, 3))
-    assert not {"precision", "zero_stage", "seq_len"} & run.keys()
+    ]
+    runs = runs_of(tmp_path, [f"{line}\n" + BEGIN.format(3) + dict_of(2.5) + bar(1, 3) for line in silent])
+    known = {line: {"precision", "zero_stage", "seq_len"} & run.keys() for line, run in zip(silent, runs, strict=True)}
+    assert known == {line: set() for line in silent}
 
 
 def test_logging_steps_of_the_command_number_the_dicts(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.logs.logs import facts_of, run_of, settings_of, step_of, tables_of
+from tests.pipeline.logs.logs import facts_of, run_of, settings_of, step_of, step_of_each, tables_of
 
 SOURCE = """\
 ====================================================================================================
@@ -211,7 +211,6 @@ def test_lines_behind_a_logger_of_ones_own(tmp_path: Path, logger: str) -> None:
         assert str(run["started_at"])[:19] == "2024-05-01 12:00:00"
 
 
-@pytest.mark.parametrize("logger", LOGGERS)
 @pytest.mark.parametrize(
     "line",
     [
@@ -224,10 +223,10 @@ def test_lines_behind_a_logger_of_ones_own(tmp_path: Path, logger: str) -> None:
         "step 00007/21400 (0.05%) | loss: 9.0125 | grad norm: 0.125 | lrm: 1.00 | dt: 500.5ms | tok/sec: 1,048,576 | mfu: 48.25 | total time: 0.05m",
     ],
 )
-def test_each_format_says_the_same_behind_a_logger(logger: str, line: str) -> None:
-    told, bare = step_of("nanogpt", logger + line), step_of("nanogpt", line)
-    assert told["step"] == 7
-    assert {**told, "ts": None, "rank": None} == bare
+def test_each_format_is_read_the_same_behind_every_logger(line: str) -> None:
+    bare, *logged = step_of_each("nanogpt", [line, *(logger + line for logger in LOGGERS)])
+    assert bare["step"] == 7
+    assert [{**step, "ts": None, "rank": None} for step in logged] == [bare] * len(LOGGERS)
 
 
 @pytest.mark.parametrize(
