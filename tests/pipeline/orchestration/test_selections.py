@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from sweepscope.pipeline.ingest.plan import batches
-from sweepscope.pipeline.orchestration import assets
 from sweepscope.pipeline.orchestration.assets import ASSETS
 from sweepscope.pipeline.orchestration.build import build
-from sweepscope.pipeline.orchestration.instance import open_instance
 from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE, NO_LANDING, OWN_ONLY_VARIABLE
 from sweepscope.pipeline.orchestration.run import ingest_paths
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
+
+pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views")
 
 NAMES = [asset.key.to_user_string() for asset in ASSETS]
 IN_MEMORY = {"parsed": "discovered", "validated": "parsed", "lake": "validated"}
@@ -40,14 +40,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 @pytest.fixture(scope="module")
-def instance(home: Home) -> Iterator[dg.DagsterInstance]:
-    with open_instance(home) as instance:
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as instance:
         yield instance
 
 
 @pytest.fixture(autouse=True)
 def landing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assets, "VIEWS", list(assets.VIEWS)[:2])  # all of them take a second
     monkeypatch.setenv(LANDING_VARIABLE, str(home.path.parent / "sweep"))
     monkeypatch.setenv(OWN_ONLY_VARIABLE, "1")
 
@@ -56,13 +55,17 @@ def materialize(
     home: Home, instance: dg.DagsterInstance, names: tuple[str, ...], config: dict[str, object] | None = None
 ) -> dg.ExecuteInProcessResult:
     """What a click on Materialize launches: the job of all assets, without configuration."""
-    job = build(str(home.path)).resolve_implicit_global_asset_job_def()
-    return job.execute_in_process(
+    return _job(home).execute_in_process(
         instance=instance,
         asset_selection=[dg.AssetKey(name) for name in names],
         raise_on_error=False,
         run_config=config,
     )
+
+
+@cache
+def _job(home: Home) -> dg.JobDefinition:
+    return build(str(home.path)).resolve_implicit_global_asset_job_def()
 
 
 def reasons(result: dg.ExecuteInProcessResult) -> list[str]:
