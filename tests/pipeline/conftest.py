@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 
 import pytest
@@ -25,9 +26,24 @@ def dagster_in_memory() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def few_views(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stores published in this process have two views: for tests that ask none, as all take most of publishing."""
+@contextmanager
+def _few_views() -> Iterator[None]:
     from sweepscope.pipeline.store import publish
 
-    monkeypatch.setattr(publish, "VIEWS", dict(islice(publish.VIEWS.items(), 2)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(publish, "VIEWS", dict(islice(publish.VIEWS.items(), 2)))
+        yield
+
+
+@pytest.fixture
+def few_views() -> Iterator[None]:
+    """Stores published in this process have two views: for tests that ask none, as all take most of publishing."""
+    with _few_views():
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_views_in_module() -> Iterator[None]:
+    """The same for all tests of a module and what they share."""
+    with _few_views():
+        yield

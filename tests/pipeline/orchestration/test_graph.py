@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.jobs import hourly, new_runs
 from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE, OWN_ONLY_VARIABLE, landing_paths
 from sweepscope.pipeline.orchestration.resources import HomeResource
-from sweepscope.pipeline.orchestration.run import ingest_paths
+from sweepscope.pipeline.orchestration.run import Summary, ingest_paths
 from sweepscope.pipeline.reference.accelerators import load_accelerator_links, load_accelerators
 from sweepscope.pipeline.store.checksum import Digest, digests
 from sweepscope.pipeline.store.home import Home
@@ -27,7 +29,7 @@ from sweepscope.pipeline.store.published import connect, current
 from sweepscope.schemas.registry import TABLES
 from tests.picotron_runs import OOM_TAIL, picotron_run
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory")
+pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views_in_module")
 
 
 @pytest.fixture
@@ -35,13 +37,56 @@ def home(tmp_path: Path) -> Home:
     return Home.resolve(str(tmp_path / "home"))
 
 
-@pytest.fixture
-def sweep(tmp_path: Path) -> Path:
-    sweep = tmp_path / "sweep"
+def write_sweep(sweep: Path) -> Path:
     picotron_run(sweep, dp=2)
     picotron_run(sweep, dp=4, tokens_per_s=9000.0)
     picotron_run(sweep, dp=8, mbs=8, steps=1, status="oom", tail=OOM_TAIL)
     return sweep
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Path:
+    return write_sweep(tmp_path / "sweep")
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """A sweep, the home it was ingested into, and what the ingest said."""
+
+    folder: Path
+    summary: Summary
+
+    @property
+    def sweep(self) -> Path:
+        return self.folder / "sweep"
+
+    @property
+    def home(self) -> Home:
+        return Home(self.folder / "home")
+
+    def again(self) -> Summary:
+        return ingest_paths(self.home, [str(self.sweep)], with_published=False)
+
+
+@pytest.fixture(scope="module")
+def _ingested_once(
+    tmp_path_factory: pytest.TempPathFactory, dagster_in_memory: None, few_views_in_module: None
+) -> Ingested:
+    folder = tmp_path_factory.mktemp("graph") / "used"
+    sweep = write_sweep(folder / "sweep")
+    home = Home.resolve(str(folder / "home"))
+    summary = ingest_paths(home, [str(sweep)], with_published=False, workers=1)
+    shutil.copytree(folder, folder.with_name("kept"), symlinks=True)
+    return Ingested(folder, summary)
+
+
+@pytest.fixture
+def ingested(_ingested_once: Ingested) -> Ingested:
+    """As it was after the ingest, under the paths that the store knows."""
+    folder = _ingested_once.folder
+    shutil.rmtree(folder)
+    shutil.copytree(folder.with_name("kept"), folder, symlinks=True)
+    return _ingested_once
 
 
 def rows(home: Home, sql: str) -> list[tuple[object, ...]]:
@@ -66,31 +111,29 @@ def test_every_table_has_a_blocking_schema_check(home: Home) -> None:
     assert {f"schema_{name}" for name in TABLES if name != "rejects"} <= named
 
 
-def test_a_sweep_goes_through_the_graph_into_the_store(home: Home, sweep: Path) -> None:
-    summary = ingest_paths(home, [str(sweep)], with_published=False)
-    assert summary.runs == {"completed": 2, "oom": 1}
-    assert rows(home, "select status, count(*) from runs group by 1 order by 1") == [("completed", 2), ("oom", 1)]
-    assert rows(home, "select count(*) from steps") == [(13,)]
-    assert rows(home, "select count(*) from files where status = 'parsed'") == [(9,)]
+def test_a_sweep_goes_through_the_graph_into_the_store(ingested: Ingested) -> None:
+    assert ingested.summary.runs == {"completed": 2, "oom": 1}
+    statuses = rows(ingested.home, "select status, count(*) from runs group by 1 order by 1")
+    assert statuses == [("completed", 2), ("oom", 1)]
+    assert rows(ingested.home, "select count(*) from steps") == [(13,)]
+    assert rows(ingested.home, "select count(*) from files where status = 'parsed'") == [(9,)]
 
 
-def test_ingesting_twice_changes_nothing(home: Home, sweep: Path) -> None:
-    ingest_paths(home, [str(sweep)], with_published=False)
-    first, path = content(home), current(home.path)
-    again = ingest_paths(home, [str(sweep)], with_published=False)
-    assert again.files_new == 0
-    assert current(home.path) == path
-    assert content(home) == first
+def test_ingesting_twice_changes_nothing(ingested: Ingested) -> None:
+    first, path = content(ingested.home), current(ingested.home.path)
+    assert ingested.again().files_new == 0
+    assert current(ingested.home.path) == path
+    assert content(ingested.home) == first
 
 
-def test_a_store_of_ones_own_runs_knows_their_accelerators(home: Home, sweep: Path) -> None:
-    ingest_paths(home, [str(sweep)], with_published=False)
+def test_a_store_of_ones_own_runs_knows_their_accelerators(ingested: Ingested) -> None:
+    home, sweep = ingested.home, ingested.sweep
     counts = "select (select count(*) from {}), (select count(*) from published_runs)"
     assert rows(home, counts.format("accelerators")) == [(load_accelerators().height, 0)]
     assert rows(home, counts.format("accelerator_links")) == [(load_accelerator_links().height, 0)]
     versions = Lake(home).release().versions  # type: ignore[union-attr]  # there is one
     (next(sweep.glob("dp2_*")) / "status.txt").write_text("fail")
-    assert ingest_paths(home, [str(sweep)], with_published=False).files_new == 3
+    assert ingested.again().files_new == 3
     again = Lake(home).release().versions  # type: ignore[union-attr]  # there is one
     assert again["accelerators"] == versions["accelerators"]
     assert again["runs"] != versions["runs"]
@@ -118,23 +161,19 @@ def test_a_log_that_was_named_once_stays_one_as_it_grows(home: Home, tmp_path: P
     assert rows(home, "select last_step from runs") == [(6,)]
 
 
-def test_a_changed_run_directory_replaces_its_own_rows_only(home: Home, sweep: Path) -> None:
-    ingest_paths(home, [str(sweep)], with_published=False)
-    log = next(sweep.glob("dp2_*/log_1001.out"))
+def test_a_changed_run_directory_replaces_its_own_rows_only(ingested: Ingested) -> None:
+    log = next(ingested.sweep.glob("dp2_*/log_1001.out"))
     log.write_text(log.read_text().replace("Loss: 7.99", "Loss: 6.99"))
-    summary = ingest_paths(home, [str(sweep)], with_published=False)
-    assert summary.files_new == 3
-    assert rows(home, "select count(*), count(distinct run_id) from runs") == [(3, 3)]
-    assert rows(home, "select count(*) from steps") == [(13,)]
-    assert rows(home, "select min(loss) from steps where step = 1") == [(6.99,)]
+    assert ingested.again().files_new == 3
+    assert rows(ingested.home, "select count(*), count(distinct run_id) from runs") == [(3, 3)]
+    assert rows(ingested.home, "select count(*) from steps") == [(13,)]
+    assert rows(ingested.home, "select min(loss) from steps where step = 1") == [(6.99,)]
 
 
-def test_batches_give_the_same_store_as_one_run(tmp_path: Path, sweep: Path) -> None:
-    whole, parts = Home.resolve(str(tmp_path / "whole")), Home.resolve(str(tmp_path / "parts"))
-    ingest_paths(whole, [str(sweep)], with_published=False)
-    assert ingest_paths(parts, [str(sweep)], with_published=False, batch_units=1).batches == 3
+def test_batches_give_the_same_store_as_one_run(ingested: Ingested, home: Home) -> None:
+    assert ingest_paths(home, [str(ingested.sweep)], with_published=False, batch_units=1).batches == 3
     tables = ("runs", "steps", "events", "settings", "rejects")
-    one, many = content(whole), content(parts)
+    one, many = content(ingested.home), content(home)
     assert {name: one[name] for name in tables} == {name: many[name] for name in tables}
 
 
@@ -302,18 +341,17 @@ def test_landing_paths_take_lines_and_separators(monkeypatch: pytest.MonkeyPatch
     assert landing_paths() == ["/a", "/b", "s3://bucket/runs"]
 
 
-def test_processes_give_the_same_store_as_one(tmp_path: Path, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_give_the_same_store_as_one(ingested: Ingested, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     from sweepscope.pipeline.ingest import parallel
 
     monkeypatch.setattr(parallel, "WORTH_S", 0)
     monkeypatch.setattr(parallel, "_MIN_SHARD_S", 1e-9)
-    alone, shared = Home.resolve(str(tmp_path / "alone")), Home.resolve(str(tmp_path / "shared"))
-    ingest_paths(alone, [str(sweep)], with_published=False, workers=1)
-    ingest_paths(shared, [str(sweep)], with_published=False, workers=3)
+    sweep = str(ingested.sweep)
+    ingest_paths(home, [sweep], with_published=False, workers=3)
     tables = ("runs", "steps", "events", "settings", "rejects")
-    one, many = content(alone), content(shared)
+    one, many = content(ingested.home), content(home)
     assert {name: one[name] for name in tables} == {name: many[name] for name in tables}
-    assert ingest_paths(shared, [str(sweep)], with_published=False, workers=2).files_new == 0
+    assert ingest_paths(home, [sweep], with_published=False, workers=2).files_new == 0
 
 
 def test_an_interrupt_is_one_and_nothing_is_stored(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:

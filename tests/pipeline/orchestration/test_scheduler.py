@@ -14,7 +14,7 @@ from sweepscope.pipeline.store.maintenance import verify
 from sweepscope.pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory")
+pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views_in_module")
 
 HEADER = "JobID|State|ExitCode|Submit|Start|End|Elapsed|NNodes|NodeList|AllocTRES|MaxRSS\n"
 TIMEOUT = (
@@ -29,14 +29,28 @@ COMPLETED = (
 JOINED = ("runs", "events", "settings", "scheduler_jobs", "steps")
 
 
-@pytest.fixture
-def sweep(tmp_path: Path) -> Path:
-    sweep = tmp_path / "sweep"
+def write_sweep(sweep: Path) -> Path:
     for job, dp, steps in ((1001, 2, 3), (1002, 4, 6), (1003, 8, 6)):
         run = picotron_run(sweep, dp=dp, job=job, steps=steps, status="running")
         for path in run.iterdir():
             os.utime(path, (1_700_000_000, 1_700_000_000))  # long silent
     return sweep
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Path:
+    return write_sweep(tmp_path / "sweep")
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory, dagster_in_memory: None, few_views_in_module: None) -> Path:
+    """A folder with a sweep, its scheduler's table and the home into which both were ingested; read-only."""
+    folder = tmp_path_factory.mktemp("joined")
+    sweep = write_sweep(folder / "sweep")
+    (sweep / "sacct.txt").write_text(HEADER + TIMEOUT + COMPLETED)
+    summary = ingest_paths(home_of(folder, "home"), [str(sweep)], with_published=False)
+    assert summary.runs == {"timeout": 1, "completed": 2}
+    return folder
 
 
 def home_of(tmp_path: Path, name: str) -> Home:
@@ -67,11 +81,8 @@ OUTCOMES_WITH_TABLE = [
 ]
 
 
-def test_one_table_is_joined_to_every_run_it_names(tmp_path: Path, sweep: Path) -> None:
-    (sweep / "sacct.txt").write_text(HEADER + TIMEOUT + COMPLETED)
-    home = home_of(tmp_path, "home")
-    summary = ingest_paths(home, [str(sweep)], with_published=False)
-    assert summary.runs == {"timeout": 1, "completed": 2}
+def test_one_table_is_joined_to_every_run_it_names(joined: Path) -> None:
+    home = home_of(joined, "home")
     assert rows(home, OUTCOMES) == OUTCOMES_WITH_TABLE
     assert rows(home, "select kind, text from events where kind = 'scheduler' order by line_no") == [
         ("scheduler", TIMEOUT.splitlines()[0]),
@@ -93,12 +104,10 @@ def test_one_table_is_joined_to_every_run_it_names(tmp_path: Path, sweep: Path) 
     assert verify(home).problems == ()
 
 
-def test_the_order_of_ingests_does_not_matter(tmp_path: Path, sweep: Path) -> None:
-    table = sweep / "sacct.txt"
-    table.write_text(HEADER + TIMEOUT + COMPLETED)
-    stores = {}
+def test_the_order_of_ingests_does_not_matter(tmp_path: Path, joined: Path) -> None:
+    sweep, table = joined / "sweep", joined / "sweep" / "sacct.txt"
+    stores = {"together": content(home_of(joined, "home"))}
     for name, order in {
-        "together": [[sweep]],
         "table first": [[table], [sweep]],
         "logs first": [sorted(path for path in sweep.iterdir() if path.is_dir()), [table]],
     }.items():
@@ -106,6 +115,7 @@ def test_the_order_of_ingests_does_not_matter(tmp_path: Path, sweep: Path) -> No
         for paths in order:
             ingest_paths(home, [str(path) for path in paths], with_published=False)
         stores[name] = content(home)
+    assert len(stores) == 3
     assert all(found == stores["together"] for found in stores.values())
 
 
