@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-import polars as pl
-
-from sweepscope.schemas.core import ddl
+from sweepscope.pipeline.reference.accelerators import load_accelerators
 from sweepscope.schemas.tables.ledger import STORE_INFO
-from tests.run_rows import Row, completed_frame, open_store, run_row
+from tests.dashboard.store_rows import write_real_store
+from tests.run_rows import Row, completed_frame, run_row
 
 
 def run(run_id: str, nodes: int = 1, *, tp: int = 1, speed: float | None = 40_000.0, **more: object) -> Row:
@@ -53,12 +52,8 @@ def make_home(home: Path, rows: list[Row], *, version: int = 1) -> Path:
         "fingerprint": "0" * 64,
         "row_count": len(rows),
     }
-    with open_store(completed_frame(*rows)) as connection:
-        connection.execute(f"ATTACH {ddl.literal(str(path))} AS file")
-        connection.execute("COPY FROM DATABASE memory TO file")
-        connection.execute(ddl.create_table(STORE_INFO).replace('"store_info"', "file.store_info", 1))
-        connection.register("info", STORE_INFO.conform(pl.DataFrame([info])))
-        connection.execute("INSERT INTO file.store_info SELECT * FROM info")
+    tables = {"runs": completed_frame(*rows).to_dicts(), "accelerators": load_accelerators().to_dicts()}
+    write_real_store(path, **tables, **{STORE_INFO.name: [info]})
     link = store / "results.duckdb"
     link.unlink(missing_ok=True)
     link.symlink_to(path.name)

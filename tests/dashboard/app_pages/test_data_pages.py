@@ -44,6 +44,18 @@ def open_page(home: Path, monkeypatch: pytest.MonkeyPatch, name: str, /, **query
     return app
 
 
+_SHOWN: dict[tuple[object, ...], AppTest] = {}
+
+
+def look_at(home: Path, name: str, /, **query: str) -> AppTest:
+    """A page of a home that no test changes, for tests that only read the page: it is run once for all of them."""
+    key = (home, name, *sorted(query.items()))
+    if key not in _SHOWN:
+        with pytest.MonkeyPatch.context() as patch:
+            _SHOWN[key] = open_page(home, patch, name, **query)
+    return _SHOWN[key]
+
+
 def text_of(app: AppTest) -> str:
     """All HTML blocks of the page, the style sheet left out."""
     return "\n".join(block.body for block in app.get("html") if not block.body.startswith("<style>"))
@@ -54,8 +66,8 @@ def badges(app: AppTest) -> list[str]:
     return re.findall(r'class="ss-badge (\w+)"', text_of(app))
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows: dict[str, list[dict[str, Any]]] = {
         "runs": [
             run_row("a1"),
@@ -113,7 +125,12 @@ def home(tmp_path: Path) -> Path:
         "best_configs": [best_row("a1"), best_row("a2", num_gpus=64, mfu=0.1)],
         "ranked_layouts": [best_row("a1", rank_in_cell=1, repeats=1)],
     }
-    return make_home(tmp_path / "home", **rows)
+    return make_home(tmp_path_factory.mktemp("pages") / "home", **rows)
+
+
+@pytest.fixture
+def look(home: Path) -> Opener:
+    return lambda name, /, **query: look_at(home, name, **query)
 
 
 @pytest.fixture
@@ -136,15 +153,15 @@ def test_every_page_says_what_to_do_without_a_store(page: str, tmp_path: Path, m
     assert "sweepscope ingest" in app.code[0].value
 
 
-def test_frontier_ranks_the_best_run_and_says_which_origin_it_is(visit: Opener) -> None:
-    shown = text_of(visit("frontier"))
+def test_frontier_ranks_the_best_run_and_says_which_origin_it_is(look: Opener) -> None:
+    shown = text_of(look("frontier"))
     assert "would rank 2 of 2 among comparable published runs" in shown
     assert "at <b>64 GPUs the best here is 10.0\xa0%.</b>" in shown
     assert 'class="ss-badge measured"' in shown
 
 
-def test_runs_list_ones_own_and_lead_to_the_published_ones_but_not_to_simulated(visit: Opener) -> None:
-    app = visit("runs", q="llama", page="2")
+def test_runs_list_ones_own_and_lead_to_the_published_ones_but_not_to_simulated(look: Opener) -> None:
+    app = look("runs", q="llama", page="2")
     assert badges(app) == ["measured"]
     shown = html.unescape(text_of(app))
     assert 'href="?q=llama&origins=published"' in shown, "the search goes along, the page number does not"
@@ -167,8 +184,8 @@ def test_a_list_shows_each_layout_whole_however_long(tmp_path: Path, monkeypatch
     assert json.loads(shown.proto.columns)["Layout"]["width"] >= 5.5 * len(long)
 
 
-def test_a_list_of_one_origin_leaves_the_column_out_because_the_badge_says_it(visit: Opener) -> None:
-    app = visit("runs")
+def test_a_list_of_one_origin_leaves_the_column_out_because_the_badge_says_it(look: Opener) -> None:
+    app = look("runs")
     assert "Origin" not in app.dataframe[0].value.columns
     assert badges(app) == ["measured"]
 
@@ -183,8 +200,8 @@ def test_a_list_notes_what_keeps_an_mfu_from_being_compared(tmp_path: Path, monk
     assert "Note on MFU" not in shown.value.columns
 
 
-def test_only_a_list_with_published_rows_speaks_of_repeated_ones(visit: Opener) -> None:
-    assert "left out" not in text_of(visit("runs"))
+def test_only_a_list_with_published_rows_speaks_of_repeated_ones(look: Opener) -> None:
+    assert "left out" not in text_of(look("runs"))
 
 
 def test_run_page_shortens_lines_that_nobody_reads_to_their_end(
@@ -199,16 +216,16 @@ def test_run_page_shortens_lines_that_nobody_reads_to_their_end(
     assert "x" * 1000 not in shown
 
 
-def test_runs_follow_the_origin_that_other_pages_show(visit: Opener) -> None:
-    assert badges(visit("runs", origin="published")) == ["published"]
+def test_runs_follow_the_origin_that_other_pages_show(look: Opener) -> None:
+    assert badges(look("runs", origin="published")) == ["published"]
 
 
-def test_runs_show_simulated_rows_to_whoever_asks_for_them(visit: Opener) -> None:
-    assert badges(visit("runs", origins="simulated")) == ["simulated"]
+def test_runs_show_simulated_rows_to_whoever_asks_for_them(look: Opener) -> None:
+    assert badges(look("runs", origins="simulated")) == ["simulated"]
 
 
-def test_runs_are_searched_in_fields_and_in_evidence(visit: Opener) -> None:
-    app = visit("runs", q="70b alert(1)")
+def test_runs_are_searched_in_fields_and_in_evidence(look: Opener) -> None:
+    app = look("runs", q="70b alert(1)")
     assert app.dataframe[0].value["Status"].to_list() == ["▲ OOM"]
     assert "<b>1 of 2 runs matches</b>; it did not complete." in text_of(app)
 
@@ -222,8 +239,8 @@ def test_runs_that_match_nothing_offer_to_clear_the_search(visit: Opener) -> Non
 
 
 @pytest.mark.parametrize("query", [{"page": "99"}, {"page": "x"}, {"node_counts": "many"}, {"sort": "nope"}])
-def test_runs_survive_an_address_that_means_nothing(visit: Opener, query: dict[str, str]) -> None:
-    assert len(visit("runs", **query).dataframe[0].value) == 2
+def test_runs_survive_an_address_that_means_nothing(look: Opener, query: dict[str, str]) -> None:
+    assert len(look("runs", **query).dataframe[0].value) == 2
 
 
 def test_a_status_facet_keeps_its_key_in_the_address(visit: Opener) -> None:
@@ -240,8 +257,8 @@ def test_runs_open_in_pages_whatever_their_number(tmp_path: Path, monkeypatch: p
     assert "Rows 201 to 230 of 230." in text_of(app)
 
 
-def test_run_page_shows_outcome_evidence_curve_and_contradictions(visit: Opener) -> None:
-    app = visit("run", run="a1")
+def test_run_page_shows_outcome_evidence_curve_and_contradictions(look: Opener) -> None:
+    app = look("run", run="a1")
     shown = text_of(app)
     assert app.title[0].value == "Llama 8B · 16 × MI300X"
     assert "<b>Completed all 10 steps</b> at 2.93\xa0s a step and 21.6\xa0% MFU." in shown
@@ -250,22 +267,22 @@ def test_run_page_shows_outcome_evidence_curve_and_contradictions(visit: Opener)
     assert len(app.get("plotly_chart")) == 1
 
 
-def test_run_page_never_reads_a_log_line_as_html(visit: Opener) -> None:
-    shown = text_of(visit("run", run="o1"))
+def test_run_page_never_reads_a_log_line_as_html(look: Opener) -> None:
+    shown = text_of(look("run", run="o1"))
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
     assert "<script>" not in shown
     assert "<b>Ran out of GPU memory</b> before its first logged step." in shown
 
 
-def test_run_page_of_a_published_row_links_its_source(visit: Opener) -> None:
-    shown = text_of(visit("run", run="p1"))
+def test_run_page_of_a_published_row_links_its_source(look: Opener) -> None:
+    shown = text_of(look("run", run="p1"))
     assert 'href="https://example.org/paper"' in shown
     assert "Read from a chart." in shown
     assert "data/published/frontier.csv, line 7" in shown
 
 
-def test_run_page_of_an_unknown_run_says_so(visit: Opener) -> None:
-    assert "This store has no run &lt;b&gt;x." in text_of(visit("run", run="<b>x"))
+def test_run_page_of_an_unknown_run_says_so(look: Opener) -> None:
+    assert "This store has no run &lt;b&gt;x." in text_of(look("run", run="<b>x"))
 
 
 def test_sql_answers_the_first_question_and_runs_what_is_typed(visit: Opener) -> None:
@@ -285,8 +302,8 @@ def test_sql_shows_an_error_in_words_and_keeps_the_text(visit: Opener) -> None:
     assert app.text_area(key="sql_text").value == "DROP TABLE runs"
 
 
-def test_sql_from_a_link_waits_to_be_run(visit: Opener) -> None:
-    app = visit("sql", sql="SELECT 42 AS n")
+def test_sql_from_a_link_waits_to_be_run(look: Opener) -> None:
+    app = look("sql", sql="SELECT 42 AS n")
     assert app.text_area(key="sql_text").value == "SELECT 42 AS n"
     assert "This query came with the link." in text_of(app)
     assert not app.dataframe
@@ -299,13 +316,13 @@ def test_sql_picking_a_question_runs_it(visit: Opener) -> None:
     assert app.query_params["question"] == "rejects"
 
 
-def test_sql_dictionary_shows_the_comments_of_the_chosen_table(visit: Opener) -> None:
-    shown = text_of(visit("sql", table="rejects"))
+def test_sql_dictionary_shows_the_comments_of_the_chosen_table(look: Opener) -> None:
+    shown = text_of(look("sql", table="rejects"))
     assert "why it was rejected" in shown
 
 
-def test_health_names_what_was_not_read_and_the_remedy(visit: Opener) -> None:
-    app = visit("health")
+def test_health_names_what_was_not_read_and_the_remedy(look: Opener) -> None:
+    app = look("health")
     shown = text_of(app)
     assert "<b>1 of 2 files were read to their end.</b>" in shown
     assert "1 line or row went to rejects" in shown

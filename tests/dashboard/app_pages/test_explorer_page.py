@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import duckdb
 import pytest
 
-from tests.dashboard.app_pages.test_data_pages import open_page, text_of
+from tests.dashboard.app_pages.test_data_pages import look_at, open_page, text_of
 from tests.dashboard.store_rows import estimate_row, make_real_home, run_row
 
 SHAPE = {
@@ -36,13 +36,13 @@ RUNS = [
 ]
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return make_real_home(tmp_path / "home", runs=RUNS, estimates=[estimate_row("near")])
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_real_home(tmp_path_factory.mktemp("explorer") / "home", runs=RUNS, estimates=[estimate_row("near")])
 
 
-def test_the_first_screen_asks_what_the_store_has_most_runs_of(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "explorer")
+def test_the_first_screen_asks_what_the_store_has_most_runs_of(home: Path) -> None:
+    app = look_at(home, "explorer")
     text = text_of(app).replace("\xa0", " ")
     assert "On 2 nodes, Llama 3 8B should train fastest with <b>DP" in text
     assert "The best of 2 measured runs reached 35.0 %" in text
@@ -70,8 +70,8 @@ def test_the_first_question_is_of_the_grid_that_overview_begins_with(
     assert (boxes["Accelerator"], boxes["Nodes"]) == ("A100-SXM-80GB", "4")
 
 
-def test_the_table_says_the_same_memory_as_the_bars(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "explorer")
+def test_the_table_says_the_same_memory_as_the_bars(home: Path) -> None:
+    app = look_at(home, "explorer")
     fastest = app.dataframe[0].value.iloc[0]
     fits = re.search(r"~([0-9.,]+) GiB to spare", text_of(app).replace("\xa0", " "))
     assert fits
@@ -91,33 +91,31 @@ def test_sliders_offer_what_can_be_launched_and_turn_the_answer(home: Path, monk
     assert app.query_params["tp"] == "4"
 
 
-def test_the_layout_nearest_by_comes_with_measured_and_estimated_mfu(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app = open_page(home, monkeypatch, "explorer", tp="1", pp="1", cp="1", zero_stage="1", mbs="1", recompute="none")
+def test_the_layout_nearest_by_comes_with_measured_and_estimated_mfu(home: Path) -> None:
+    app = look_at(home, "explorer", tp="1", pp="1", cp="1", zero_stage="1", mbs="1", recompute="none")
     text = text_of(app).replace("\xa0", " ")
     assert "1 of the 2 runs of this model on this accelerator had exactly this layout." in text
     assert "35.0 % · ~40.0 %" in text
     assert "run?run=near" in text
 
 
-def test_knobs_that_cannot_be_launched_are_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = text_of(open_page(home, monkeypatch, "explorer", tp="5", mbs="x"))
+def test_knobs_that_cannot_be_launched_are_named(home: Path) -> None:
+    text = text_of(look_at(home, "explorer", tp="5", mbs="x"))
     assert "taken from the fastest layout: Tensor parallel (TP)." in text
 
 
-def test_a_question_of_the_address_is_asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "explorer", model="GPT-3 175B", card="A100-SXM-40GB", nodes="3", seq="2048")
+def test_a_question_of_the_address_is_asked(home: Path) -> None:
+    app = look_at(home, "explorer", model="GPT-3 175B", card="A100-SXM-40GB", nodes="3", seq="2048")
     text = text_of(app).replace("\xa0", " ")
     assert "175B on 3 nodes fits</b>: the leanest of" in text
     assert "Does not fit" in text
     assert "24 A100-SXM-40GB, 8 per node · sequence 2,048" in text
 
 
-def test_a_shape_of_ones_own_is_estimated_or_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = text_of(open_page(home, monkeypatch, "explorer", model="Custom shape", num_layers="16"))
+def test_a_shape_of_ones_own_is_estimated_or_refused(home: Path) -> None:
+    own = text_of(look_at(home, "explorer", model="Custom shape", num_layers="16"))
     assert "a model of this shape should train fastest" in own
-    refused = text_of(open_page(home, monkeypatch, "explorer", model="Custom shape", num_heads="30"))
+    refused = text_of(look_at(home, "explorer", model="Custom shape", num_heads="30"))
     assert "This shape cannot be estimated.</b> A width of 4096 cannot be shared by 30 heads." in refused
 
 
@@ -127,7 +125,8 @@ def test_without_runs_the_question_is_a_known_model(tmp_path: Path, monkeypatch:
     assert "No run of it on this accelerator is in the store." in text
 
 
-def test_a_store_from_before_estimates_existed_still_answers(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_from_before_estimates_existed_still_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = make_real_home(tmp_path / "home", runs=RUNS, estimates=[estimate_row("near")])
     with duckdb.connect(str(home / "store" / "results-1.duckdb")) as con:
         con.sql("DROP VIEW estimator_residuals")
         con.sql("DROP TABLE estimates")
@@ -135,8 +134,8 @@ def test_a_store_from_before_estimates_existed_still_answers(home: Path, monkeyp
     assert "The best of 2 measured runs reached 35.0 %" in text
 
 
-def test_what_to_run_next_is_proposed_over_the_measured_best(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "explorer")
+def test_what_to_run_next_is_proposed_over_the_measured_best(home: Path) -> None:
+    app = look_at(home, "explorer")
     text = text_of(app).replace("\xa0", " ")
     assert "Run next" in text
     # two runs of one cell are too few for a spread, so the gain is that of the expected step time
@@ -162,10 +161,10 @@ def test_the_recipe_is_walked_with_the_stores_own_runs(tmp_path: Path, monkeypat
     assert "run?run=tp1" in rule
 
 
-def test_the_overview_names_what_to_run_next_and_leads_to_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = text_of(open_page(home, monkeypatch, "overview")).replace("\xa0", " ")
+def test_the_overview_names_what_to_run_next_and_leads_to_it(home: Path) -> None:
+    text = text_of(look_at(home, "overview")).replace("\xa0", " ")
     found = re.search(r'href="(explorer\?model=Llama\+3\+8B[^"]*)"[^>]*>Llama 3 8B on 2 nodes: (DP[^<]*)</a>', text)
     assert found is not None
     address, layout = html.unescape(found[1]), found[2]
     query = dict(parse_qsl(address.partition("?")[2]))
-    assert layout in text_of(open_page(home, monkeypatch, "explorer", **query))
+    assert layout in text_of(look_at(home, "explorer", **query))

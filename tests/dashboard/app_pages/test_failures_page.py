@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboard.app_pages.test_data_pages import open_page, text_of
+from tests.dashboard.app_pages.test_data_pages import look_at, open_page, text_of
 from tests.dashboard.store_rows import event_row, make_real_home, run_row
 
 _START = datetime(2026, 11, 20, 8, 0)
@@ -41,14 +41,14 @@ RUNS = [
 ]
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lost = event_row("net2", kind="node_fail", line_no=91, text="DUE TO NODE FAILURE")
-    return make_real_home(tmp_path / "home", runs=RUNS, events=[lost])
+    return make_real_home(tmp_path_factory.mktemp("failures") / "home", runs=RUNS, events=[lost])
 
 
-def test_the_first_screen_says_what_failed_and_what_it_cost(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = text_of(open_page(home, monkeypatch, "failures")).replace("\xa0", " ")
+def test_the_first_screen_says_what_failed_and_what_it_cost(home: Path) -> None:
+    text = text_of(look_at(home, "failures")).replace("\xa0", " ")
     assert "<b>6 of 8 runs failed (75 %)</b>; 4 of them ran out of GPU memory." in text
     assert "Failures took 48.0 of 72.0 GPU-hours (67 %)." in text
     assert "1 stopped, running or unknown is in no rate" in text
@@ -56,8 +56,8 @@ def test_the_first_screen_says_what_failed_and_what_it_cost(home: Path, monkeypa
     assert 'GPU-hours until the winners had run</div><div class="value">16.0' in text
 
 
-def test_reasons_lead_to_runs_and_are_escaped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = text_of(open_page(home, monkeypatch, "failures"))
+def test_reasons_lead_to_runs_and_are_escaped(home: Path) -> None:
+    text = text_of(look_at(home, "failures"))
     assert "CUDA out of memory. Tried # GiB" in text
     assert "run?run=oom" in text
     assert "<b>x</b>" not in text
@@ -69,8 +69,8 @@ def table(app: AppTest, column: str) -> Any:
     return found
 
 
-def test_the_retry_list_holds_what_the_machines_ended(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = table(open_page(home, monkeypatch, "failures"), "Attempts")
+def test_the_retry_list_holds_what_the_machines_ended(home: Path) -> None:
+    rows = table(look_at(home, "failures"), "Attempts")
     assert rows["Status"].to_list() == ["▣ node failure"]
     assert rows["Attempts"].to_list() == [2]
     assert rows["Evidence line"].to_list() == [91]
@@ -91,15 +91,15 @@ def test_a_retry_that_does_not_say_what_it_was_is_told_so_and_stands_last(
     assert "Known is the framework: megatron." in text
 
 
-def test_where_every_retry_says_what_it_was_no_note_stands_below(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "neither model nor layout" not in text_of(open_page(home, monkeypatch, "failures"))
+def test_where_every_retry_says_what_it_was_no_note_stands_below(home: Path) -> None:
+    assert "neither model nor layout" not in text_of(look_at(home, "failures"))
 
 
-def test_a_price_and_a_dimension_come_from_the_address(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "failures", price="2", by="strategy")
+def test_a_price_and_a_dimension_come_from_the_address(home: Path) -> None:
+    app = look_at(home, "failures", price="2", by="strategy")
     assert "$144" in text_of(app)
     assert "by strategy, run attempts" in text_of(app)
-    app = open_page(home, monkeypatch, "failures", price="cheap", by="nonsense")
+    app = look_at(home, "failures", price="cheap", by="nonsense")
     assert "$" not in text_of(app).replace("Price per GPU-hour, $", "")
 
 
@@ -123,11 +123,11 @@ def test_without_a_run_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pyt
     assert "sweepscope ingest PATH" in text_of(open_page(make_real_home(tmp_path / "home"), monkeypatch, "failures"))
 
 
-def test_the_run_page_shows_cost_tries_and_similar_failures(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = text_of(open_page(home, monkeypatch, "run", run="net2")).replace("\xa0", " ")
+def test_the_run_page_shows_cost_tries_and_similar_failures(home: Path) -> None:
+    text = text_of(look_at(home, "run", run="net2")).replace("\xa0", " ")
     assert "<b>8.0 GPU-hours</b>, 11.1 % of its sweep (from its first to its last timestamp)" in text
     assert "run?run=net" in text
     assert "2 of 2 attempts ended so or alike" in text
-    text = text_of(open_page(home, monkeypatch, "run", run="oom1"))
+    text = text_of(look_at(home, "run", run="oom1"))
     assert "3 other runs of the sweep, in the same words" in text
     assert "Worth submitting again" not in text

@@ -37,8 +37,8 @@ def sweep(sweep_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def opened(page: str, **query: str) -> AppTest:
     app = AppTest.from_file(str(APP), default_timeout=60)
-    if page != "overview":  # pages are known only after a first run
-        app.run().switch_page(f"app_pages/{page}.py")
+    if page != "overview":
+        app.switch_page(f"app_pages/{page}.py")
     for name, value in query.items():
         app.query_params[name] = value
     app.run()

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.app_pages.test_data_pages import open_page, text_of
+from tests.dashboard.app_pages.test_data_pages import look_at, open_page, text_of
 from tests.dashboard.store_rows import file_row, make_real_home, run_row
 from tests.nccl_rows import flight_row, hang_line_row, hang_row, nccl_file_row
 
 DUMP = "/logs/trace_rank_0.log"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     said = "[rank0]: Watchdog <b>caught</b> collective operation timeout"
     rows = {
         "nccl_files": [nccl_file_row("a")],
@@ -50,11 +50,11 @@ def home(tmp_path: Path) -> Path:
         ],
         "runs": [run_row("ra", source_path="/logs/a.log", status="hang")],
     }
-    return make_real_home(tmp_path / "home", **rows)
+    return make_real_home(tmp_path_factory.mktemp("hang") / "home", **rows)
 
 
-def test_an_incident_of_the_watchdog(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "hang", at="/logs/a.log:950")
+def test_an_incident_of_the_watchdog(home: Path) -> None:
+    app = look_at(home, "hang", at="/logs/a.log:950")
     text = text_of(app).replace("\xa0", " ")
     assert "<b>Suspect: rank 3.</b> Silent while 7 of 8 timed out on ALLREDUCE seq 118." in text
     assert "run?run=ra" in text
@@ -66,8 +66,8 @@ def test_an_incident_of_the_watchdog(home: Path, monkeypatch: pytest.MonkeyPatch
     assert states["Ahead"].to_list()[0] == "in it"
 
 
-def test_an_incident_of_the_flight_recorder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "hang", at=f"{DUMP}:4")
+def test_an_incident_of_the_flight_recorder(home: Path) -> None:
+    app = look_at(home, "hang", at=f"{DUMP}:4")
     text = text_of(app)
     assert "<b>Suspect: rank 1.</b> Did not join all_reduce seq 118." in text
     assert "data.py:5 next" in text
@@ -79,10 +79,8 @@ def test_an_incident_of_the_flight_recorder(home: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("at", "answer"), [("", "No hang is chosen."), ("/logs/z.log:1", "This store has no such hang.")]
 )
-def test_without_an_address_the_hangs_are_offered(
-    home: Path, monkeypatch: pytest.MonkeyPatch, at: str, answer: str
-) -> None:
-    app = open_page(home, monkeypatch, "hang", **({"at": at} if at else {}))
+def test_without_an_address_the_hangs_are_offered(home: Path, at: str, answer: str) -> None:
+    app = look_at(home, "hang", **({"at": at} if at else {}))
     text = text_of(app)
     assert answer in text
     assert text.count("hang?at=") == 2
@@ -95,7 +93,7 @@ def test_a_store_without_hangs_says_so(tmp_path: Path, monkeypatch: pytest.Monke
     assert "No collective timed out in this store." in text_of(open_page(home, monkeypatch, "hang"))
 
 
-def test_failures_lead_to_the_incident(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = text_of(open_page(home, monkeypatch, "failures"))
+def test_failures_lead_to_the_incident(home: Path) -> None:
+    text = text_of(look_at(home, "failures"))
     assert "hang?at=%2Flogs%2Fa.log%3A950" in text
     assert "ALLREDUCE seq 118 of group 0: suspect: rank 3" in text

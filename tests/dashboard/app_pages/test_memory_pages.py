@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from sweepscope.pipeline.reference.accelerators import load_accelerators
-from tests.dashboard.app_pages.test_data_pages import open_page, text_of
+from tests.dashboard.app_pages.test_data_pages import look_at, open_page, text_of
 from tests.dashboard.store_rows import event_row, make_real_home, run_row
 from tests.memory_rows import GIB, MIB, OOM_LINE, memory_estimate, memory_tables, merged, trained
 
@@ -54,17 +54,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def test_the_answer_says_what_failed_runs_need_and_what_the_allocator_holds(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = bare_text(open_page(home, monkeypatch, "memory", sweep="rocm"))
+def test_the_answer_says_what_failed_runs_need_and_what_the_allocator_holds(home: Path) -> None:
+    text = bare_text(look_at(home, "memory", sweep="rocm"))
     assert "<b>1 run ran out of GPU memory:</b> 1 would fit with expandable_segments." in text
     assert "The allocator held <b>9.3 %</b> more than was allocated (5 runs of megatron)." in text
     assert "6 runs with a known peak or verdict · 3 memory files" in text
 
 
-def test_the_failed_run_is_shown_first_and_escaped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "memory", sweep="rocm")
+def test_the_failed_run_is_shown_first_and_escaped(home: Path) -> None:
+    app = look_at(home, "memory", sweep="rocm")
     (run,) = [box for box in app.selectbox if box.label == "Run"]
     assert run.value == "f1"
     text = bare_text(app)
@@ -75,16 +73,16 @@ def test_the_failed_run_is_shown_first_and_escaped(home: Path, monkeypatch: pyte
     assert "<b>TP1</b>" not in text
 
 
-def test_another_run_is_chosen_by_the_address(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "memory", sweep="rocm", run="c2")
+def test_another_run_is_chosen_by_the_address(home: Path) -> None:
+    app = look_at(home, "memory", sweep="rocm", run="c2")
     text = bare_text(app)
     assert "of the card</b> at its peak" in text
     assert "Peaks from the training log" in text
     assert "unknown: Process, GPU in use" in text
 
 
-def test_fragmentation_and_the_term_that_is_off_are_in_the_tables(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "memory", sweep="rocm")
+def test_fragmentation_and_the_term_that_is_off_are_in_the_tables(home: Path) -> None:
+    app = look_at(home, "memory", sweep="rocm")
     tables = {
         name: table.value
         for table in app.dataframe
@@ -95,8 +93,8 @@ def test_fragmentation_and_the_term_that_is_off_are_in_the_tables(home: Path, mo
     assert set(tables["Term factor"]["Term"]) == {"states", "activations", "logits", "buffers", "constant"}
 
 
-def test_snapshots_lead_to_their_pages(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = bare_text(open_page(home, monkeypatch, "memory"))
+def test_snapshots_lead_to_their_pages(home: Path) -> None:
+    text = bare_text(look_at(home, "memory"))
     assert 'href="snapshot?file=%2Flogs%2Fc2%2Frank3.pickle&amp;device=0"' in text
     assert "c2/rank3.pickle · rank 3" in text
     assert "▲ 1 failed allocation" in text
@@ -123,8 +121,8 @@ def table_with(app: AppTest, column: str) -> Any:
     return found
 
 
-def test_a_snapshot_tells_its_peak_and_what_it_was_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "snapshot", file=SNAPSHOT, device="0")
+def test_a_snapshot_tells_its_peak_and_what_it_was_for(home: Path) -> None:
+    app = look_at(home, "snapshot", file=SNAPSHOT, device="0")
     text = bare_text(app)
     assert "at the peak</b>" in text
     assert "of it were optimizer states" in text
@@ -137,32 +135,32 @@ def test_a_snapshot_tells_its_peak_and_what_it_was_for(home: Path, monkeypatch: 
     assert app.slider[0].proto.format == "localized"  # 1,234,567 and not 1234567
 
 
-def test_another_instant_is_chosen_by_the_address(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_peak = open_page(home, monkeypatch, "snapshot", file=SNAPSHOT)
+def test_another_instant_is_chosen_by_the_address(home: Path) -> None:
+    at_peak = look_at(home, "snapshot", file=SNAPSHOT)
     (slider,) = at_peak.select_slider
     first = slider.options[1]
-    early = open_page(home, monkeypatch, "snapshot", file=SNAPSHOT, at=first.split(" ")[0].replace(",", ""))
+    early = look_at(home, "snapshot", file=SNAPSHOT, at=first.split(" ")[0].replace(",", ""))
     assert "after" in bare_text(early).split("Alive")[1][:40]
     assert table_with(early, "Frame")["MiB"].sum() < table_with(at_peak, "Frame")["MiB"].sum()
 
 
-def test_two_snapshots_are_compared_line_by_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "snapshot", file=SNAPSHOT, against=f"{ROOT}/c2/rank3.pickle\n0")
+def test_two_snapshots_are_compared_line_by_line(home: Path) -> None:
+    app = look_at(home, "snapshot", file=SNAPSHOT, against=f"{ROOT}/c2/rank3.pickle\n0")
     differences = table_with(app, "Difference, MiB")
     assert (differences["Difference, MiB"] < 0).any()
     assert (differences["MiB"] - differences["Against, MiB"] - differences["Difference, MiB"]).abs().max() < 0.02
     assert "less at its peak.</b> Most by optimizer states" in bare_text(app)
 
 
-def test_a_failed_allocation_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = bare_text(open_page(home, monkeypatch, "snapshot", file="/elsewhere/lost_oom.pickle"))
+def test_a_failed_allocation_is_told(home: Path) -> None:
+    text = bare_text(look_at(home, "snapshot", file="/elsewhere/lost_oom.pickle"))
     assert "<b>1 allocation failed:</b> the last asked for" in text
     assert "were free inside the allocator's segments" in text
 
 
-def test_without_a_file_the_page_says_where_to_find_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "No memory file is chosen." in bare_text(open_page(home, monkeypatch, "snapshot"))
-    text = bare_text(open_page(home, monkeypatch, "snapshot", file="/no<b>where.pickle"))
+def test_without_a_file_the_page_says_where_to_find_one(home: Path) -> None:
+    assert "No memory file is chosen." in bare_text(look_at(home, "snapshot"))
+    text = bare_text(look_at(home, "snapshot", file="/no<b>where.pickle"))
     assert "This store has no memory file /no&lt;b&gt;where.pickle." in text
     assert 'href="memory"' in text
 
@@ -187,8 +185,8 @@ def test_a_state_without_history_is_shown_as_far_as_it_goes(tmp_path: Path, monk
     assert "default settings" not in text
 
 
-def test_the_page_of_a_run_has_its_verdict_and_snapshots(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = bare_text(open_page(home, monkeypatch, "run", run="f1"))
+def test_the_page_of_a_run_has_its_verdict_and_snapshots(home: Path) -> None:
+    text = bare_text(look_at(home, "run", run="f1"))
     assert "Would fit with expandable_segments: enough was free, but in pieces." in text
-    text = bare_text(open_page(home, monkeypatch, "run", run="c2"))
+    text = bare_text(look_at(home, "run", run="c2"))
     assert 'href="snapshot?file=%2Flogs%2Fc2%2Frank3.pickle&amp;device=0"' in text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboard.app_pages.test_data_pages import open_page, text_of
+from tests.dashboard.app_pages.test_data_pages import look_at, open_page, text_of
 from tests.dashboard.store_rows import make_real_home, run_row
 from tests.nccl_rows import bench_row, communicator_row, hang_row, link_row, nccl_file_row
 
@@ -18,8 +18,8 @@ def bare_text(app: AppTest) -> str:
     return text_of(app).replace("\xa0", " ")
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows: dict[str, list[dict[str, Any]]] = {
         "nccl_files": [
             nccl_file_row("a"),
@@ -51,7 +51,7 @@ def home(tmp_path: Path) -> Path:
         ],
         "runs": [run_row("rb", source_path="/logs/b.log")],
     }
-    return make_real_home(tmp_path / "home", **rows)
+    return make_real_home(tmp_path_factory.mktemp("network") / "home", **rows)
 
 
 def table(app: AppTest, column: str) -> Any:
@@ -59,16 +59,16 @@ def table(app: AppTest, column: str) -> Any:
     return found
 
 
-def test_the_answer_names_what_was_found_and_what_hung(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = bare_text(open_page(home, monkeypatch, "network"))
+def test_the_answer_names_what_was_found_and_what_hung(home: Path) -> None:
+    text = bare_text(look_at(home, "network"))
     assert "<b>2 findings:</b> TCP sockets in use although RDMA is there (1 file); NCCL versions are mixed." in text
     assert "<b>2 collectives hung</b> in 1 file; a suspect is named for 1." in text
     assert "NCCL 2.21.5 to 2.27.5 · 2 sweeps together" in text
     assert "450.0 GB/s" in text
 
 
-def test_a_finding_has_its_line_its_run_its_remedy_and_its_source(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = bare_text(open_page(home, monkeypatch, "network"))
+def test_a_finding_has_its_line_its_run_its_remedy_and_its_source(home: Path) -> None:
+    text = bare_text(look_at(home, "network"))
     assert "1 of 1 network links use NET/Socket; NCCL_IB_DISABLE=1 is set" in text
     assert "b.log:77" in text
     assert "run?run=rb" in text
@@ -76,14 +76,14 @@ def test_a_finding_has_its_line_its_run_its_remedy_and_its_source(home: Path, mo
     assert "src/transport/net_ib.cc" in text
 
 
-def test_only_the_costliest_finding_is_unfolded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = bare_text(open_page(home, monkeypatch, "network"))
+def test_only_the_costliest_finding_is_unfolded(home: Path) -> None:
+    text = bare_text(look_at(home, "network"))
     first, second = re.findall(r'<details class="ss-fold"( open|)><summary>.*?</summary>(?:.*?)</details>', text)
     assert (first, second) == (" open", "")
 
 
-def test_a_hang_shows_suspect_reason_and_ranks_and_is_escaped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_page(home, monkeypatch, "network")
+def test_a_hang_shows_suspect_reason_and_ranks_and_is_escaped(home: Path) -> None:
+    app = look_at(home, "network")
     text = bare_text(app)
     assert "<b>Suspect: rank 3.</b> Silent while 7 of 8 timed out on ALLREDUCE seq 118." in text
     assert "waited 600 s" in text
@@ -96,13 +96,13 @@ def test_a_hang_shows_suspect_reason_and_ranks_and_is_escaped(home: Path, monkey
     assert ranks["State"].to_list()[2:5] == ["waited in this one", "suspect, no output", "waited in this one"]
 
 
-def test_a_sweep_narrows_everything(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = bare_text(open_page(home, monkeypatch, "network", sweep="other"))
+def test_a_sweep_narrows_everything(home: Path) -> None:
+    text = bare_text(look_at(home, "network", sweep="other"))
     assert "<b>No rule found a problem in the network of 1 file</b>" in text
     assert "hung" not in text.split("How to read it")[0]
     assert "No collective timed out" in text
     assert "No file times its initialisation" in text
-    text = bare_text(open_page(home, monkeypatch, "network", sweep="sweep"))
+    text = bare_text(look_at(home, "network", sweep="sweep"))
     assert "No nccl-tests table with several ranks" in text
 
 

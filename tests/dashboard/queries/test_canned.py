@@ -45,8 +45,12 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("canned", CANNED, ids=lambda canned: canned.key)
-def test_every_question_has_an_answer_on_a_filled_store(filled: Path, canned: Canned) -> None:
+def test_every_question_has_an_answer_on_a_filled_store(no_child: None, filled: Path, canned: Canned) -> None:
     assert run_query(filled, canned.sql).frame.height > 0
+
+
+def test_a_question_is_answered_by_a_child_too(filled: Path) -> None:
+    assert run_query(filled, CANNED[0].sql).frame.height > 0
 
 
 def test_every_question_runs_on_an_empty_store(bare: Path) -> None:

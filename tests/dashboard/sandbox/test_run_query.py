@@ -47,7 +47,7 @@ def digest(path: Path) -> str:
         ("SELECT * FROM runs WHERE step < 0", 0),
     ],
 )
-def test_runs_every_kind_of_reading_statement(store: Path, sql: str, rows: int) -> None:
+def test_runs_every_kind_of_reading_statement(no_child: None, store: Path, sql: str, rows: int) -> None:
     result = run_query(store, sql)
     assert result.frame.height == rows
     assert not result.truncated
@@ -140,7 +140,7 @@ def test_a_trillion_rows_stream_into_the_row_cap(store: Path) -> None:
         "EXPLAIN DROP TABLE runs",
     ],
 )
-def test_refuses_every_statement_that_does_not_only_read(store: Path, tmp_path: Path, sql: str) -> None:
+def test_refuses_every_statement_that_does_not_only_read(no_child: None, store: Path, tmp_path: Path, sql: str) -> None:
     with pytest.raises(QueryError, match="Only a query that reads can run here"):
         run_query(store, sql.format(folder=tmp_path))
     assert list(tmp_path.iterdir()) == []
@@ -162,7 +162,7 @@ def test_refuses_every_statement_that_does_not_only_read(store: Path, tmp_path: 
         ("WITH gone AS (DELETE FROM runs RETURNING *) SELECT * FROM gone", "read-only"),
     ],
 )
-def test_says_in_words_why_a_query_did_not_run(store: Path, sql: str, words: str) -> None:
+def test_says_in_words_why_a_query_did_not_run(no_child: None, store: Path, sql: str, words: str) -> None:
     with pytest.raises(QueryError, match=words):
         run_query(store, sql)
 
@@ -182,13 +182,28 @@ def test_says_in_words_why_a_query_did_not_run(store: Path, sql: str, words: str
         "SELECT getenv('HOME')",
     ],
 )
-def test_reads_nothing_but_the_store(store: Path, sql: str) -> None:
+def test_reads_nothing_but_the_store(no_child: None, store: Path, sql: str) -> None:
     with pytest.raises(QueryError, match=r"Only the tables of this store|does not exist"):
         run_query(store, sql)
 
 
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("DROP TABLE runs", "Only a query that reads"),
+        ("EXPLAIN ANALYZE COPY runs TO '/tmp/out.csv'", "Only a query that reads"),
+        ("FROM read_text('/etc/passwd')", "Only the tables of this store"),
+        ("FROM request", "does not exist"),
+        ("SELCT 1", 'syntax error at or near "SELCT"'),
+    ],
+)
+def test_a_child_refuses_in_the_same_words(store: Path, sql: str, words: str) -> None:
+    with pytest.raises(QueryError, match=words):
+        run_query(store, sql)
+
+
 @pytest.mark.parametrize("name", ["request", "out", "batches", "statement", "sys"])
-def test_python_variables_are_not_tables(store: Path, name: str) -> None:
+def test_python_variables_are_not_tables(no_child: None, store: Path, name: str) -> None:
     with pytest.raises(QueryError, match="does not exist"):
         run_query(store, f"FROM {name}")
 
