@@ -51,6 +51,10 @@ DASHBOARD_MAY_IMPORT = (
     "pipeline.store.published",
     # Queries of users run in a sandbox like hostile snapshots: one implementation of its limits, not two.
     "pipeline.io.sandbox",
+    # Its server is guarded like Dagster's, and ends with the process that started it.
+    "pipeline.io.children",
+    "pipeline.io.event_log",
+    "pipeline.io.web_access",
 )
 
 NO_FILE_STORE_OR_FRAMEWORK = (

@@ -11,20 +11,18 @@ from sweepscope.pipeline.store.home import Home
 
 
 def add_dashboard_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add `--port` and `--host`."""
+    """Add `--port` and what decides who can open the page."""
     parser.add_argument(
         "--port", type=int, default=servers.DASHBOARD_PORT, help="dashboard port (default: %(default)s)"
     )
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)"
-    )
+    servers.add_host_arguments(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
     home = Home.resolve(args.home, for_writing=False)
     servers.check_port(args.port, args.host)
-    process = servers.dashboard_process(home, args.port, args.host)
-    url = f"http://{args.host}:{args.port}"
+    process = servers.dashboard_process(home, args.port, args.host, servers.access_of(args))
+    url = servers.page_url(args.host, args.port)
     value, text = {"dashboard": url, "home": str(home.path)}, f"Dashboard: {url}  (stop with Ctrl-C)"
     return servers.serve({url: process}, lambda: say_result(value, text, as_json=args.json))
 

@@ -33,6 +33,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     begin = time.perf_counter()
     home = Home.resolve(args.home)
+    access = servers.access_of(args)
     if not args.no_serve:
         servers.check_port(args.port, args.host)
     sweep = demo_sweep(home.path)
@@ -44,8 +45,8 @@ def _run(args: argparse.Namespace) -> int:
         if args.json:
             say_json(as_dict(summary))
         return 0
-    process = servers.dashboard_process(home, args.port, args.host)
-    url = f"http://{args.host}:{args.port}"
+    process = servers.dashboard_process(home, args.port, args.host, access)
+    url = servers.page_url(args.host, args.port)
 
     def announce() -> None:
         seconds = time.perf_counter() - begin

@@ -8,7 +8,7 @@ from sweepscope.pipeline.commands import servers
 from sweepscope.pipeline.commands.dashboard import add_dashboard_arguments
 from sweepscope.pipeline.commands.output import note, say_result
 from sweepscope.pipeline.commands.verb import Verb
-from sweepscope.pipeline.commands.watch import add_watch_arguments
+from sweepscope.pipeline.commands.watch import add_watch_arguments, start_dagster
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
 from sweepscope.pipeline.ingest.plan import find
 from sweepscope.pipeline.store.home import Home
@@ -25,17 +25,15 @@ def _run(args: argparse.Namespace) -> int:
     find(args.paths, dialects=in_force(home).dialects)
     servers.check_port(args.port, args.host)
     servers.check_port(args.dagster_port, args.host, "--dagster-port")
-    page, runs = f"http://{args.host}:{args.port}", f"http://{args.host}:{args.dagster_port}"
-    note("Starting the dashboard and Dagster, which takes about ten seconds ...")
-    processes = {
-        page: servers.dashboard_process(home, args.port, args.host),
-        runs: servers.dagster_process(
-            home, args.paths, args.dagster_port, args.host, with_published=not args.no_published
-        ),
-    }
+    access = servers.access_of(args)
+    note("Starting the dashboard ...")
+    page = servers.page_url(args.host, args.port)
+    dashboard = servers.dashboard_process(home, args.port, args.host, access)
+    runs, (webserver, daemon) = start_dagster(args, home, access)
     value = {"dashboard": page, "dagster": runs, "watching": args.paths, "home": str(home.path)}
     text = f"Dashboard: {page}\nDagster:   {runs}\nWatching {', '.join(args.paths)} every 30 s  (stop with Ctrl-C)"
-    return servers.serve(processes, lambda: say_result(value, text, as_json=args.json))
+    addresses = {page: dashboard, runs: webserver}
+    return servers.serve(addresses, lambda: say_result(value, text, as_json=args.json), [daemon])
 
 
 VERB = Verb(

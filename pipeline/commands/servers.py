@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
+import ipaddress
 import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
+from sweepscope.pipeline.commands.output import note
 from sweepscope.pipeline.errors import SweepscopeError, UsageError
+from sweepscope.pipeline.io.children import start
+from sweepscope.pipeline.io.web_access import PASSWORD_VARIABLE, Access, is_loopback
 from sweepscope.pipeline.store.home import Home
 
 DASHBOARD_PORT = 8501
 WEBSERVER_PORT = 3000
 
-
-# Dagster's greeting recommends a command that this project does not have.
-_DAGSTER_WARNINGS = "ignore:Function `dev_command` is superseded"
 _WRONG_HOST = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
 
@@ -43,58 +43,100 @@ def check_port(port: int, host: str, option: str = "--port") -> None:
             raise UsageError(f"Port {port} on {host} cannot be used: {error.strerror}. {remedy}.") from error
 
 
-def dashboard_process(home: Home, port: int, host: str) -> subprocess.Popen[bytes]:
-    """A process of Streamlit with the dashboard's script, which only reads the store."""
-    environment = {**_environment(), "SWEEPSCOPE_HOME": str(home.path)}
-    options = {
-        "server.port": str(port),
-        "server.address": host,
-        "server.headless": "true",  # no browser window, no e-mail prompt on the first run
-        "server.fileWatcherType": "none",  # an installed package does not change under a running server
-        "browser.gatherUsageStats": "false",
-        "logger.level": "warning",
-    }
-    flags = [part for name, value in options.items() for part in (f"--{name}", value)]
-    command = [sys.executable, "-m", "streamlit", "run", str(dashboard_script()), *flags]
+def add_host_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what decides who can open the pages: `--host`, `--public`, `--allow-host`."""
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)"
+    )
+    parser.add_argument(
+        "--public",
+        action="store_true",
+        help=f"serve everybody who reaches --host, without the password that {PASSWORD_VARIABLE} sets",
+    )
+    parser.add_argument(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="another name under which a proxy serves the pages; addresses and this machine's name need none",
+    )
+
+
+def access_of(args: argparse.Namespace) -> Access:
+    """Who may open the pages. Raises UsageError where other machines could and nothing says that they should."""
+    password = os.environ.get(PASSWORD_VARIABLE) or None
+    if not is_loopback(args.host) and password is None:
+        if not args.public:
+            raise UsageError(
+                f"--host {args.host} lets other machines open the pages. Set a password in {PASSWORD_VARIABLE}, or add "
+                "--public to serve everybody without one."
+            )
+        note(f"Everybody who reaches this machine can read the results: --public, without {PASSWORD_VARIABLE}.")
+    is_name = not is_loopback(args.host) and not _is_address(args.host)
+    return Access(names=(*args.allow_host, *([args.host] if is_name else [])), password=password)
+
+
+def _is_address(host: str) -> bool:
+    with suppress(ValueError):
+        ipaddress.ip_address(host)
+        return True
+    return False
+
+
+def page_url(host: str, port: int) -> str:
+    """Address of a page for this machine's browser: a server that listens everywhere is reached at the loopback."""
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 -- compared, not bound
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+
+
+def dashboard_process(home: Home, port: int, host: str, access: Access | None = None) -> subprocess.Popen[bytes]:
+    """A process that serves the dashboard, which only reads the store."""
+    environment = {**(access or Access()).to_environment(), "SWEEPSCOPE_HOME": str(home.path)}
+    folder = home.path if home.path.is_dir() else Path("/")
     # Streamlit prints a greeting to stdout, which is for our result; its errors go to stderr.
-    return _start(command, environment, stdout=subprocess.DEVNULL)
+    return start(
+        "sweepscope.dashboard.app.serve",
+        host,
+        str(port),
+        environment=environment,
+        folder=folder,
+        stdout=subprocess.DEVNULL,
+    )
 
 
-def dagster_process(
-    home: Home, paths: Sequence[str], port: int, host: str, *, with_published: bool = True
-) -> subprocess.Popen[bytes]:
-    """A process of `dagster dev`: webserver, daemon, sensor and schedule in one."""
+def dagster_processes(
+    home: Home,
+    paths: Sequence[str],
+    port: int,
+    host: str,
+    access: Access | None = None,
+    *,
+    with_published: bool = True,
+    may_launch: bool = False,
+) -> tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]:
+    """Processes of Dagster's webserver and of its daemon, which runs the sensor and the schedule.
+
+    Args:
+        home: whose runs they show and launch.
+        paths: files, folders and URLs to watch.
+        port: the webserver's.
+        host: address at which the webserver listens.
+        access: who may open its pages.
+        with_published: runs load the bundled results.
+        may_launch: its pages can launch runs and switch the sensor, instead of only showing them.
+    """
     from sweepscope.pipeline.orchestration.instance import prepare
     from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE, OWN_ONLY_VARIABLE
 
-    warnings = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _DAGSTER_WARNINGS]))
-    landing = {LANDING_VARIABLE: "\n".join(paths), "PYTHONWARNINGS": warnings}
+    landing = {LANDING_VARIABLE: "\n".join(path if "://" in path else os.path.abspath(path) for path in paths)}
     landing |= {} if with_published else {OWN_ONLY_VARIABLE: "1"}
-    command = [
-        "-m",
-        "dagster",
-        "dev",
-        "-m",
-        "sweepscope.pipeline.orchestration.definitions",
-        "-h",
-        host,
-        "-p",
-        str(port),
-    ]
-    # Dagster's page shows what its services do; the terminal shows errors only.
-    return _start([sys.executable, *command, "--log-level", "error"], {**_environment(), **prepare(home), **landing})
-
-
-def _environment() -> dict[str, str]:
-    """The environment of servers: they import what this process can, and nothing from the current directory."""
-    return {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
-
-
-def _start(
-    command: Sequence[str], environment: Mapping[str, str], stdout: int | None = None
-) -> subprocess.Popen[bytes]:
-    """A server in a new session: Ctrl-C reaches only this process, which stops the server and its children in order."""
-    return subprocess.Popen(command, env=environment, stdout=stdout, start_new_session=True)
+    environment = {**prepare(home), **landing}
+    web = {**environment, **(access or Access()).to_environment()}
+    mode = "launch" if may_launch else "read-only"
+    package = "sweepscope.pipeline.orchestration"
+    webserver = start(f"{package}.webserver", host, str(port), mode, environment=web, folder=home.path)
+    daemon = start(f"{package}.daemon", environment=environment, folder=home.path)
+    return webserver, daemon
 
 
 def wait_until_served(servers: Mapping[str, subprocess.Popen[bytes]], *, timeout_s: float = 120) -> None:
@@ -114,22 +156,37 @@ def _wait(url: str, process: subprocess.Popen[bytes], end: float) -> None:
     while time.monotonic() < end:
         if process.poll() is not None:
             raise SweepscopeError(f"The server ended with exit code {process.returncode} before it answered at {url}.")
-        with suppress(URLError, OSError), urlopen(url, timeout=1):  # noqa: S310 -- our own server on this host
-            return
+        try:
+            with urlopen(url, timeout=1):  # noqa: S310 -- our own server on this host
+                return
+        except HTTPError:
+            return  # it answers, and asks for its password
+        except (URLError, OSError):
+            pass
         time.sleep(0.1)
     raise SweepscopeError(f"No answer from {url}. See the server's messages above.")
 
 
-def serve(servers: Mapping[str, subprocess.Popen[bytes]], announce: Callable[[], None]) -> int:
-    """Exit code, after one server has ended or the user has stopped this process; all servers are stopped then.
+def serve(
+    servers: Mapping[str, subprocess.Popen[bytes]],
+    announce: Callable[[], None],
+    beside: Sequence[subprocess.Popen[bytes]] = (),
+) -> int:
+    """Exit code, after one process has ended or the user has stopped this one; all are stopped then.
 
-    Calls `announce` once every URL answers. Raises as `wait_until_served`.
+    Args:
+        servers: address to the process that serves it.
+        announce: called once every address answers.
+        beside: processes without an address.
+
+    Raises:
+        SweepscopeError: as `wait_until_served`.
     """
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    processes = list(servers.values())
+    processes = [*servers.values(), *beside]
     # Otherwise a closed terminal would end this process and leave the servers running.
     previous = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
@@ -158,11 +215,3 @@ def stop_all(processes: Sequence[subprocess.Popen[bytes]]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         process.wait()
-
-
-def dashboard_script() -> Path:
-    """Path of the installed Streamlit script."""
-    spec = find_spec("sweepscope.dashboard")
-    if spec is None or not spec.submodule_search_locations:
-        raise SweepscopeError("The dashboard package is not installed. Install sweepscope again.")
-    return Path(next(iter(spec.submodule_search_locations))) / "streamlit_app.py"

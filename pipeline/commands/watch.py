@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import secrets
+import subprocess
+from dataclasses import replace
 
 from sweepscope.pipeline.commands import servers
 from sweepscope.pipeline.commands.ingest import add_dialect_argument, add_published_argument
@@ -10,6 +13,7 @@ from sweepscope.pipeline.commands.output import note, say_result
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
 from sweepscope.pipeline.ingest.plan import find
+from sweepscope.pipeline.io.web_access import Access, with_token
 from sweepscope.pipeline.store.home import Home
 
 
@@ -21,11 +25,16 @@ def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dagster-port", type=int, default=servers.WEBSERVER_PORT, help="port of Dagster's page (default: %(default)s)"
     )
+    parser.add_argument(
+        "--allow-launch",
+        action="store_true",
+        help="let Dagster's page launch runs and switch the sensor; its address then has a token",
+    )
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_watch_arguments(parser)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    servers.add_host_arguments(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -33,14 +42,30 @@ def _run(args: argparse.Namespace) -> int:
     remember(home, args.dialect)
     find(args.paths, dialects=in_force(home).dialects)  # report a wrong path now rather than in a sensor's tick
     servers.check_port(args.dagster_port, args.host, "--dagster-port")
-    note("Starting Dagster, which takes about ten seconds ...")
-    process = servers.dagster_process(
-        home, args.paths, args.dagster_port, args.host, with_published=not args.no_published
-    )
-    url = f"http://{args.host}:{args.dagster_port}"
+    url, processes = start_dagster(args, home, servers.access_of(args))
     value = {"dagster": url, "watching": args.paths, "home": str(home.path)}
     text = f"Watching {', '.join(args.paths)} every 30 s. Dagster: {url}  (stop with Ctrl-C)"
-    return servers.serve({url: process}, lambda: say_result(value, text, as_json=args.json))
+    return servers.serve({url: processes[0]}, lambda: say_result(value, text, as_json=args.json), processes[1:])
+
+
+def start_dagster(
+    args: argparse.Namespace, home: Home, access: Access
+) -> tuple[str, tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]]:
+    """Address of Dagster's page, and the processes of its webserver and daemon."""
+    token = secrets.token_urlsafe(24) if args.allow_launch and access.password is None else None
+    access = replace(access, password=token or access.password)
+    note("Starting Dagster, which takes about ten seconds ...")
+    processes = servers.dagster_processes(
+        home,
+        args.paths,
+        args.dagster_port,
+        args.host,
+        access,
+        with_published=not args.no_published,
+        may_launch=args.allow_launch,
+    )
+    url = servers.page_url(args.host, args.dagster_port)
+    return with_token(url, token), processes
 
 
 VERB = Verb(

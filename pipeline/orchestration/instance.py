@@ -15,6 +15,9 @@ from sweepscope.pipeline.store.durable_files import storing, write_new
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lock import exclusive
 
+LOCATION = "sweepscope.pipeline.orchestration.definitions"
+"""The module from which Dagster's processes load our definitions."""
+
 _SETTINGS = """\
 telemetry:
   enabled: false

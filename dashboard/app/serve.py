@@ -1,0 +1,61 @@
+"""The dashboard's server process: Streamlit behind the checks of `web_access`, started by `sweepscope dashboard`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import streamlit as st
+from starlette.middleware import Middleware
+from streamlit.starlette import App
+
+from sweepscope.pipeline.io import event_log
+from sweepscope.pipeline.io.children import end_with_parent
+from sweepscope.pipeline.io.web_access import Access, Guard
+
+_LOG = logging.getLogger(__name__)
+_SCRIPT = Path(__file__).parent.parent / "streamlit_app.py"
+
+
+def main(host: str, port: str) -> None:
+    """Serve until the parent process ends."""
+    event_log.configure()
+    end_with_parent()
+    app = App(
+        _SCRIPT,
+        middleware=[Middleware(Guard, access=Access.from_environment())],
+        on_script_error=_say_briefly,
+    )
+    app.run(
+        config={
+            "server.port": int(port),
+            "server.address": host,
+            "server.headless": True,  # no browser window, no e-mail prompt on the first run
+            "server.fileWatcherType": "none",  # an installed package does not change under a running server
+            "browser.gatherUsageStats": False,
+            # Where pages are opened from is the guard's to judge; Streamlit would look up this machine's public
+            # address on the internet to compare it with the page's.
+            "server.enableCORS": False,
+            "server.enableXsrfProtection": False,
+            "client.showErrorDetails": "none",
+            "client.toolbarMode": "viewer",
+            "logger.level": "warning",
+        }
+    )
+
+
+def _say_briefly(error: Exception) -> bool:
+    """Show visitors that a page failed, and the terminal why: a traceback tells of paths and versions."""
+    reference = uuid4().hex[:8]
+    _LOG.error("event=page_failed reference=%s", reference, exc_info=error)
+    st.error(
+        f"This page could not be drawn ({type(error).__name__}, reference {reference}). "
+        "The terminal in which the dashboard runs says why."
+    )
+    return True
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
