@@ -54,6 +54,9 @@ def start_dagster(
     """Address of Dagster's page, and the processes of its webserver and daemon."""
     token = secrets.token_urlsafe(24) if args.allow_launch and access.password is None else None
     access = replace(access, password=token or access.password)
+    if lost := _close_lost_runs(home):
+        runs = "1 run was" if lost == 1 else f"{lost} runs were"
+        note(f"{runs} killed before the end; what they were to read is read again.")
     note("Starting Dagster, which takes about ten seconds ...")
     processes = servers.dagster_processes(
         home,
@@ -66,6 +69,15 @@ def start_dagster(
     )
     url = servers.page_url(args.host, args.dagster_port)
     return with_token(url, token), processes
+
+
+def _close_lost_runs(home: Home) -> int:
+    """Number of runs that an earlier process of this home left unfinished."""
+    from sweepscope.pipeline.orchestration.instance import open_instance
+    from sweepscope.pipeline.orchestration.lost_runs import close_lost_runs
+
+    with open_instance(home) as instance:
+        return len(close_lost_runs(instance, home))
 
 
 VERB = Verb(

@@ -28,6 +28,7 @@ from sweepscope.pipeline.ingest.dialect_files import in_force
 from sweepscope.pipeline.ingest.discover import FOUND
 from sweepscope.pipeline.ingest.parallel import parse_sharded
 from sweepscope.pipeline.io.event_log import event
+from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
 from sweepscope.pipeline.orchestration.batch_files import read_batch
 from sweepscope.pipeline.orchestration.landing import NO_LANDING, landing_paths, with_published
@@ -127,6 +128,7 @@ def parsed(
             on_file=progress.on_file,
         )
         seconds = time.perf_counter() - begin
+        reach("files.read")
         is_published = with_published() if config.with_published is None else config.with_published
         if is_published and bundled_is_pending(store_home.lake.read("files")):
             added = bundled_tables()
@@ -160,6 +162,7 @@ def _row_counts(tables: dict[str, pl.DataFrame]) -> dict[str, int]:
 def validated(parsed: dict[str, pl.DataFrame]) -> Any:
     """Table name to its valid rows, and one blocking check per table."""
     tables = validate_batch(parsed)
+    reach("rows.validated")
     event(_LOG, logging.INFO, "validated", **_row_counts(tables))
     yield dg.Output(tables, metadata={"rejects": tables["rejects"].height})
     for name in _CHECKED:

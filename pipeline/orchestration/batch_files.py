@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.store.home import Home
 
 _KEPT_S = 7 * 86_400  # longer than any run and its retries wait
@@ -37,6 +38,7 @@ def write_batch(home: Home, batch: pl.DataFrame, dialects: Mapping[str, str] | N
         if old.stat().st_mtime < time.time() - _KEPT_S:
             old.unlink(missing_ok=True)
     batch.write_parquet(batch_file(home, batch_id))
+    reach("batch.stored")
     return batch_id
 
 

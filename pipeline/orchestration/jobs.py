@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import polars as pl
@@ -15,6 +14,7 @@ from sweepscope.pipeline.ingest.dialect_files import InForce, in_force
 from sweepscope.pipeline.orchestration.assets import ASSETS
 from sweepscope.pipeline.orchestration.batch_files import units_of, write_batch
 from sweepscope.pipeline.orchestration.landing import NO_LANDING, landing_paths, with_published
+from sweepscope.pipeline.orchestration.lost_runs import LOST_TAG, close_lost_runs
 from sweepscope.pipeline.orchestration.resources import HomeResource
 from sweepscope.pipeline.store.home import Home
 
@@ -66,6 +66,8 @@ def _requests(
     if not paths:
         yield dg.SkipReason(NO_LANDING)
         return
+    for run_id in close_lost_runs(context.instance, store_home.home):
+        context.log.warning("Run %s was killed; what it was to read is read again.", run_id)
     try:
         in_use = in_force(store_home.home)
         pending = plan.pending(store_home.lake, paths, dialects=in_use.dialects)
@@ -93,17 +95,16 @@ def _requests(
 
 
 def _being_read(instance: dg.DagsterInstance, home: Home) -> list[str]:
-    """Units in the batches of unfinished runs; a run without any event for half an hour counts as lost."""
-    since = datetime.now(UTC) - timedelta(seconds=_AFTER_ANY_RUN_S)
-    records = instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED, updated_after=since))
+    """Units in the batches of unfinished runs; those that were killed have been closed before."""
+    records = instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED))
     ids = [record.dagster_run.tags.get(BATCH_TAG) for record in records]
     return [unit for batch_id in ids if batch_id for unit in units_of(home, batch_id)]
 
 
 def _wait_s(instance: dg.DagsterInstance, batch_id: str) -> float:
-    """Seconds until a batch may be requested again; 0 for one that has no run yet."""
+    """Seconds until a batch may be requested again; 0 for one that has no run yet, or whose run was killed."""
     records = instance.get_run_records(dg.RunsFilter(tags={BATCH_TAG: batch_id}), limit=1)
-    if not records:
+    if not records or LOST_TAG in records[0].dagster_run.tags:
         return 0.0
     pause_s = _AFTER_FAILURE_S if records[0].dagster_run.is_failure_or_canceled else _AFTER_ANY_RUN_S
     return max(0.0, records[0].update_timestamp.timestamp() + pause_s - time.time())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 
 import dagster as dg
 
+from sweepscope.pipeline.orchestration.lost_runs import working
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
 
@@ -16,6 +18,13 @@ class HomeResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # the ge
     """The sweepscope home directory."""
 
     path: str
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[HomeResource]:
+        """The resource, while a run that uses it shows that its process lives; a tick of the sensor is no run."""
+        run = context.run if isinstance(context, dg.InitResourceContext) else None
+        with working(self.home, run.run_id) if run else nullcontext():
+            yield self
 
     @property
     def home(self) -> Home:

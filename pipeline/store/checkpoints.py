@@ -24,6 +24,7 @@ from pathlib import Path
 
 import polars as pl
 
+from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.io.stream import ResumePoint
 from sweepscope.pipeline.store.durable_files import storing
 from sweepscope.schemas.thresholds import STALE_AFTER
@@ -123,6 +124,7 @@ class Records:
             temporary.write_bytes(packed.getbuffer())
             self._date(temporary)
             temporary.replace(file)
+        reach("record.saved")
 
     def forget(self, path: str) -> None:
         """Drop the record of a log."""

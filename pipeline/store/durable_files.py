@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.io.fault_points import reach
 
 _BACKTRACE = re.compile(r" 0: \S+ 1: ")  # Rust's, which Delta's message ends with
 _CAUSES = (
@@ -80,6 +81,7 @@ def write_new(path: Path, text: str) -> None:
             handle.write(text)
             handle.flush()
             os.fsync(handle.fileno())
+        reach("file.written")
         os.link(temporary, path)  # unlike rename, this refuses to overwrite
     finally:
         temporary.unlink(missing_ok=True)

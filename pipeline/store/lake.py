@@ -15,6 +15,7 @@ import polars as pl
 from deltalake.exceptions import DeltaError
 
 from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.store import release as releases
 from sweepscope.pipeline.store.delta_table import LakeTable
 from sweepscope.pipeline.store.durable_files import reading, storing, sync
@@ -101,6 +102,8 @@ class Lake:
                 version = self._write(table, frames.get(table.name, table.empty()), files["path"], stale, before)
                 if version is not None:
                     versions[table.name] = version
+                    reach("lake.table_written")
+            reach("lake.tables_written")
             if before is not None and versions == before.versions:
                 return before
             return self._pin(versions, before, batch_ids=tuple(files["batch_id"].drop_nulls().unique().sort()))
@@ -121,6 +124,7 @@ class Lake:
                     delta.compact()
                     delta.sync(version)
                     versions[name] = delta.newest() or version
+                    reach("lake.table_written")
             return before if versions == before.versions else self._pin(versions, before, batch_ids=())
 
     def vacuum(self) -> tuple[int, int]:
@@ -138,6 +142,7 @@ class Lake:
                 if delta.folder.exists():
                     versions = {release.versions[table.name] for release in keep if table.name in release.versions}
                     count, freed = delta.prune(versions)
+                    reach("lake.pruned")
                     files, size = files + count, size + freed
             for number in releases.numbers(self.home.releases)[: -releases.KEPT]:
                 releases.path_of(self.home.releases, number).unlink()
@@ -228,4 +233,5 @@ class Lake:
         release = Release(number, versions, datetime.now(UTC), batch_ids)
         sync(self.home.lake)
         releases.write(self.home.releases, release)
+        reach("release.made")
         return release

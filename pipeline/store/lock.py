@@ -44,6 +44,21 @@ def exclusive(path: Path, doing: str, *, wait_s: float = WAIT_S) -> Iterator[Non
         os.close(handle)
 
 
+def is_held(path: Path) -> bool:
+    """Whether a process holds the lock file; False when there is none."""
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 def _acquire(handle: int, path: Path, wait_s: float) -> None:
     deadline = time.monotonic() + wait_s
     while True:

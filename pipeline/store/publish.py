@@ -21,6 +21,7 @@ import duckdb
 
 from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.io.event_log import event
+from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.scheduler import reconcile
 from sweepscope.pipeline.store import published_contents
 from sweepscope.pipeline.store.durable_files import storing, sync
@@ -129,11 +130,14 @@ def _publish(home: Home, release: Release, views: Mapping[str, str]) -> Path:
     try:
         _build(temporary, home, release, version, views)
         sync(temporary)
+        reach("store.built")
         temporary.rename(final)
+        reach("store.renamed")
     finally:
         _remove_leftovers(home)
     sync(home.store)
     _point_to(home.link, final)
+    reach("store.linked")
     _remove_old(home)
     return final
 
@@ -151,6 +155,7 @@ def _build(path: Path, home: Home, release: Release, version: int, views: Mappin
         # One transaction: on its own each of the 400 statements would wait for the disk (2 s instead of 0.3 s).
         connection.execute("BEGIN")
         row_count = _fill_tables(connection, Lake(home), release)
+        reach("store.filled")
         for statement in views.values():
             connection.execute(statement)
         _write_info(

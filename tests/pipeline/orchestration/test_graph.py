@@ -303,7 +303,11 @@ def test_a_growing_log_is_read_on_and_the_summary_says_so(home: Home, tmp_path: 
 def test_the_sensor_says_why_it_skips(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for landing in ("", str(tmp_path / "missing")):
         monkeypatch.setenv(LANDING_VARIABLE, landing)
-        with dg.build_sensor_context(resources={"store_home": HomeResource(path=str(home.path))}) as context:
+        resources = {"store_home": HomeResource(path=str(home.path))}
+        with (
+            dg.DagsterInstance.ephemeral() as instance,
+            dg.build_sensor_context(instance=instance, resources=resources) as context,
+        ):
             tick = new_runs.evaluate_tick(context)
         assert tick.skip_message
         assert not tick.run_requests
