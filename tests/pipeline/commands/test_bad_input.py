@@ -1,4 +1,7 @@
-"""Bad input, full disks and interruptions, met by real processes: one line that helps, and nothing is lost."""
+"""Bad input, full disks and interruptions: one line that helps, and nothing is lost.
+
+A process of its own is started where its death, its terminal, its rights or its limits are what is tested.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,22 +21,24 @@ import pytest
 
 from sweepscope.pipeline.__main__ import main
 from sweepscope.pipeline.commands.ingest import as_text
+from sweepscope.pipeline.orchestration import run
+from sweepscope.pipeline.orchestration.instance import open_instance
 from sweepscope.pipeline.orchestration.run import Summary, ingest_paths
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.maintenance import verify
 from sweepscope.pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
-from tests.pipeline.commands.calls import Done, started
+from tests.pipeline.commands.calls import Done, called, started
 
 _COMMAND = (sys.executable, "-m", "sweepscope")
 # Root may read everything unless it gives that up.
 _UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory")
+pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views_in_module")
 
 
-def ingest(*paths: Path | str, home: Path, prefix: tuple[str, ...] = ()) -> Done:
-    return started("ingest", *paths, "--no-published", "--json", home=home, prefix=prefix)
+def started_ingest(path: Path, *, home: Path, prefix: tuple[str, ...]) -> Done:
+    return started("ingest", path, "--no-published", "--json", home=home, prefix=prefix)
 
 
 def assert_refused(done: Done, *parts: str, code: int = 1) -> None:
@@ -69,17 +75,23 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def _one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def one_run(tmp_path_factory: pytest.TempPathFactory, dagster_in_memory: None, few_views_in_module: None) -> Path:
+    """A home with one run, whose Dagster keeps its records on disk; read-only."""
     base = tmp_path_factory.mktemp("bad")
     picotron_run(base / "first")
-    assert ingest(base / "first", home=base / "home").returncode == 0  # whose Dagster keeps its records on disk
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("DAGSTER_HOME", "SWEEPSCOPE_HOME"):
+            patch.setenv(name, "")  # opening sets them
+        patch.setattr(run, "open_instance", open_instance)
+        settle(base / "first", home=base / "home")
+    assert list((base / "home" / "dagster").glob("**/*.db"))
     return base / "home"
 
 
 @pytest.fixture
-def filled(_one_run: Path, home: Path) -> Path:
-    """A home of its own with one run."""
-    shutil.copytree(_one_run, home, symlinks=True, ignore=shutil.ignore_patterns("batches"))
+def filled(one_run: Path, home: Path) -> Path:
+    """The same as a home of the test's own."""
+    shutil.copytree(one_run, home, symlinks=True, ignore=shutil.ignore_patterns("batches"))
     return home
 
 
@@ -98,14 +110,14 @@ def filled(_one_run: Path, home: Path) -> Path:
 )
 def test_a_wrong_argument_is_one_line_with_the_remedy(
     *,
-    filled: Path,
+    one_run: Path,
     argv: list[str],
     says: str,
     code: int,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("SWEEPSCOPE_HOME", str(filled))
+    monkeypatch.setenv("SWEEPSCOPE_HOME", str(one_run))
     assert main(argv) == code
     told = capsys.readouterr()
     assert not told.out
@@ -114,7 +126,7 @@ def test_a_wrong_argument_is_one_line_with_the_remedy(
 
 
 def test_reading_creates_no_home(home: Path) -> None:
-    assert_refused(started("store", "versions", home=home), str(home), "sweepscope ingest")
+    assert_refused(called("store", "versions", home=home), str(home), "sweepscope ingest")
     assert not home.exists()
 
 
@@ -124,7 +136,7 @@ def test_what_is_no_file_is_refused_by_name_and_passed_over_in_a_sweep(tmp_path:
     os.mkfifo(sweep / "pipe.log")
     (sweep / "gone.log").symlink_to("nowhere.log")
     (sweep / "loop").symlink_to(sweep)
-    assert_refused(ingest(sweep / "pipe.log", home=home), "pipe.log", code=2)
+    assert_refused(called("ingest", sweep / "pipe.log", home=home), "pipe.log", code=2)
     assert settle(sweep, home=home).files_seen == 3
     # The same files under a URL: fsspec would wait for the pipe for ever.
     assert settle(f"file://{sweep}", home=home).files_new == 0
@@ -139,7 +151,7 @@ def test_what_may_not_be_read_is_told_and_read_once_it_may(tmp_path: Path, home:
     closed.chmod(0)
     log.chmod(0)
     try:
-        first = json.loads(ingest(sweep, home=home, prefix=prefix).stdout)
+        first = json.loads(started_ingest(sweep, home=home, prefix=prefix).stdout)
     finally:
         closed.chmod(0o755)
         log.chmod(0o644)
@@ -162,15 +174,15 @@ def test_every_spelling_of_a_path_is_the_same_run(tmp_path: Path, home: Path) ->
 
 
 def test_a_run_behind_a_link_counts_once_in_whatever_order_it_is_met(tmp_path: Path, home: Path) -> None:
-    run, best = picotron_run(tmp_path / "sweep"), tmp_path / "best"
+    own, best = picotron_run(tmp_path / "sweep"), tmp_path / "best"
     best.mkdir()
-    (best / "winner").symlink_to(run)
+    (best / "winner").symlink_to(own)
     assert settle(best, home=home).files_new == 3
     again = settle(tmp_path / "sweep", best, home=home)
     assert again.files_new == 0
-    assert again.other_names[str(best / "winner" / "log_1001.out")] == str(run / "log_1001.out")
+    assert again.other_names[str(best / "winner" / "log_1001.out")] == str(own / "log_1001.out")
     assert "3 files have another name through a link and count once" in as_text(again)
-    with (run / "log_1001.out").open("a") as log:
+    with (own / "log_1001.out").open("a") as log:
         log.write("\n")
     assert settle(tmp_path / "sweep", home=home).files_new == 3
     assert_sound(home, runs=1)
@@ -179,16 +191,26 @@ def test_a_run_behind_a_link_counts_once_in_whatever_order_it_is_met(tmp_path: P
 def test_a_log_that_grows_while_it_is_read_is_read_again_to_its_end(tmp_path: Path, home: Path) -> None:
     log = picotron_run(tmp_path / "sweep") / "log_1001.out"
     line = log.read_text().splitlines()[-1].replace("Step: 6 ", "Step: {} ") + "\n"
-    process = subprocess.Popen([*_COMMAND, "ingest", str(tmp_path / "sweep"), "--no-published", "--home", str(home)])
-    step = 6
-    while process.poll() is None:
-        step += 1
-        with log.open("a") as handle:
-            handle.write(line.format(step))
-        time.sleep(0.01)
-    assert process.returncode == 0
+    steps, is_read = [6], threading.Event()
+
+    def grow() -> None:
+        while not is_read.is_set():
+            steps.append(steps[-1] + 1)
+            with log.open("a") as handle:
+                handle.write(line.format(steps[-1]))
+            time.sleep(0.01)
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    try:
+        settle(tmp_path / "sweep", home=home)
+    finally:
+        is_read.set()
+        writer.join()
+    ((read,),) = rows(home, "select max(step) from steps")
+    assert 6 <= read < steps[-1]
     settle(tmp_path / "sweep", home=home)
-    assert rows(home, "select count(*), max(step) from steps") == [(step, step)]
+    assert rows(home, "select count(*), max(step) from steps") == [(steps[-1], steps[-1])]
     assert_sound(home, runs=1)
 
 
@@ -196,7 +218,7 @@ def test_a_log_that_grows_while_it_is_read_is_read_again_to_its_end(tmp_path: Pa
 @pytest.mark.parametrize("limit", [20_000, 400_000])  # Dagster's records; the lake or the store
 def test_a_full_disk_costs_nothing_that_was_there(tmp_path: Path, filled: Path, limit: int) -> None:
     picotron_run(tmp_path / "more", dp=4)
-    done = ingest(tmp_path / "more", home=filled, prefix=("prlimit", f"--fsize={limit}"))
+    done = started_ingest(tmp_path / "more", home=filled, prefix=("prlimit", f"--fsize={limit}"))
     assert done.returncode == 1
     said = done.stderr.splitlines()[-1]
     assert "internal error" not in said
@@ -261,7 +283,7 @@ def test_two_ingests_at_once_into_a_new_home_both_arrive(tmp_path: Path, home: P
 def test_a_damaged_store_is_told_and_published_anew(tmp_path: Path, filled: Path) -> None:
     path = filled / "store" / os.readlink(filled / "store" / "results.duckdb")
     path.write_bytes(b"not a database")
-    assert_refused(started("store", "verify", home=filled), str(path), "sweepscope ingest")
+    assert_refused(called("store", "verify", home=filled), str(path), "sweepscope ingest")
     picotron_run(tmp_path / "more", dp=4)
     settle(tmp_path / "more", home=filled)
     assert_sound(filled, runs=2)
@@ -272,7 +294,7 @@ def test_a_damaged_release_is_told_and_its_remedy_works(tmp_path: Path, filled: 
     settle(tmp_path / "more", home=filled)
     newest = max((filled / "lake" / "releases").glob("*.json"))
     newest.write_text("{")
-    assert_refused(ingest(tmp_path / "more", home=filled), str(newest), "Move it away")
+    assert_refused(called("ingest", tmp_path / "more", home=filled), str(newest), "Move it away")
     assert rows(filled, "select count(*) from runs")
     newest.rename(tmp_path / "away.json")
     settle(tmp_path / "more", home=filled)
@@ -282,12 +304,12 @@ def test_a_damaged_release_is_told_and_its_remedy_works(tmp_path: Path, filled: 
 def test_a_lost_file_of_the_lake_is_named(filled: Path) -> None:
     lost = next((filled / "lake" / "steps").glob("*.parquet"))
     lost.unlink()
-    assert_refused(started("store", "verify", home=filled), lost.name)
+    assert_refused(called("store", "verify", home=filled), lost.name)
     assert rows(filled, "select count(*) from steps") == [(6,)]
 
 
-def test_a_reader_that_leaves_early_is_no_error(filled: Path) -> None:
-    many = [*_COMMAND, "query", "select * from range(300000)", "--format", "csv", "--home", str(filled)]
+def test_a_reader_that_leaves_early_is_no_error(one_run: Path) -> None:
+    many = [*_COMMAND, "query", "select * from range(300000)", "--format", "csv", "--home", str(one_run)]
     with subprocess.Popen(many, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -297,10 +319,10 @@ def test_a_reader_that_leaves_early_is_no_error(filled: Path) -> None:
     assert process.returncode == 0
 
 
-def test_parquet_is_not_thrown_at_a_terminal(filled: Path) -> None:
+def test_parquet_is_not_thrown_at_a_terminal(one_run: Path) -> None:
     ours, theirs = pty.openpty()
     try:
-        command = [*_COMMAND, "query", "select 1", "--format", "parquet", "--home", str(filled)]
+        command = [*_COMMAND, "query", "select 1", "--format", "parquet", "--home", str(one_run)]
         done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
     finally:
         os.close(theirs)
@@ -309,9 +331,9 @@ def test_parquet_is_not_thrown_at_a_terminal(filled: Path) -> None:
     assert "--out" in done.stderr
 
 
-def test_the_dashboard_refuses_a_port_in_use(filled: Path) -> None:
+def test_the_dashboard_refuses_a_port_in_use(one_run: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        assert_refused(started("dashboard", "--port", port, home=filled), port, "--port", code=2)
+        assert_refused(called("dashboard", "--port", port, home=one_run), port, "--port", code=2)

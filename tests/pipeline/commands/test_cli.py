@@ -21,14 +21,14 @@ pytestmark = pytest.mark.usefixtures("dagster_in_memory")
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(tmp_path_factory: pytest.TempPathFactory, dagster_in_memory: None) -> Path:
     """A home with three ingested runs; read-only for the tests that share it."""
     base = tmp_path_factory.mktemp("cli")
     sweep = base / "sweep"
     picotron_run(sweep, dp=2)
     picotron_run(sweep, dp=4, tokens_per_s=9000.0)
     picotron_run(sweep, dp=8, mbs=8, steps=1, status="oom", tail=OOM_TAIL)
-    done = started("ingest", sweep, "--json", "--no-published", home=base / "home")
+    done = called("ingest", sweep, "--json", "--no-published", home=base / "home")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["runs"] == {"completed": 2, "oom": 1}
     return base / "home"
@@ -160,7 +160,7 @@ def test_store_verbs(filled: Path) -> None:
 
 
 def test_missing_path(tmp_path: Path) -> None:
-    done = started("ingest", tmp_path / "nowhere", home=tmp_path / "home")
+    done = called("ingest", tmp_path / "nowhere", home=tmp_path / "home")
     assert_one_line_error(done, "nowhere", "Give a run directory", code=2)
 
 
