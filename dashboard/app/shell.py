@@ -169,10 +169,10 @@ def say_ignored(view: View) -> None:
         basic.note(f"Left out of the address, because this store has no such value: {', '.join(view.ignored)}.")
 
 
-def say_unmet(place: DeltaGenerator) -> None:
+def say_unmet(head: DeltaGenerator) -> None:
     """Names, above the page, what its address asks for and its widgets do not offer: it shows something else."""
     if missing := url_state.unmet():
-        with place:
+        with head:
             basic.note(f"This page has no {', '.join(missing)}, which its address asks for: it shows what it has.")
 
 

@@ -137,7 +137,7 @@ def _draw_below(grid: pl.DataFrame, metric: Metric, view: View, estimated: str) 
 
 
 def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
-    basic.section(cell_texts.place(cell), cell_texts.gpus_aside(cell))
+    basic.section(cell_texts.cell_name(cell), cell_texts.gpus_aside(cell))
     if cell["run_id"] is None:
         basic.note(texts.panel_reason(cell))
         lists.rows([("Outcomes", basic.rich(cell["outcome"]))])
@@ -165,9 +165,8 @@ def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataF
 
 def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str, Any]) -> None:
     everything = queries.ranking(chosen, view.filters).run(view.store.con)
-    tables.table_twin(
-        f"All completed layouts, {cell_texts.place(cell)}", ranked, _TABLE, csv=everything, csv_name="ranked_layouts"
-    )
+    title = f"All completed layouts, {cell_texts.cell_name(cell)}"
+    tables.table_twin(title, ranked, _TABLE, csv=everything, csv_name="ranked_layouts")
     basic.notes(texts.HOW_TO_READ)
 
 

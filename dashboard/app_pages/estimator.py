@@ -58,9 +58,8 @@ def _page(view: View) -> None:
     sweeps = queries.sweeps(origin).run(con)
     head, controls = page_head.regions()
     with controls:
-        scope = Scope(
-            origin, page_head.choose_sweep(dict(sweeps.iter_rows()), "run", width=240) if sweeps.height else None
-        )
+        sizes = dict(sweeps.iter_rows())
+        scope = Scope(origin, page_head.choose_sweep(sizes, "run", width=240) if sizes else None)
     totals = queries.totals(scope).run(con).row(0, named=True)
     runs = estimator.with_fit(queries.runs(scope).run(con)).with_columns(
         measured_mfu=pl.col("est_mfu") / pl.col("time_ratio")
@@ -88,12 +87,12 @@ def _page(view: View) -> None:
         meta = texts.meta(fits, unseen, scope.sweep, sweeps.height) if totals["runs"] else numbers.count(tried, "run")
         basic.head(TITLE, texts.answer(totals, patterns.to_dicts()), meta, origins=(origin, "estimated"), links=links)
     if picked is not None:
-        held = estimator.held_against(runs, against)
+        compared_runs = estimator.compared_with(runs, against)
         with st.container(key="hero"):
             left, right = st.columns([0.47, 0.53], gap="large")
         with left, st.container(gap="xsmall"):
-            _draw_parity(view, held, picked=picked, against=against)
-            if aside := texts.aside(against, runs.height - held.height):
+            _draw_parity(view, compared_runs, picked=picked, against=against)
+            if aside := texts.aside(against, runs.height - compared_runs.height):
                 basic.note(aside)
         with right, st.container(gap="xsmall"):
             _draw_waterfall(view, picked)
@@ -146,11 +145,9 @@ def _hovers(runs: pl.DataFrame) -> list[Hover]:
 def _draw_parity(view: View, runs: pl.DataFrame, *, picked: str, against: str) -> None:
     how = "" if against == "estimate" else f", {texts.ESTIMATE_KINDS[against]}"
     basic.section("Measured against estimated MFU", f"each point a run{how}")
-    possible = runs.filter(estimator.is_possible())
+    beyond, possible = 0, runs.filter(estimator.is_possible())
     if picked in possible["run_id"]:
         beyond, runs = runs.height - possible.height, possible
-    else:
-        beyond = 0
     outside, slow = runs.filter(pl.col("fit") != estimator.FITTED).height, runs.filter("is_penalised").height
     figure = charts.draw_mfu(runs, _hovers(runs), view.theme, picked=picked)
     basic.chart(figure, key="parity", alt=texts.parity_alt(runs.height, slow, against), on_select=_pick)
@@ -168,11 +165,8 @@ def _draw_waterfall(view: View, picked: str) -> None:
     row = queries.breakdown(picked).run(view.store.con).row(0, named=True)
     losses = estimator.losses(row)
     basic.section(f"Where {texts.name(row)} loses its MFU", row["layout"] or row["pattern"])
-    basic.chart(
-        charts.draw_waterfall(losses, estimator.measured_mfu(row), view.theme),
-        key="waterfall",
-        alt=texts.waterfall_alt(row, losses),
-    )
+    figure = charts.draw_waterfall(losses, estimator.measured_mfu(row), view.theme)
+    basic.chart(figure, key="waterfall", alt=texts.waterfall_alt(row, losses))
     run = basic.link("Open this run", urls.run_url(picked))
     remarks = texts.unexplained(losses) + texts.recount(row) + texts.assumed(row["est_assumptions"])
     st.html(f'<p class="ss-note">{basic.rich(remarks)} {run}</p>')
@@ -223,17 +217,11 @@ def _draw_account(view: View, scope: Scope) -> None:
     rows = queries.account(scope).run(view.store.con).to_dicts()
     basic.section("What is compared, and what is not", texts.account(rows))
     lists.items([(text, value, None) for text, value in texts.reasons(rows)])
-    refused = pl.DataFrame(
-        [row for row in rows if row["fate"] == "not estimated"],
-        schema={"fate": pl.String, "reason": pl.String, "runs": pl.Int64},
-    )
+    schema = {"fate": pl.String, "reason": pl.String, "runs": pl.Int64}
+    refused = pl.DataFrame([row for row in rows if row["fate"] == "not estimated"], schema=schema)
     if refused.height:
         tables.table_twin(
-            f"Every reason in full, {numbers.count(refused.height, 'row')}",
-            refused,
-            ("reason", "runs"),
-            csv=refused,
-            csv_name="not_estimated",
+            "Every reason in full", refused, ("reason", "runs"), csv_name="not_estimated", is_counted=True
         )
 
 

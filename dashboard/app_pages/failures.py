@@ -38,19 +38,13 @@ _RATES = names(
     "runs_infra runs_timeout runs_crash runs_unexplained gpu_hours_lost failures_without_gpu_hours"
 )
 _COSTS = (
-    "sweep",
-    "runs_tried",
-    "runs_completed",
-    "runs_failed",
-    "gpu_hours",
+    *names("sweep runs_tried runs_completed runs_failed gpu_hours"),
     *(f"gpu_hours_{name}" for name in OUTCOME if name != "running"),
-    "gpu_hours_queued",
-    "runs_without_gpu_hours",
-    "gpu_hours_until_winner",
-    "gpu_hours_of_cells_in_order",
-    "cells_in_order",
-    "cells_answered",
+    *names("gpu_hours_queued runs_without_gpu_hours gpu_hours_until_winner gpu_hours_of_cells_in_order"),
+    *names("cells_in_order cells_answered"),
 )
+_FAILED = names("oom host_oom hang nccl_error crash timeout node_fail preempted truncated failed")
+"""Statuses of runs that failed."""
 _STRETCHED_SHOWN = 5
 _HANGS_SHOWN = 6
 
@@ -91,7 +85,7 @@ def _page(view: View) -> None:
         links = page_head.other_origins(origins, origin)
         meta = texts.meta(totals, scope.sweep, sweeps.height)
         basic.head(TITLE, texts.answer(totals, endings, patterns), meta, origins=(origin,), links=links)
-    basic.figures([basic.Figure(*figure) for figure in texts.figures(totals, search, price)])
+    basic.figures(texts.figures(totals, search, price))
     with st.container(key="hero"):
         left, right = st.columns([0.6, 0.4], gap="large")
     with left, st.container(gap="xsmall"):
@@ -131,15 +125,9 @@ def _price() -> float | None:
         st.session_state["price"] = max(float(given), 0.0) or None
     except ValueError:
         st.session_state["price"] = None
-    return st.number_input(
-        "Price per GPU-hour, $",
-        min_value=0.0,
-        step=0.1,
-        key="price",
-        on_change=_keep_price,
-        width=150,
-        placeholder="none",
-    )
+    options: dict[str, Any] = {"key": "price", "on_change": _keep_price, "width": 150, "placeholder": "none"}
+    price: float | None = st.number_input("Price per GPU-hour, $", min_value=0.0, step=0.1, **options)
+    return price
 
 
 def _keep_price() -> None:
@@ -153,16 +141,13 @@ def _draw_endings(view: View, scope: Scope, by: str, totals: dict[str, Any]) -> 
     if rows.is_empty():
         basic.note("No run names one.")
         return
-    names = [texts.value_label(by, row["value"], row["others"]) for row in rows.iter_rows(named=True)]
-    hovers = [
-        texts.endings_hover(numbers.plain(name), row)
-        for name, row in zip(names, rows.iter_rows(named=True), strict=True)
-    ]
-    basic.chart(
-        charts.draw_endings(rows, names, hovers, view.theme),
-        key="endings",
-        alt=texts.endings_alt(by, rows.height, totals),
-    )
+    labels, hovers = [], []
+    for row in rows.iter_rows(named=True):
+        label = texts.value_label(by, row["value"], row["others"])
+        labels.append(label)
+        hovers.append(texts.endings_hover(numbers.plain(label), row))
+    figure = charts.draw_endings(rows, labels, hovers, view.theme)
+    basic.chart(figure, key="endings", alt=texts.endings_alt(by, rows.height, totals))
     present = [OUTCOME[name].text for name in OUTCOME if name in rows.columns and rows[name].sum()]
     st.html(f'<div class="ss-legend">{"".join(f"<span>{basic.rich(text)}</span>" for text in present)}</div>')
 
@@ -190,12 +175,8 @@ def _draw_stretched(view: View, scope: Scope) -> None:
     if rows.is_empty():
         return
     basic.section("Runs that took many times the usual", numbers.count(rows.height, "run"))
-    lists.items(
-        [
-            (*texts.stretched_line(row), urls.run_url(row["run_id"]))
-            for row in rows.head(_STRETCHED_SHOWN).iter_rows(named=True)
-        ]
-    )
+    shown = rows.head(_STRETCHED_SHOWN).iter_rows(named=True)
+    lists.items([(*texts.stretched_line(row), urls.run_url(row["run_id"])) for row in shown])
 
 
 def _draw_reasons(view: View, scope: Scope) -> None:
@@ -203,16 +184,11 @@ def _draw_reasons(view: View, scope: Scope) -> None:
     if rows.is_empty():
         return
     basic.section("Why runs failed", "the lines that decided, numbers taken out; each leads to a run")
-    lists.items(
-        [
-            (
-                f"{STATUS[row['status']].text}: {texts.wording(row['wording'])}",
-                numbers.count(row["runs"], "run"),
-                urls.run_url(row["run_id"]),
-            )
-            for row in rows.iter_rows(named=True)
-        ]
-    )
+    lines = []
+    for row in rows.iter_rows(named=True):
+        text = f"{STATUS[row['status']].text}: {texts.wording(row['wording'])}"
+        lines.append((text, numbers.count(row["runs"], "run"), urls.run_url(row["run_id"])))
+    lists.items(lines)
     st.html(f'<p class="ss-note">{basic.link("All failed runs", _failed_url(scope))}</p>')
 
 
@@ -222,30 +198,16 @@ def _draw_hangs(view: View, scope: Scope) -> None:
     if rows.is_empty():
         return
     basic.section("Hangs", f"{numbers.count(rows.height, 'incident')}; each leads to its ranks")
+    shown = rows.head(_HANGS_SHOWN).iter_rows(named=True)
     lists.items(
-        [
-            (*run_network_texts.hang_line(row), urls.hang_url(row["source_path"], row["line_no"]))
-            for row in rows.head(_HANGS_SHOWN).iter_rows(named=True)
-        ]
+        [(*run_network_texts.hang_line(row), urls.hang_url(row["source_path"], row["line_no"])) for row in shown]
     )
     st.html(f'<p class="ss-note">{basic.link("All hangs", "hang")}</p>')
 
 
 def _failed_url(scope: Scope) -> str:
-    failed = [
-        "oom",
-        "host_oom",
-        "hang",
-        "nccl_error",
-        "crash",
-        "timeout",
-        "node_fail",
-        "preempted",
-        "truncated",
-        "failed",
-    ]
     sweeps = {} if scope.sweep is None else {"sweeps": scope.sweep}
-    return f"runs?{urlencode({'origins': scope.origin, 'statuses': failed, **sweeps}, doseq=True)}"
+    return f"runs?{urlencode({'origins': scope.origin, 'statuses': _FAILED, **sweeps}, doseq=True)}"
 
 
 def _draw_retries(view: View, scope: Scope) -> None:
@@ -272,21 +234,9 @@ def _draw_retries(view: View, scope: Scope) -> None:
 def _draw_tables(view: View, scope: Scope, rates: pl.DataFrame, by: str) -> None:
     con = view.store.con
     everything = pl.concat([queries.rates(scope, by).run(con), rates]).unique(maintain_order=True)
-    tables.table_twin(
-        f"Failure rates as a table, {numbers.count(everything.height, 'row')}",
-        everything,
-        _RATES,
-        csv=everything,
-        csv_name="failure_rates",
-    )
+    tables.table_twin("Failure rates as a table", everything, _RATES, csv_name="failure_rates", is_counted=True)
     costs = queries.costs(scope).run(con)
-    tables.table_twin(
-        f"Cost of each sweep as a table, {numbers.count(costs.height, 'row')}",
-        costs,
-        _COSTS,
-        csv=costs,
-        csv_name="sweep_cost",
-    )
+    tables.table_twin("Cost of each sweep as a table", costs, _COSTS, csv_name="sweep_cost", is_counted=True)
     basic.notes(texts.HOW_TO_READ)
 
 

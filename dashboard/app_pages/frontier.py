@@ -29,15 +29,15 @@ def _page(view: View) -> None:
     published = _bounded(view.store)
     origin = _origin(view)
     best = queries.own_best(origin or "")
-    own = best.run(view.store.con)
+    best_here = best.run(view.store.con)
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="center", gap="small")
     with controls:
         rows = choices.segments("Rows", "rows", list(_ROWS), "short", shown=_ROWS.__getitem__)
         shell.share_popover()
         basic.sql_popover({"Published": found, "Best here": best})
-    dots = frontier.dots(published, own, is_short=rows == "short")
+    dots = frontier.dots(published, best_here, is_short=rows == "short")
     with head:
-        shown = [name for name, frame in (("published", published), (origin, own)) if name and frame.height]
+        shown = [name for name, frame in (("published", published), (origin, best_here)) if name and frame.height]
         origins = tuple(dict.fromkeys(shown))
         basic.head(TITLE, texts.answer(dots, origin), texts.LEGEND if dots else "", origins=origins)
     if not dots:

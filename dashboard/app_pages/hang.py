@@ -25,16 +25,17 @@ from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
 
 _STATES = names("rank state ahead last_enqueued_seq last_started_seq last_completed_seq waited_s line_no source_path")
 _VARIANTS = ("ranks", "op", "input_sizes", "input_dtypes", "output_sizes", "output_dtypes", "op_state")
+_LINES = ("source_path", "line_no", "hang_line_kind", "rank", "op", "seq", "printed_at", "text")
 _INCIDENTS_SHOWN = 50
 _LINES_SHOWN = 8
 _STACKS_SHOWN = 4
 
 
 def _page(view: View) -> None:
-    place = hangs.place_of(st.query_params.get("at", ""))
-    found = queries.incident(*place).run(view.store.con) if place else pl.DataFrame()
+    address = hangs.file_and_line(st.query_params.get("at", ""))
+    found = queries.incident(*address).run(view.store.con) if address else pl.DataFrame()
     if found.is_empty():
-        _draw_choice(view, is_lost=bool(place))
+        _draw_choice(view, is_lost=bool(address))
         return
     wanted = found.row(0, named=True)
     con = view.store.con
@@ -52,7 +53,7 @@ def _page(view: View) -> None:
         links = [("All hangs", "network"), ("Failures & cost", "failures"), *_runs(view, hang)]
         meta = texts.meta(hang, len(collectives), hang["num_ranks"])
         basic.head(texts.title(hang), network_texts.hang_answer(hang), meta, origins=(wanted["origin"],), links=links)
-    basic.figures([basic.Figure(*figure) for figure in texts.figures(hang, states)])
+    basic.figures(texts.figures(hang, states))
     _draw_ranks(view, states, spans=hangs.spans(lines, states, hang), done=hangs.activity(records))
     _draw_sequence(view, hang, records)
     _draw_lines(hang, lines)
@@ -61,14 +62,10 @@ def _page(view: View) -> None:
 
 def _draw_choice(view: View, *, is_lost: bool) -> None:
     """No address, or one of another store: the hangs there are."""
-    found = (
-        pl.concat(
-            [network_queries.hangs(Scope(origin, None)).run(view.store.con) for origin in _origins(view)],
-            how="vertical",
-        )
-        if _origins(view)
-        else pl.DataFrame()
-    )
+    con = view.store.con
+    origins = network_queries.origins().run(con)["origin"].to_list()
+    hangs_by_origin = [network_queries.hangs(Scope(origin, None)).run(con) for origin in origins]
+    found = pl.concat(hangs_by_origin) if hangs_by_origin else pl.DataFrame()
     if found.is_empty():
         basic.head("Hang", texts.NO_HANG)
         return
@@ -82,35 +79,24 @@ def _draw_choice(view: View, *, is_lost: bool) -> None:
 
 
 def _draw_incidents(rows: list[dict[str, Any]]) -> None:
-    lists.cases(
-        [
-            (
-                network_texts.hang_title(row),
-                urls.hang_url(row["source_path"], row["line_no"]),
-                network_texts.place(row),
-                texts.incident(row),
-            )
-            for row in rows
-        ]
-    )
-
-
-def _origins(view: View) -> list[str]:
-    return network_queries.origins().run(view.store.con)["origin"].to_list()
+    cases = []
+    for row in rows:
+        url = urls.hang_url(row["source_path"], row["line_no"])
+        cases.append((network_texts.hang_title(row), url, network_texts.file_line(row), texts.incident(row)))
+    lists.cases(cases)
 
 
 def _collective(collectives: list[dict[str, Any]], wanted: dict[str, Any]) -> dict[str, Any]:
     """The collective on screen: of several that timed out, the one that the reader chooses."""
-    names = [f"{row['source_path']}:{row['line_no']}" for row in collectives]
-    own = f"{wanted['source_path']}:{wanted['line_no']}"
+    by_name = {f"{row['source_path']}:{row['line_no']}": row for row in collectives}
+    names = list(by_name)
     if len(names) < 2:
         return wanted
-    by_name = dict(zip(names, collectives, strict=True))
     chosen = choices.select(
         f"Collective, of {len(names)} that timed out",
         "collective",
         names,
-        own,
+        f"{wanted['source_path']}:{wanted['line_no']}",
         shown=lambda name: texts.collective_option(by_name[name]),
         width=420,
     )
@@ -193,27 +179,22 @@ def _draw_sequence(view: View, hang: dict[str, Any], records: pl.DataFrame) -> N
     stacks = hangs.last_stacks(records, suspects[:_STACKS_SHOWN])
     if stacks:
         basic.section("Where they were", "the Python frames of the last collective, innermost first")
-        basic.log_lines(
-            [(None, row["stack"].replace(" < ", "\n"), texts.stack_title(rank, row)) for rank, row in stacks]
-        )
+        titled = [(row["stack"].replace(" < ", "\n"), texts.stack_title(rank, row)) for rank, row in stacks]
+        basic.log_lines([(None, stack, title) for stack, title in titled])
 
 
 def _draw_lines(hang: dict[str, Any], lines: pl.DataFrame) -> None:
     """The lines themselves, those of this collective first."""
     if lines.is_empty():
         return
-    own = hangs.of_collective(lines, hang)
-    rest = lines.join(own, on=["source_path", "line_no", "hang_line_kind"], how="anti")
-    ordered = pl.concat([own, rest]).to_dicts()
+    of_hang = hangs.of_collective(lines, hang)
+    others = lines.join(of_hang, on=["source_path", "line_no", "hang_line_kind"], how="anti")
+    ordered = pl.concat([of_hang, others]).to_dicts()
     basic.section("Evidence lines", f"{numbers.count(len(ordered), 'line')}; file and line behind each")
     basic.log_lines([texts.evidence_line(row) for row in ordered[:_LINES_SHOWN]])
     if len(ordered) > _LINES_SHOWN:
         with st.expander(f"All {numbers.count(len(ordered), 'line')}"):
-            tables.table(
-                lines,
-                ("source_path", "line_no", "hang_line_kind", "rank", "op", "seq", "printed_at", "text"),
-                wide=("text",),
-            )
+            tables.table(lines, _LINES, wide=("text",))
     tables.csv_button(lines, "hang_lines")
 
 

@@ -112,7 +112,7 @@ def _draw_store(view: View) -> None:
     lists.rows([(basic.rich(row["table_name"]), numbers.number(row["rows"])) for row in filled.iter_rows(named=True)])
     basic.note(texts.empty_tables(counts.filter(pl.col("rows") == 0)["table_name"].to_list()))
     kept = store_versions.versions(view.store.path.parent.parent)
-    basic.note(texts.versions([(one.version, one.bytes, one.is_current) for one in kept]))
+    basic.note(texts.versions([(file.version, file.bytes, file.is_current) for file in kept]))
     basic.note(str(view.store.path))
 
 

@@ -79,7 +79,7 @@ def _page(view: View) -> None:
         meta = texts.meta(peaks.height, scope.sweep, len(sweeps), snapshots.height)
         basic.head(TITLE, answer, meta, origins=(origin,), links=page_head.other_origins(origins, origin))
     if rows:
-        basic.figures([basic.Figure(*figure) for figure in texts.figures(peaks, spread, terms)])
+        basic.figures(texts.figures(peaks, spread, terms))
         with st.container(key="hero"):
             left, right = st.columns([0.5, 0.5], gap="large")
         with left, st.container(gap="xsmall"):
@@ -109,12 +109,8 @@ def _draw_peaks(view: View, peaks: pl.DataFrame, names: list[str], picked: str |
     drawn = peaks.head(_PEAKS_SHOWN)
     basic.section("Peak by run", "out of memory first, then the fullest; ◇ = estimated; click one")
     hovers = [texts.peak_hover(row, name) for row, name in zip(drawn.iter_rows(named=True), names, strict=False)]
-    basic.chart(
-        charts.draw_peaks(drawn, names[: drawn.height], hovers, view.theme, picked),
-        key="peaks",
-        alt=texts.peaks_alt(drawn),
-        on_select=_pick,
-    )
+    figure = charts.draw_peaks(drawn, names[: drawn.height], hovers, view.theme, picked)
+    basic.chart(figure, key="peaks", alt=texts.peaks_alt(drawn), on_select=_pick)
     if (more := peaks.height - drawn.height) > 0:
         basic.note(f"{numbers.count(more, 'more run')} in the list above and the table below.")
 
@@ -147,14 +143,10 @@ def _draw_fragmentation(view: View, spread: pl.DataFrame) -> None:
         basic.note(texts.NO_FRAGMENTATION)
         return
     drawn = spread.head(_SPREADS_SHOWN)
-    rows = list(drawn.iter_rows(named=True))
-    basic.chart(
-        charts.draw_fragmentation(
-            drawn, [texts.spread_name(row) for row in rows], [texts.spread_hover(row) for row in rows], view.theme
-        ),
-        key="fragmentation",
-        alt=f"Fragmentation of {numbers.count(drawn.height, 'sweep')}.",
-    )
+    names = [texts.spread_name(row) for row in drawn.iter_rows(named=True)]
+    hovers = [texts.spread_hover(row) for row in drawn.iter_rows(named=True)]
+    figure = charts.draw_fragmentation(drawn, names, hovers, view.theme)
+    basic.chart(figure, key="fragmentation", alt=f"Fragmentation of {numbers.count(drawn.height, 'sweep')}.")
     if spread.height > drawn.height:
         basic.note(f"{numbers.count(spread.height - drawn.height, 'more sweep')} in the table below.")
 
@@ -164,14 +156,10 @@ def _draw_terms(view: View, terms: pl.DataFrame) -> None:
     basic.section("Which term is off", texts.terms_qualifier(fitted) if fitted.height else "")
     if fitted.height:
         first = fitted.filter(pl.col("framework").eq_missing(fitted["framework"][0]))
-        rows = list(first.iter_rows(named=True))
-        basic.chart(
-            charts.draw_terms(
-                first, [texts.TERM_NAME[row["term"]] for row in rows], [texts.factor(row) for row in rows], view.theme
-            ),
-            key="terms",
-            alt="Share of the estimate's error that each of its terms explains alone.",
-        )
+        names = [texts.TERM_NAME[term] for term in first["term"]]
+        factors = [texts.factor(row) for row in first.iter_rows(named=True)]
+        alt = "Share of the estimate's error that each of its terms explains alone."
+        basic.chart(charts.draw_terms(first, names, factors, view.theme), key="terms", alt=alt)
     else:
         basic.note(texts.NO_TERMS)
     if measured := texts.measured_terms(terms):
@@ -183,12 +171,11 @@ def _draw_snapshots(snapshots: pl.DataFrame) -> None:
     if snapshots.is_empty():
         basic.note(texts.NO_SNAPSHOT)
         return
-    lists.items(
-        [
-            (texts.snapshot_name(row), texts.snapshot_facts(row), urls.snapshot_url(row["source_path"], row["device"]))
-            for row in snapshots.head(_SNAPSHOTS_LISTED).iter_rows(named=True)
-        ]
-    )
+    lines = []
+    for row in snapshots.head(_SNAPSHOTS_LISTED).iter_rows(named=True):
+        url = urls.snapshot_url(row["source_path"], row["device"])
+        lines.append((texts.snapshot_name(row), texts.snapshot_facts(row), url))
+    lists.items(lines)
     with st.expander(f"All {numbers.count(snapshots.height, 'file')}"):
         tables.table(snapshots, [name for name in _SNAPSHOTS if snapshots[name].count()], wide=("warnings",))
         tables.csv_button(snapshots, "memory_snapshots")
@@ -202,9 +189,9 @@ def _draw_tables(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame)
         title = f"Runs as a table, {numbers.count(shown.height, 'row')}"
         tables.table_twin(title, shown, _PEAKS, csv=peaks, csv_name="memory_peaks")
     if spread.height:
-        tables.table_twin("Fragmentation as a table", spread, _SPREAD, csv=spread, csv_name="memory_fragmentation")
+        tables.table_twin("Fragmentation as a table", spread, _SPREAD, csv_name="memory_fragmentation")
     if terms.height:
-        tables.table_twin("Terms as a table", terms, _TERMS, csv=terms, csv_name="memory_terms")
+        tables.table_twin("Terms as a table", terms, _TERMS, csv_name="memory_terms")
     basic.notes(texts.HOW_TO_READ)
 
 

@@ -70,7 +70,7 @@ def _page(view: View) -> None:
         links = page_head.other_origins(origins, origin)
         meta = texts.meta(totals, scope.sweep, sweeps.height)
         basic.head(TITLE, texts.answer(totals, findings, hangs), meta, origins=(origin,), links=links)
-    basic.figures([basic.Figure(*figure) for figure in texts.figures(totals, inits, best, hangs)])
+    basic.figures(texts.figures(totals, inits, best, hangs))
     with st.container(key="hero"):
         left, right = st.columns([0.52, 0.48], gap="large")
     with left, st.container(gap="small"):
@@ -101,12 +101,12 @@ def _draw_findings(findings: list[Finding]) -> None:
     with st.container(gap=None):
         for finding in findings:
             lines = [
-                (row["evidence"], texts.place(row), urls.run_url(row["run_id"]) if row["run_id"] else None)
+                (row["evidence"], texts.file_line(row), urls.run_url(row["run_id"]) if row["run_id"] else None)
                 for row in finding.rows[:_EVIDENCE_SHOWN]
             ]
-            more = len(finding.rows) - _EVIDENCE_SHOWN
-            rest = f"{numbers.number(more)} more in the table below. " if more > 0 else ""
-            remark = f"{rest}{texts.advice(finding)}"
+            left_out = len(finding.rows) - _EVIDENCE_SHOWN
+            more = f"{numbers.number(left_out)} more in the table below. " if left_out > 0 else ""
+            remark = f"{more}{texts.advice(finding)}"
             lists.folded(*texts.rule_title(finding), lines, remark, is_open=finding is findings[0])
 
 
@@ -119,11 +119,8 @@ def _draw_bandwidth(view: View, scope: Scope, op: str | None) -> None:
     named, lines, left_out = network.bandwidth_lines(rows)
     peaks = network.peaks(queries.links_of(scope, op).run(view.store.con))
     hovers = [texts.bandwidth_hover(row) for row in named.iter_rows(named=True)]
-    basic.chart(
-        charts.draw_bandwidth(named, lines, hovers, view.theme, peaks),
-        key="bandwidth",
-        alt=texts.bandwidth_alt(op, lines),
-    )
+    figure = charts.draw_bandwidth(named, lines, hovers, view.theme, peaks)
+    basic.chart(figure, key="bandwidth", alt=texts.bandwidth_alt(op, lines))
     if note := texts.peaks_note(peaks):
         basic.note(note)
     if left_out:
@@ -141,13 +138,9 @@ def _draw_by_nodes(view: View, scope: Scope, op: str | None) -> None:
     if measured.is_empty():
         return
     basic.section(f"By nodes, at {network.size_text(size)}", "beside what others published")
-    figure = charts.draw_by_nodes(
-        measured,
-        published,
-        [texts.nodes_hover(row) for row in measured.iter_rows(named=True)],
-        [texts.published_hover(row) for row in published.iter_rows(named=True)],
-        view.theme,
-    )
+    hovers = [texts.nodes_hover(row) for row in measured.iter_rows(named=True)]
+    published_hovers = [texts.published_hover(row) for row in published.iter_rows(named=True)]
+    figure = charts.draw_by_nodes(measured, published, hovers, published_hovers, view.theme)
     alt = (
         f"Bandwidth of {texts.operation(op)} by nodes: {numbers.count(measured.height, 'measured point')} and "
         f"{numbers.count(published.height, 'published one')}."
@@ -182,7 +175,7 @@ def _draw_hangs(view: View, hangs: pl.DataFrame) -> None:
         return
     shown = hangs.with_columns(
         hang=pl.Series([texts.hang_title(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
-        file=pl.Series([texts.place(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
+        file=pl.Series([texts.file_line(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
         waited_s=pl.col("ran_for_ms") / 1000,
         suspect=pl.col("suspect").fill_null("not determinable"),
     )
@@ -210,7 +203,7 @@ def _draw_hang(view: View, hang: dict[str, Any]) -> None:
     basic.chart(charts.draw_ranks(states, view.theme), key="ranks", alt=f"State of each rank. {text}.")
     basic.note(text)
     in_words = states.with_columns(state=pl.col("detail"))
-    tables.table_twin("Ranks as a table", in_words, _STATES, csv=in_words, csv_name="hang_ranks")
+    tables.table_twin("Ranks as a table", in_words, _STATES, csv_name="hang_ranks")
 
 
 def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
@@ -225,13 +218,7 @@ def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
         tables.table(named, [name for name in _FILES if named[name].count()], wide=("transports", "nccl_env"))
         tables.csv_button(files, "nccl_files")
     if findings.height:
-        tables.table_twin(
-            f"Findings as a table, {numbers.count(findings.height, 'row')}",
-            findings,
-            _FINDINGS,
-            csv=findings,
-            csv_name="nccl_findings",
-        )
+        tables.table_twin("Findings as a table", findings, _FINDINGS, csv_name="nccl_findings", is_counted=True)
     bench = [queries.bandwidths(scope, name).run(con) for name in queries.operations(scope).run(con)["op"]]
     if bench:
         rows = pl.concat(bench, how="vertical_relaxed")

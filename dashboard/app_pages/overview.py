@@ -56,8 +56,7 @@ def _page(view: View) -> None:
     counts = queries.repeats(chosen).run(view.store.con).row(0, named=True)
     wider = totals(Scope(chosen.origin, chosen.sweep)).run(view.store.con).row(0, named=True)
     reasons = queries.without_mfu(chosen).run(view.store.con)
-    figures = texts.figures(grid, counts["layouts"], counts["repeated"], wider, reasons)
-    basic.figures([basic.Figure(*figure) for figure in figures])
+    basic.figures(texts.figures(grid, counts["layouts"], counts["repeated"], wider, reasons))
     left, right = st.columns([0.62, 0.38], gap="large")
     with left, st.container(gap="xsmall"):
         _draw_grid(grid, chosen, view)
@@ -88,7 +87,7 @@ def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
         grid_panel.keep_cells_readable(Grid.of(grid), "overview_heat", narrowest=narrowest)
         basic.chart(figure, key="overview_heat", alt=grid_texts.grid_alt(grid, metric), on_select=_open)
     grid_panel.legend(grid, metric)
-    tables.table_twin("The grid as a table", grid, _TABLE, csv=grid, csv_name="grid")
+    tables.table_twin("The grid as a table", grid, _TABLE, csv_name="grid")
 
 
 def _draw_other_grids(chosen: Slice, view: View) -> None:
@@ -96,14 +95,10 @@ def _draw_other_grids(chosen: Slice, view: View) -> None:
     found = others(chosen, view.slices)
     if not found:
         return
-    lines = [
-        (
-            texts.grid_name(other),
-            texts.grid_size(other.runs_completed, other.runs_tried),
-            f"./?{urlencode(shell.slice_query(other.slice))}",
-        )
-        for other in found
-    ]
+    lines = []
+    for other in found:
+        size = texts.grid_size(other.runs_completed, other.runs_tried)
+        lines.append((texts.grid_name(other), size, f"./?{urlencode(shell.slice_query(other.slice))}"))
     basic.section("Other grids", "other accelerator, sequence, batch or study; those with most results first")
     lists.items(lines[:_GRIDS_LISTED])
     if lines[_GRIDS_LISTED:]:
@@ -131,10 +126,10 @@ def _draw_lists(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     _draw_list(following, "Worth running next", runs, chosen, view)
 
 
-def _draw_list(place: DeltaGenerator, title: str, items: list[texts.Item], chosen: Slice, view: View) -> None:
+def _draw_list(region: DeltaGenerator, title: str, items: list[texts.Item], chosen: Slice, view: View) -> None:
     if not items:
         return
-    with place:
+    with region:
         basic.section(title)
         lists.items([(item.text, item.value, item.url or _url(item, chosen.origin, view.filters)) for item in items])
 

@@ -23,12 +23,13 @@ from sweepscope.dashboard.text import run_sections as section_texts
 from sweepscope.dashboard.view_models import configuration, curves, memory
 from sweepscope.dashboard.view_models.curves import MEASURES
 from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
-from sweepscope.dashboard.widgets.basic import Figure, link, rich
+from sweepscope.dashboard.widgets.basic import link, rich
 
 _SETTINGS = ("name", "value", "setting_source", "is_used", "source_path", "line_no")
 _STEPS = names("step steps_in_row step_time_s loss tokens_per_s_per_gpu mem_reserved_bytes grad_norm line_no")
 _EVIDENCE_SHOWN = 6
 _TRIES_SHOWN = 12
+_ATTEMPTS_SHOWN = 20
 _ARTEFACTS_SHOWN = 8
 
 
@@ -44,7 +45,7 @@ def _page(view: View) -> None:
     evidence = queries.evidence(run_id).run(con)
     points = queries.steps(run_id).run(con)
     _draw_head(run, evidence, points)
-    basic.figures([Figure(*figure) for figure in texts.figures(run)])
+    basic.figures(texts.figures(run))
     left, right = st.columns(2, gap="large")
     with left, st.container(gap="xsmall"):
         if run["origin"] == "published":
@@ -118,11 +119,11 @@ def _draw_publication(published: pl.DataFrame) -> None:
 def _publication_facts(row: dict[str, Any]) -> list[tuple[str, str]]:
     title = row["source_title"] or row["source_id"] or "source"
     source = basic.outside_link(title, row["source_url"]) if row["source_url"] else rich(title)
-    place = f"{row['source_path']}, line {numbers.number(row['line_no'])}"
+    line = f"{row['source_path']}, line {numbers.number(row['line_no'])}"
     return [
         ("Source", source),
         *((name, rich(value)) for name, value in section_texts.publication(row)),
-        ("File", rich(place)),
+        ("File", rich(line)),
     ]
 
 
@@ -143,15 +144,11 @@ def _draw_memory(view: View, run: dict[str, Any]) -> None:
             basic.chart(chart, key="waterfall", alt=memory_texts.waterfall_alt(bars))
     artefacts = memory_queries.of_run(run_id).run(con).to_dicts()
     if artefacts:
-        lists.rows(
-            [
-                (
-                    link(memory_texts.snapshot_name(row), urls.snapshot_url(row["source_path"], row["device"])),
-                    rich(memory_texts.snapshot_facts(row)),
-                )
-                for row in artefacts[:_ARTEFACTS_SHOWN]
-            ]
-        )
+        rows = []
+        for row in artefacts[:_ARTEFACTS_SHOWN]:
+            name = link(memory_texts.snapshot_name(row), urls.snapshot_url(row["source_path"], row["device"]))
+            rows.append((name, rich(memory_texts.snapshot_facts(row))))
+        lists.rows(rows)
 
 
 def _draw_facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> None:
@@ -162,28 +159,30 @@ def _draw_facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> None
 
 
 def _draw_relations(view: View, run: dict[str, Any]) -> None:
-    place = queries.place_in_cell(run["run_id"]).run(view.store.con)
+    ranked = queries.place_in_cell(run["run_id"]).run(view.store.con)
     attempts = queries.attempts(run["run_id"]).run(view.store.con)
     audit = queries.audit(run["run_id"]).run(view.store.con)
     rows: list[tuple[str, str]] = []
-    if place.height:
-        standing = place.row(0, named=True)
-        words_of_place = rich(texts.place(standing))
-        winner = standing["winner_run_id"]
-        is_other = winner is not None and standing["rank_in_cell"] != 1
-        rows.append(("Rank", f"{words_of_place} {link('(run)', urls.run_url(winner))}" if is_other else words_of_place))
+    if ranked.height:
+        rank = ranked.row(0, named=True)
+        text, winner = rich(texts.rank_text(rank)), rank["winner_run_id"]
+        is_other = winner is not None and rank["rank_in_cell"] != 1
+        rows.append(("Rank", f"{text} {link('(run)', urls.run_url(winner))}" if is_other else text))
     if attempts.height > 1:
-        links = [
-            f"<b>{row['attempt']}</b>"
-            if row["run_id"] == run["run_id"]
-            else link(f"{row['attempt']} {STATUS[row['status']].symbol}", urls.run_url(row["run_id"]))
-            for row in attempts.head(20).iter_rows(named=True)
-        ]
+        links = []
+        for row in attempts.head(_ATTEMPTS_SHOWN).to_dicts():
+            symbol = "" if row["run_id"] == run["run_id"] else f" {STATUS[row['status']].symbol}"
+            links.append(_run_link(row, f"{row['attempt']}{symbol}", run["run_id"]))
         rows.append(("Attempts", " · ".join(links)))
     rows += [(rich(column_label(row["finding"])), rich(row["detail"])) for row in audit.iter_rows(named=True)]
     if rows:
         basic.section("In this store")
         lists.rows(rows)
+
+
+def _run_link(row: dict[str, Any], text: str, shown_id: str) -> str:
+    """A link to the run of a row; bold text where it is the run on screen."""
+    return f"<b>{text}</b>" if row["run_id"] == shown_id else link(text, urls.run_url(row["run_id"]))
 
 
 def _draw_cost(view: View, run: dict[str, Any]) -> None:
@@ -194,12 +193,8 @@ def _draw_cost(view: View, run: dict[str, Any]) -> None:
     rows = [(rich(name), rich(value)) for name, value in section_texts.cost(found.row(0, named=True))]
     tries = queries.same_configuration(run_id).run(con)
     if tries.height > 1:
-        links = [
-            f"<b>{STATUS[row['status']].text}</b>"
-            if row["run_id"] == run_id
-            else link(STATUS[row["status"]].text, urls.run_url(row["run_id"]))
-            for row in tries.head(_TRIES_SHOWN).iter_rows(named=True)
-        ]
+        shown = tries.head(_TRIES_SHOWN).iter_rows(named=True)
+        links = [_run_link(row, STATUS[row["status"]].text, run_id) for row in shown]
         rows.append(("Tries of this configuration", " · ".join(links)))
     alike = queries.failed_alike(run_id)
     others = alike.run(con).height
@@ -222,9 +217,8 @@ def _draw_tables(view: View, run: dict[str, Any], settings: pl.DataFrame, points
             tables.table(points, _STEPS)
             tables.csv_later(logged, view.store.con, f"steps_{run_id}", rows=steps)
     with st.container(horizontal=True):
-        basic.sql_popover(
-            {"Run": queries.run(run_id), "Evidence": queries.evidence(run_id), "Settings": queries.settings(run_id)}
-        )
+        evidence, settings_query = queries.evidence(run_id), queries.settings(run_id)
+        basic.sql_popover({"Run": queries.run(run_id), "Evidence": evidence, "Settings": settings_query})
         shell.share_popover()
 
 

@@ -112,7 +112,8 @@ def _default_origin(offered: list[str], wanted: str | None) -> dict[str, list[ob
 def _chosen_facets() -> dict[str, list[object]]:
     chosen = {name: st.query_params.get_all(key) for name, (key, _) in _FACETS.items()}
     values = {name: [queries.facet_value(name, text) for text in texts] for name, texts in chosen.items()}
-    return {name: known for name, found in values.items() if (known := [one for one in found if one is not None])}
+    known = {name: [value for value in found if value is not None] for name, found in values.items()}
+    return {name: found for name, found in known.items() if found}
 
 
 def _first_page() -> None:

@@ -9,7 +9,6 @@ from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import scaling as charts
 from sweepscope.dashboard.format.columns import names
-from sweepscope.dashboard.format.numbers import count
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.queries import cells as cell_queries
 from sweepscope.dashboard.queries import scaling as queries
@@ -57,9 +56,7 @@ def _page(view: View) -> None:
         _draw_charts(points, lines, column, noun, view.theme)
     if points.is_empty():
         return
-    tables.table_twin(
-        f"All points as a table, {count(points.height, 'row')}", points, _TABLE, csv=points, csv_name="scaling"
-    )
+    tables.table_twin("All points as a table", points, _TABLE, csv_name="scaling", is_counted=True)
     basic.notes(texts.HOW_TO_READ)
 
 
@@ -89,11 +86,9 @@ def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, noun: str,
     hovers = [texts.hover(row, noun) for row in points.iter_rows(named=True)]
     left, right = st.columns(2, gap="large")
     with left, st.container(gap="xsmall"):
-        title = (
-            "MFU of the best layout, %"
-            if column == "mfu"
-            else "Scaling efficiency, % of the baseline's throughput per GPU"
-        )
+        title = "Scaling efficiency, % of the baseline's throughput per GPU"
+        if column == "mfu":
+            title = "MFU of the best layout, %"
         basic.section(title)
         figure = charts.draw_share(points, theme, noun=noun, column=column, lines=lines, hovers=hovers)
         basic.chart(figure, key="share", alt=texts.alt(points, lines, column, title=title, noun=noun))

@@ -53,7 +53,7 @@ def _page(view: View) -> None:
         links = [("its run", urls.run_url(row["run_id"]))] if row["run_id"] else []
         links.append(("all memory files", "memory"))
         basic.head(texts.title(row), answer, texts.meta(row), origins=(row["origin"] or "measured",), links=links)
-    basic.figures([basic.Figure(*figure) for figure in texts.figures(row)])
+    basic.figures(texts.figures(row))
     _draw_levels(view, levels, point, span)
     _draw_stack(view, changes, point, span, has_alive=not alive.is_empty())
     _draw_alive(view, alive, point, peak)
@@ -172,11 +172,8 @@ def _draw_alive(view: View, alive: pl.DataFrame, point: int | None, peak: int | 
         basic.note("Outer frames above inner ones; a click opens a branch, a click on the top closes it.")
     with right, st.container(gap="xsmall"):
         shown = _readable(alive)
-        tables.table(
-            shown,
-            [name for name in _ALIVE if name in shown.columns and shown[name].count()],
-            wide=("frame", "rule", "stack"),
-        )
+        columns = [name for name in _ALIVE if name in shown.columns and shown[name].count()]
+        tables.table(shown, columns, wide=("frame", "rule", "stack"))
         tables.csv_button(alive, "memory_alive")
 
 

@@ -21,7 +21,7 @@ from sweepscope.pipeline.errors import SweepscopeError
 
 TITLE = "SQL"
 _LIMITS = Limits()
-_QUESTIONS = {one.key: one for one in canned.CANNED}
+_QUESTIONS = {question.key: question for question in canned.CANNED}
 # Addresses longer than this break in mail and chat programs.
 _MAX_LINK_CHARACTERS = 1_500
 
@@ -74,7 +74,8 @@ def _submit(view: View) -> None:
     """The text was submitted: run it, and put it into the address when that stays short enough to send."""
     text = st.session_state["sql_text"]
     is_short = len(text) <= _MAX_LINK_CHARACTERS
-    url_state.put("sql", [text] if is_short and text not in {one.sql for one in canned.CANNED} else [])
+    is_canned = any(text == question.sql for question in canned.CANNED)
+    url_state.put("sql", [text] if is_short and not is_canned else [])
     _run(view, text)
 
 
@@ -154,17 +155,12 @@ def _draw_dictionary(tables: pl.DataFrame, columns: pl.DataFrame) -> None:
         "table",
         names,
         "runs" if "runs" in names else names[0],
-        shown=lambda one: f"{one} · {kinds[one]}",
+        shown=lambda table: f"{table} · {kinds[table]}",
     )
     comment = tables.filter(pl.col("table_name") == name)["comment"][0]
     basic.note(comment or "No description.")
-    lists.definitions(
-        [
-            (row["column_name"], row["data_type"], row["comment"] or "")
-            for row in columns.filter(pl.col("table_name") == name).iter_rows(named=True)
-        ],
-        height=520,
-    )
+    of_table = columns.filter(pl.col("table_name") == name).select("column_name", "data_type", "comment")
+    lists.definitions([(column, kind, text or "") for column, kind, text in of_table.iter_rows()], height=520)
 
 
 _page(shell.begin())

@@ -44,12 +44,12 @@ def draw_topology(found: Picture, theme: Theme) -> go.Figure:
     is_named = not found.is_by_host or len(found.nodes) <= _NAMED_HOSTS
     size = 24 if not found.is_by_host else 18 if is_named else 12
     figure.add_scatter(
-        x=[node.place[0] for node in found.nodes],
-        y=[node.place[1] for node in found.nodes],
+        x=[node.point[0] for node in found.nodes],
+        y=[node.point[1] for node in found.nodes],
         mode="markers+text" if is_named else "markers",
         text=[plain(shortened(node.name, 14, keeps_end=True)) for node in found.nodes],
         textfont={"size": 12, "color": theme.ink},
-        textposition=_outwards([node.place for node in found.nodes]) if found.is_by_host else "middle center",
+        textposition=_outwards([node.point for node in found.nodes]) if found.is_by_host else "middle center",
         marker={
             "symbol": "circle" if not found.is_by_host else "square",
             "size": size,
@@ -59,8 +59,8 @@ def draw_topology(found: Picture, theme: Theme) -> go.Figure:
         },
         **hovering([plain(node.hover) for node in found.nodes]),
     )
-    xs = [node.place[0] for node in found.nodes] + [x for _, (x, _), _ in found.hosts]
-    ys = [node.place[1] for node in found.nodes] + [y for _, (_, y), _ in found.hosts]
+    xs = [node.point[0] for node in found.nodes] + [x for _, (x, _), _ in found.hosts]
+    ys = [node.point[1] for node in found.nodes] + [y for _, (_, y), _ in found.hosts]
     room = 1.2
     wide, high = max(xs) - min(xs) + 2 * room, max(ys) - min(ys) + 2 * room
     figure.update_layout(

@@ -53,42 +53,24 @@ _BY_UNIT = {
     "fraction": Shown(100, 1, "%"),
     "bytes": Shown(1 / GIB, 1, "GiB"),
     "s": Shown(1, 3, "s"),
-    "tokens/s": Shown(1, 0, ""),
-    "tokens/s/GPU": Shown(1, 0, ""),
-    "TFLOP/s/GPU": Shown(1, 0, ""),
     "TFLOP/s": Shown(1, 0, "TFLOP/s"),
     "GPU·h": Shown(1, 1, "GPU·h"),
     "bytes/s": Shown(1e-9, 1, "GB/s"),
     "tokens": Shown(1, 0, "tokens"),
-    "sequences": Shown(1, 0, ""),
-    "steps": Shown(1, 0, ""),
-    "count": Shown(1, 0, ""),
-    "id": Shown(1, 0, ""),
+    **dict.fromkeys(names("tokens/s tokens/s/GPU TFLOP/s/GPU sequences steps count id"), Shown(1, 0, "")),
 }
-
-
-# Of columns that only queries of pages have.
+_FRACTIONS = names(
+    "measured_mfu likely_mfu ceiling_mfu behind gain chance gain_per_gpu_hour hit_rate selects winner_rate regret "
+    "typical_regret other_regret time_error mem_error unseen_median_error unseen_mean_error interval_coverage"
+)
 _QUERY_UNITS = {
-    "measured_mfu": "fraction",
-    "likely_mfu": "fraction",
-    "ceiling_mfu": "fraction",
-    "behind": "fraction",
-    "gain": "fraction",
+    **dict.fromkeys(_FRACTIONS, "fraction"),
+    **dict.fromkeys(names("believed_step_time_s believed_lo_s believed_hi_s"), "s"),
     "need_bytes": "bytes",
     "rows": "count",
-    **dict.fromkeys(("hit_rate", "selects", "winner_rate", "regret", "typical_regret", "other_regret"), "fraction"),
-    "chance": "fraction",
-    "gain_per_gpu_hour": "fraction",
     "test_gpu_hours": "GPU·h",
-    "believed_step_time_s": "s",
-    "believed_lo_s": "s",
-    "believed_hi_s": "s",
-    "time_error": "fraction",
-    "mem_error": "fraction",
-    "unseen_median_error": "fraction",
-    "unseen_mean_error": "fraction",
-    "interval_coverage": "fraction",
 }
+"""Units of columns that only queries of pages have."""
 _RATIO = Shown(1, 2, "")
 _MIB = ("mib", "difference_mib", "against_mib")
 _RATIOS = ("est_penalty", "time_ratio", "time_ratio_p10", "time_ratio_p90", "mem_ratio")

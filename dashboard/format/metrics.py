@@ -30,27 +30,13 @@ class Metric:
     explanation: str = ""
 
 
+_BY_MODEL = "Colour compares the node counts of one model; bright is fast."
 METRICS: dict[str, Metric] = {
     metric.key: metric
     for metric in (
         Metric("mfu", "MFU", "mfu", "mfu", numbers.percent),
-        Metric(
-            "throughput",
-            "Tokens/s/GPU",
-            "tokens_per_s_per_gpu",
-            "per_row",
-            numbers.number,
-            explanation="Colour compares the node counts of one model; bright is fast.",
-        ),
-        Metric(
-            "step_time",
-            "Step time",
-            "step_time_s",
-            "per_row",
-            numbers.seconds,
-            is_less_better=True,
-            explanation="Colour compares the node counts of one model; bright is fast.",
-        ),
+        Metric("throughput", "Tokens/s/GPU", "tokens_per_s_per_gpu", "per_row", numbers.number, explanation=_BY_MODEL),
+        Metric("step_time", "Step time", "step_time_s", "per_row", numbers.seconds, True, _BY_MODEL),
         Metric(
             "memory",
             "Peak memory",

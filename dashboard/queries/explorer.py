@@ -42,9 +42,9 @@ ORDER BY origin = $origin DESC, runs DESC, model, num_nodes"""
 
 
 def cell(
-    origin: str | None, model: str, shape: ModelShape, place: Mapping[str, object], framework: str | None
+    origin: str | None, model: str, shape: ModelShape, question: Mapping[str, object], framework: str | None
 ) -> Query:
-    """Every run, of any outcome, of one question: `place` is accelerator, num_gpus, seq_len and gbs_tokens."""
+    """Every run, of any outcome, of one question: its accelerator, num_gpus, seq_len and gbs_tokens."""
     of = "\n  AND framework = $framework" if framework is not None else ""
     of_framework = {"framework": framework} if framework is not None else {}
     sql = f"""SELECT *
@@ -53,7 +53,7 @@ WHERE origin = $origin AND accelerator = $accelerator AND num_gpus = $num_gpus A
   AND gbs_tokens = $gbs_tokens{of}
   AND {_SAME_MODEL}
 ORDER BY run_id"""
-    return Query(sql, {"origin": origin, **place, **_model_params(model, shape), **of_framework})
+    return Query(sql, {"origin": origin, **question, **_model_params(model, shape), **of_framework})
 
 
 def ranked(origin: str) -> Query:

@@ -54,7 +54,7 @@ def _written(value: object) -> str:
     if isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_written(one) for one in value) + "]"
+        return "[" + ", ".join(map(_written, value)) + "]"
     return ddl.literal(str(value))
 
 

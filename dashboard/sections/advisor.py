@@ -36,13 +36,13 @@ _NEXT = names(
 
 def cell_query(setup: Setup, request: Request, origin: str | None) -> Query:
     """The runs of the setup's question, whatever became of them."""
-    place = {
+    question = {
         "accelerator": setup.accelerator,
         "num_gpus": request.num_gpus,
         "seq_len": setup.seq_len,
         "gbs_tokens": setup.gbs_tokens,
     }
-    return queries.cell(origin, setup.model, setup.shape, place, setup.framework)
+    return queries.cell(origin, setup.model, setup.shape, question, setup.framework)
 
 
 @st.cache_data(
@@ -105,16 +105,14 @@ def draw_steps(store: Store, model: str, request: Request, found: Found, origin:
 
 
 def _step(stop: Stop) -> str:
-    head, _, rest = stop.branch.partition(": ")
-    text = f"<b>{basic.rich(head)}</b>: {basic.rich(rest)}" if rest else basic.rich(head)
+    head, _, reason = stop.branch.partition(": ")
+    text = f"<b>{basic.rich(head)}</b>: {basic.rich(reason)}" if reason else basic.rich(head)
     return f"<li><h3>{basic.rich(stop.step.name)}</h3><p>{basic.rich(stop.step.question)}</p><p>{text}</p></li>"
 
 
 def _rule(advice: Advice, book: Book, scores: pl.DataFrame | None, here: Mapping[str, str]) -> str:
     """One rule: its text and source, whether the fastest follows it, and the store's runs for and against."""
-    chance = None
-    if scores is not None:
-        chance = scores.filter(rule=advice.rule.id)["selects"].item()
+    chance = None if scores is None else scores.filter(rule=advice.rule.id)["selects"].item()
     state, symbol, followed = texts.followed(advice)
     record = basic.rich(texts.record(advice, chance, here.get(advice.rule.id)))
     runs = "".join(

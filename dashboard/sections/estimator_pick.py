@@ -106,9 +106,9 @@ def proposed(
         request = setup.request(own_constants())
         rows = advisor.gains(advisor.proposals(store, request, advisor.cell_query(setup, request, chosen.origin)))
         for row in rows.head(1).iter_rows(named=True):
-            proposal = {**row, "model": setup.model, "num_nodes": setup.nodes}
-            found.append((proposal, address(setup, Choice.of(row))))
-    return sorted(found, key=lambda one: -one[0]["gain_per_gpu_hour"])
+            named = {**row, "model": setup.model, "num_nodes": setup.nodes}
+            found.append((named, address(setup, Choice.of(row))))
+    return sorted(found, key=lambda proposal: -proposal[0]["gain_per_gpu_hour"])
 
 
 def usual_framework(grid: pl.DataFrame) -> str | None:

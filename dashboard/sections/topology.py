@@ -29,14 +29,22 @@ def draw(con: Reader, theme: Theme, offered: Sequence[dict[str, Any]]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         names = list(by_name)
         name = choices.select(
-            "Communicator", "communicator", names, shown=lambda one: texts.communicator_option(by_name[one]), width=460
+            "Communicator",
+            "communicator",
+            names,
+            shown=lambda name: texts.communicator_option(by_name[name]),
+            width=460,
         )
         row = by_name[name]
         at = row["source_path"], row["comm_index"]
         graphs = queries.graphs(*at).run(con)
         options = topology.graph_options(graphs)
         show = choices.select(
-            "Show", "show", [topology.ALL_LINKS, *options], shown=lambda one: texts.show_option(one, options), width=260
+            "Show",
+            "show",
+            [topology.ALL_LINKS, *options],
+            shown=lambda option: texts.show_option(option, options),
+            width=260,
         )
         basic.sql_popover(
             {

@@ -119,21 +119,21 @@ def parse_query(params: Mapping[str, Sequence[str]]) -> tuple[Filters, tuple[str
     for name, texts in params.items():
         parsed: list[object] = []
         for text in texts:
-            one = _parse_one(name, text)
-            if one is None and name in _NAMES:
+            value = _parse_value(name, text)
+            if value is None and name in _NAMES:
                 ignored.append(f"{name}={text}")
-            elif one is not None:
-                parsed.append(one)
+            elif value is not None:
+                parsed.append(value)
         if parsed:
             values[name] = tuple(dict.fromkeys(parsed)) if name in _LISTS else parsed[0]
-    return replace(Filters(), **values), tuple(ignored)  # type: ignore[arg-type] # checked by _parse_one
+    return replace(Filters(), **values), tuple(ignored)  # type: ignore[arg-type] # checked by _parse_value
 
 
 _NAMES = tuple(field.name for field in fields(Filters))
 _LISTS = ("framework", "zero_stage", "recompute", "precision")
 
 
-def _parse_one(name: str, text: str) -> object | None:
+def _parse_value(name: str, text: str) -> object | None:
     if name == "origin":
         return text if text in vocab.ORIGIN else None
     if name in ("accelerator", "sweep"):
@@ -152,9 +152,8 @@ def to_query(filters: Filters) -> dict[str, list[str]]:
     query: dict[str, list[str]] = {}
     for name in _NAMES:
         value = getattr(filters, name)
-        if value is None or value == ():
-            continue
-        query[name] = [str(one) for one in value] if isinstance(value, tuple) else [str(value)]
+        if value is not None and value != ():
+            query[name] = [str(item) for item in value] if isinstance(value, tuple) else [str(value)]
     return query
 
 
@@ -172,9 +171,8 @@ def chips(filters: Filters) -> list[Chip]:
     out = []
     for name in _NAMES:
         value = getattr(filters, name)
-        if value is None or value == ():
-            continue
-        out.append(Chip(name, _chip_label(name, value), filters.having(name, None)))
+        if value is not None and value != ():
+            out.append(Chip(name, _chip_label(name, value), filters.having(name, None)))
     return out
 
 
@@ -182,7 +180,7 @@ def _chip_label(name: str, value: object) -> str:
     if isinstance(value, Range):
         return value.label(name.upper())
     if isinstance(value, tuple):
-        words = ", ".join(str(one) for one in value)
+        words = ", ".join(map(str, value))
         return {"zero_stage": f"ZeRO {words}", "recompute": f"recompute {words}"}.get(name, words)
     if name == "sweep":
         return "all sweeps" if value == ALL else str(value)

@@ -106,14 +106,8 @@ def _ranked(slices: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     models = pl.col("models").explode().unique().sort()
     found = slices.group_by(keys).agg(pl.col(_COUNTS).sum(), models, _ACCELERATED.any().alias("is_accelerated"))
     answers = pl.col("runs_completed") + pl.col("runs_with_mfu")
-    return found.sort(
-        "is_accelerated",
-        answers,
-        "runs_with_mfu",
-        "runs_tried",
-        *keys,
-        descending=[True, True, True, True, *[False] * len(keys)],
-    )
+    order = ["is_accelerated", answers, "runs_with_mfu", "runs_tried", *keys]
+    return found.sort(order, descending=[True] * 4 + [False] * len(keys))
 
 
 @dataclass(frozen=True)
@@ -131,10 +125,10 @@ def others(chosen: Slice, slices: pl.DataFrame) -> list[Other]:
 
     Of published runs these are studies, as `resolve_slice` has it.
     """
-    own = slices.filter(pl.col("origin") == chosen.origin)
+    of_origin = slices.filter(pl.col("origin") == chosen.origin)
     keys = list(GRID if chosen.sweep is not None or chosen.origin == "published" else SLICE)
     found = []
-    for row in _ranked(own, keys).filter(pl.col("runs_completed") > 0).iter_rows(named=True):
+    for row in _ranked(of_origin, keys).filter(pl.col("runs_completed") > 0).iter_rows(named=True):
         grid = Slice(**{name: row[name] for name in keys})
         if grid != chosen:
             found.append(Other(grid, tuple(row["models"]), row["runs_completed"], row["runs_tried"]))

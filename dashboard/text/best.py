@@ -13,7 +13,7 @@ from sweepscope.dashboard.format.numbers import between, count, gib, number, per
 from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.selection.filters import GRID, Filters, chips
 from sweepscope.dashboard.selection.slices import Slice
-from sweepscope.dashboard.text.cell import UNKNOWN_LAYOUT, Cell, certainty, lead, place, where
+from sweepscope.dashboard.text.cell import UNKNOWN_LAYOUT, Cell, cell_name, certainty, lead, where
 from sweepscope.dashboard.view_models.cells import outcome_text
 from sweepscope.dashboard.view_models.explorer import Pick
 from sweepscope.dashboard.view_models.ranking import shows_mfu
@@ -35,15 +35,15 @@ def empty_answer(cell: Cell) -> str:
     """What happened in a cell without a ranked run."""
     state, tried = cell["cell_state"], cell["runs_tried"]
     if state == "not_run":
-        return f"**{place(cell)} was not run.**"
+        return f"**{cell_name(cell)} was not run.**"
     if state == "impossible":
-        return f"**{place(cell)} is impossible**: {cell['cell_reason']}, and it has {number(cell['num_gpus'])}."
+        return f"**{cell_name(cell)} is impossible**: {cell['cell_reason']}, and it has {number(cell['num_gpus'])}."
     tries = f"{count(tried, 'try', 'tries')}, none completed" if tried else "never tried"
     if state == "wont_fit":
-        return f"**{place(cell)} has no working layout yet**: {tries}.{_states_bound(cell)}"
+        return f"**{cell_name(cell)} has no working layout yet**: {tries}.{_states_bound(cell)}"
     if state == "quarantined":
-        return f"**{place(cell)} has no ranked run**: {cell['outcome']}, and what completed is quarantined."
-    return f"**{place(cell)} has no working layout yet**: {cell['outcome']}."
+        return f"**{cell_name(cell)} has no ranked run**: {cell['outcome']}, and what completed is quarantined."
+    return f"**{cell_name(cell)} has no working layout yet**: {cell['outcome']}."
 
 
 def _states_bound(cell: Cell) -> str:
@@ -65,7 +65,7 @@ def filtered_answer(cells: pl.DataFrame, filters: Filters) -> str:
     best = answered.sort(by, descending=True, nulls_last=True).row(0, named=True)
     return (
         f"With {_named(filters)}, **{number(answered.height)} of {count(cells.height, 'cell')} have a result**; "
-        f"the best is {performance(best)} for {place(best)} with {unbroken(best['layout'] or UNKNOWN_LAYOUT)}."
+        f"the best is {performance(best)} for {cell_name(best)} with {unbroken(best['layout'] or UNKNOWN_LAYOUT)}."
     )
 
 
@@ -230,8 +230,8 @@ def grid_alt(grid: pl.DataFrame, metric: Metric) -> str:
     first, last = ordered.row(0, named=True), ordered.row(-1, named=True)
     empty = count(grid.height - answered.height, "empty cell")
     return (
-        f"{size}, {metric.label} of the best layout: from {metric.text(first[metric.column])} for {place(first)} "
-        f"to {metric.text(last[metric.column])} for {place(last)}; {empty}."
+        f"{size}, {metric.label} of the best layout: from {metric.text(first[metric.column])} for {cell_name(first)} "
+        f"to {metric.text(last[metric.column])} for {cell_name(last)}; {empty}."
     )
 
 
@@ -242,6 +242,6 @@ def memory_alt(grid: pl.DataFrame) -> str:
         return "No winner has a logged peak memory."
     low, high = known.row(0, named=True), known.row(-1, named=True)
     return (
-        f"Peak memory of each winner, from {gib(low['mem_peak_bytes'])} for {place(low)} "
-        f"to {gib(high['mem_peak_bytes'])} for {place(high)}."
+        f"Peak memory of each winner, from {gib(low['mem_peak_bytes'])} for {cell_name(low)} "
+        f"to {gib(high['mem_peak_bytes'])} for {cell_name(high)}."
     )

@@ -54,14 +54,14 @@ def gpus_aside(cell: Cell) -> str:
     return f"· {count(cell['num_gpus'], 'GPU')}" if is_plain else ""
 
 
-def place(cell: Cell) -> str:
+def cell_name(cell: Cell) -> str:
     """Model and column: "8.86B on 16 nodes"."""
     return f"{cell['model']} on {where(cell)}"
 
 
 def hover(cell: Cell, metric: Metric, pick: Pick | None = None) -> str:
     """At most five lines: subject, layout, value, comparison, outcomes; in an empty cell the estimate of `pick`."""
-    lines = [f"<b>{numbers.plain(place(cell))}</b> {gpus_aside(cell)}"]
+    lines = [f"<b>{numbers.plain(cell_name(cell))}</b> {gpus_aside(cell)}"]
     if cell["run_id"] is None:
         lines.append(CELL_STATE[cell["cell_state"]].text)
         if cell["cell_reason"]:

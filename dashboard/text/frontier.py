@@ -29,16 +29,16 @@ _OWN = {
 def answer(dots: Sequence[Dot], origin: str | None) -> str:
     """Where this store's best would rank among the comparable rows on screen."""
     published = [dot for dot in dots if dot.kind == "comparable"]
-    own = [dot for dot in dots if dot.kind == "own"]
-    if not any(dot.kind != "own" for dot in dots):
+    best_here = [dot for dot in dots if dot.kind == "own"]
+    if len(best_here) == len(dots):
         return (
             "**No published configuration is in this store.** The bundled tables come with the next "
             "**sweepscope ingest PATH** that does not leave them out."
         )
-    if not own or origin is None:
+    if not best_here or origin is None:
         lead = _span_of(published) if published else "No row on screen has a comparable MFU."
         return f"{lead} This store has no completed run of its own with an MFU yet."
-    best = max(own, key=lambda dot: dot.value)
+    best = max(best_here, key=lambda dot: dot.value)
     first = f"{_OWN[origin]}, **{percent(best.mfu)} MFU on {count(best.num_gpus or 0, 'GPU')}**"
     if not published:
         return f"{first}, has no comparable published run beside it."
@@ -46,7 +46,7 @@ def answer(dots: Sequence[Dot], origin: str | None) -> str:
     sizes = [dot.num_gpus for dot in published if dot.num_gpus is not None]
     used = f" They used {_sizes(sizes)}" if sizes else ""
     text = f"{first}, would rank {number(rank)} of {number(len(published) + 1)} among comparable published runs.{used}"
-    largest = max(own, key=lambda dot: dot.num_gpus or 0)
+    largest = max(best_here, key=lambda dot: dot.num_gpus or 0)
     if largest is best:
         return f"{text}." if used else text
     joint = "; at" if used else " At"

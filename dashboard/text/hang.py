@@ -9,7 +9,7 @@ import polars as pl
 
 from sweepscope.dashboard.format.numbers import count, number, seconds
 from sweepscope.dashboard.queries.query import Row
-from sweepscope.dashboard.text.network import hang_answer, hang_title, place
+from sweepscope.dashboard.text.network import file_line, hang_answer, hang_title
 from sweepscope.dashboard.view_models.hang import STEP_STATE, Sequence2D
 from sweepscope.dashboard.view_models.network import ranks_text
 from sweepscope.schemas.vocab.nccl import HANG_EVIDENCE
@@ -37,7 +37,7 @@ def title(hang: Row) -> str:
 
 def meta(hang: Row, collectives: int, size: int | None) -> str:
     """Its file, its evidence, and how much else timed out."""
-    parts = [place(hang), HANG_EVIDENCE[hang["evidence_source"]]]
+    parts = [file_line(hang), HANG_EVIDENCE[hang["evidence_source"]]]
     if size:
         parts.append(f"group of {count(size, 'rank')}")
     if collectives > 1:

@@ -151,11 +151,11 @@ def rule_title(finding: Finding) -> tuple[str, str]:
     return capital(RULE[finding.rule]), count(finding.files, "file")
 
 
-def place(row: Row) -> str:
+def file_line(row: Row) -> str:
     """File and line of a row, the end of a long name.
 
-    >>> place({"source_path": "/logs/a/train.log", "line_no": 70}), place({"source_path": "/x.log", "line_no": None})
-    ('train.log:70', 'x.log')
+    >>> file_line({"source_path": "/logs/a/train.log", "line_no": 70})
+    'train.log:70'
     """
     short = shortened(PurePath(row["source_path"]).name, _MAX_NAME, keeps_end=True)
     return short if row["line_no"] is None else f"{short}:{row['line_no']}"
@@ -219,7 +219,7 @@ def peaks_note(peaks: Sequence[tuple[str, float]]) -> str:
 
 def init_hover(row: Row) -> str:
     """Hover of one communicator, as HTML for plotly."""
-    parts = [f"<b>{count(row['nranks'], 'rank')}: {seconds(row['init_time_s'])}</b>", plain(place(row))]
+    parts = [f"<b>{count(row['nranks'], 'rank')}: {seconds(row['init_time_s'])}</b>", plain(file_line(row))]
     if row["init_bootstrap_s"] is not None:
         parts.append(f"{seconds(row['init_bootstrap_s'])} in bootstrap")
     if row["init_slowest_rank"] is not None:
@@ -251,7 +251,7 @@ def hang_answer(row: Row) -> str:
 
 def hang_meta(row: Row) -> str:
     """How long it waited, by which evidence, in which file."""
-    parts = [place(row), HANG_EVIDENCE[row["evidence_source"]]]
+    parts = [file_line(row), HANG_EVIDENCE[row["evidence_source"]]]
     if row["ran_for_ms"] is not None:
         parts.append(f"waited {seconds(row['ran_for_ms'] / 1000)}")
     if row["timeout_ms"] is not None:

@@ -14,7 +14,7 @@ from sweepscope.dashboard.format.numbers import count, number, part_of, percent
 from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.slices import Other, Slice
-from sweepscope.dashboard.text.cell import place
+from sweepscope.dashboard.text.cell import cell_name
 from sweepscope.dashboard.view_models.failures import overall_rate
 
 # When a sentence is shown; our choices, which decide the order of sentences and never a figure.
@@ -44,7 +44,7 @@ def answer(cells: pl.DataFrame) -> str:
         return f"**No run has completed in this grid yet**: {count(tried, 'try', 'tries')} so far."
     if winners.height == 1:
         only = winners.row(0, named=True)
-        return f"**One result so far:** {place(only)} reaches {performance(only)} with {only['layout']}."
+        return f"**One result so far:** {cell_name(only)} reaches {performance(only)} with {only['layout']}."
     return " ".join(part for part in (_common_strategy(winners), _pattern(winners), _close_races(winners)) if part)
 
 
@@ -79,7 +79,7 @@ def _pattern(winners: pl.DataFrame) -> str:
             )
     by = "mfu" if winners["mfu"].count() else "tokens_per_s_per_gpu"
     best = winners.sort(by, descending=True, nulls_last=True).row(0, named=True)
-    return f"The best is {performance(best)}: {place(best)}, {best['layout']}."
+    return f"The best is {performance(best)}: {cell_name(best)}, {best['layout']}."
 
 
 def _close_races(winners: pl.DataFrame) -> str:
@@ -102,7 +102,7 @@ def figures(
     best = answered.filter(pl.col("mfu").is_not_null()).sort("mfu", descending=True)
     best_mfu = ("not computed", _why_no_mfu(without_mfu))
     if best.height:
-        best_mfu = percent(best["mfu"][0]), place(best.row(0, named=True))
+        best_mfu = percent(best["mfu"][0]), cell_name(best.row(0, named=True))
     single = "; the rest are single runs" if repeated < layouts else ""
     return [
         ("Model × nodes with a result", f"{number(answered.height)} of {number(cells.height)}", _unanswered(cells)),
@@ -146,7 +146,9 @@ def worth_running(cells: pl.DataFrame, limit: int = 3) -> list[Item]:
     """Ties, closest first: repeats of both layouts would decide them."""
     ties = [row for row in cells.iter_rows(named=True) if row["run_id"] is not None and row["is_tie"]]
     ties.sort(key=lambda row: row["margin"])
-    return [Item(f"Repeat {place(row)}", f"tie, {part_of(row['margin'], 1)} apart", _key(row)) for row in ties[:limit]]
+    return [
+        Item(f"Repeat {cell_name(row)}", f"tie, {part_of(row['margin'], 1)} apart", _key(row)) for row in ties[:limit]
+    ]
 
 
 def furthest_behind(cells: pl.DataFrame, ratios: pl.DataFrame, limit: int = 3) -> list[dict[str, Any]]:

@@ -197,7 +197,7 @@ def card_text(run: Row) -> str:
     return f"{memory(size)}{source}"
 
 
-def place(row: Row) -> str:
+def rank_text(row: Row) -> str:
     """Rank of the run's layout in its cell; `row` is one of `queries.run.place_in_cell`."""
     if row["layouts_completed"] == 1:
         return "**Only completed layout** of its cell"

@@ -6,7 +6,7 @@ import polars as pl
 
 from sweepscope.dashboard.format.numbers import capital, count, number, seconds
 from sweepscope.dashboard.queries.query import Row
-from sweepscope.dashboard.text.network import hang_title, place
+from sweepscope.dashboard.text.network import file_line, hang_title
 from sweepscope.dashboard.view_models.network import size_text
 from sweepscope.schemas.vocab.nccl import RULE
 
@@ -65,7 +65,7 @@ def qualifier(files: pl.DataFrame) -> str:
 def finding_lines(findings: pl.DataFrame) -> list[tuple[str, str]]:
     """Rules with their evidence and its line; the first few."""
     rows = findings.head(_RULES_SHOWN).iter_rows(named=True)
-    return [(f"{capital(RULE[row['nccl_rule']])}: {row['evidence']}", place(row)) for row in rows]
+    return [(f"{capital(RULE[row['nccl_rule']])}: {row['evidence']}", file_line(row)) for row in rows]
 
 
 def more_findings(findings: pl.DataFrame) -> str:
@@ -77,4 +77,4 @@ def more_findings(findings: pl.DataFrame) -> str:
 def hang_line(hang: Row) -> tuple[str, str]:
     """One hang: what waited, and for whom."""
     who = f"suspect: rank {hang['suspect']}" if hang["suspect"] else "suspect not determinable"
-    return f"{hang_title(hang)}: {who}", place(hang)
+    return f"{hang_title(hang)}: {who}", file_line(hang)

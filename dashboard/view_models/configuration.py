@@ -63,7 +63,7 @@ def facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> list[Fact]
         out.append(
             Fact(
                 name=name,
-                label=_label(name),
+                label=_LABELS.get(name) or column_label(name),
                 value=_value(name, run[name]),
                 source=source_words(used) if used else "",
                 contradiction=contradiction(rows),
@@ -72,10 +72,13 @@ def facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> list[Fact]
     return out
 
 
-def _label(name: str) -> str:
-    return {"gbs_tokens": "Batch in tokens", "torch_version": "PyTorch", "cuda_version": "CUDA or ROCm"}.get(
-        name, column_label(name).removesuffix(" version") if name == "nccl_version" else column_label(name)
-    )
+_LABELS = {
+    "gbs_tokens": "Batch in tokens",
+    "torch_version": "PyTorch",
+    "cuda_version": "CUDA or ROCm",
+    "nccl_version": "NCCL",
+}
+"""Names of values where they are not those of their columns."""
 
 
 def _value(name: str, value: Any) -> str:

@@ -38,7 +38,7 @@ def offered_against(runs: pl.DataFrame) -> list[str]:
     return [kind for kind, name in RATIO_COLUMNS.items() if kind == "estimate" or differs(name)]
 
 
-def held_against(runs: pl.DataFrame, kind: str) -> pl.DataFrame:
+def compared_with(runs: pl.DataFrame, kind: str) -> pl.DataFrame:
     """`runs` compared with another kind of estimate; runs without one are left out."""
     ratio = pl.col(RATIO_COLUMNS[kind])
     return runs.filter(ratio.is_not_null()).with_columns(

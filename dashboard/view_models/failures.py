@@ -48,9 +48,9 @@ def endings_by(rates: pl.DataFrame, limit: int = ROWS_SHOWN) -> pl.DataFrame:
     )
     if shaped.height > limit:
         ordered = shaped.sort("runs_failed", "runs_tried", "value", descending=[True, True, False])
-        rest = ordered.slice(limit - 1)
-        summed = rest.select(pl.exclude("value").sum()).with_columns(
-            value=pl.lit("others"), others=pl.lit(rest.height, pl.Int64)
+        others = ordered.slice(limit - 1)
+        summed = others.select(pl.exclude("value").sum()).with_columns(
+            value=pl.lit("others"), others=pl.lit(others.height, pl.Int64)
         )
         kept = shaped.join(ordered.head(limit - 1).select("value"), on="value", how="semi", maintain_order="left")
         shaped = pl.concat([kept, summed.select(shaped.columns)])

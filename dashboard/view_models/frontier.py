@@ -61,12 +61,12 @@ def reached(published: pl.DataFrame) -> tuple[float, int] | None:
     return None if median is None else (float(median), both.height)
 
 
-def dots(published: pl.DataFrame, own: pl.DataFrame, *, is_short: bool) -> list[Dot]:
+def dots(published: pl.DataFrame, best_here: pl.DataFrame, *, is_short: bool) -> list[Dot]:
     """The rows to draw, lowest value first.
 
     Args:
         published: rows of `queries.frontier.published`; those without MFU and HFU are left out.
-        own: rows of `queries.frontier.own_best`.
+        best_here: rows of `queries.frontier.own_best`.
         is_short: keep of each model and sequence length the largest run and the highest comparable one.
     """
     figures = published.filter(pl.any_horizontal(pl.col("mfu", "hfu").is_not_null()))
@@ -76,7 +76,9 @@ def dots(published: pl.DataFrame, own: pl.DataFrame, *, is_short: bool) -> list[
     lengths: dict[str, set[int | None]] = {}
     for row in rows:
         lengths.setdefault(row["model"], set()).add(row["seq_len"])
-    drawn = [_published_dot(row, lengths[row["model"]]) for row in rows] + [_own_dot(row) for row in own.to_dicts()]
+    drawn = [_published_dot(row, lengths[row["model"]]) for row in rows] + [
+        _own_dot(row) for row in best_here.to_dicts()
+    ]
     return sorted(drawn, key=lambda dot: (dot.value, dot.num_gpus or 0, dot.name))
 
 

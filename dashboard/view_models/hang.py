@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -26,10 +26,10 @@ STEP_STATE: dict[str, Mark] = {
 """State of a rank in one collective of its group."""
 
 
-def place_of(text: str) -> tuple[str, int] | None:
+def file_and_line(text: str) -> tuple[str, int] | None:
     """File and line of an address of this page.
 
-    >>> place_of("/logs/a:b.log:950"), place_of("/logs/a.log")
+    >>> file_and_line("/logs/a:b.log:950"), file_and_line("/logs/a.log")
     (('/logs/a:b.log', 950), None)
     """
     path, _, line = text.rpartition(":")
@@ -49,9 +49,9 @@ class Span:
 
 def of_collective(lines: pl.DataFrame, hang: Row) -> pl.DataFrame:
     """`lines` about this collective: its timeouts, and of other kinds those of its group or of none."""
-    is_own = (pl.col("op") == hang["op"]) & pl.col("seq").eq_missing(pl.lit(hang["seq"], pl.Int64))
-    group = pl.col("process_group").is_null() | (pl.col("process_group") == (hang["process_group"] or ""))
-    return lines.filter(pl.when(pl.col("hang_line_kind") == "timeout").then(is_own).otherwise(group))
+    is_same = (pl.col("op") == hang["op"]) & pl.col("seq").eq_missing(pl.lit(hang["seq"], pl.Int64))
+    is_of_group = pl.col("process_group").is_null() | (pl.col("process_group") == (hang["process_group"] or ""))
+    return lines.filter(pl.when(pl.col("hang_line_kind") == "timeout").then(is_same).otherwise(is_of_group))
 
 
 def states(hang: Row, lines: pl.DataFrame, records: pl.DataFrame) -> pl.DataFrame:
@@ -59,6 +59,11 @@ def states(hang: Row, lines: pl.DataFrame, records: pl.DataFrame) -> pl.DataFram
 
     `ahead` counts collectives from the one that hangs to the last one enqueued: negative for a rank that is behind,
     NULL where unknown. `line_no` is the first line that the rank printed of it.
+
+    Args:
+        hang: a row of `nccl_hangs`.
+        lines: rows of `queries.hang.lines`.
+        records: rows of `queries.hang.records`.
     """
     counters = ("last_enqueued_seq", "last_started_seq", "last_completed_seq")
     recorded = records.group_by("rank").agg(
@@ -66,9 +71,9 @@ def states(hang: Row, lines: pl.DataFrame, records: pl.DataFrame) -> pl.DataFram
         pl.col("last_started_seq", "last_completed_seq").max(),
     )
     states = rank_states(hang, recorded)
-    own = of_collective(lines, hang)
     counted = (
-        own.drop_nulls("rank")
+        of_collective(lines, hang)
+        .drop_nulls("rank")
         .sort("line_no")
         .group_by("rank")
         .agg(
@@ -90,7 +95,10 @@ def states(hang: Row, lines: pl.DataFrame, records: pl.DataFrame) -> pl.DataFram
 
 
 def spans(lines: pl.DataFrame, states: pl.DataFrame, hang: Row) -> list[Span]:
-    """When ranks waited and gave up, by lines that print their time; in the order of ranks."""
+    """When ranks waited and gave up, by lines that print their time; in the order of ranks.
+
+    `lines` are rows of `queries.hang.lines`, `states` those of `states`.
+    """
     state_of = dict(states.select("rank", "state").iter_rows())
     found = []
     timed = lines.filter(
@@ -99,17 +107,15 @@ def spans(lines: pl.DataFrame, states: pl.DataFrame, hang: Row) -> list[Span]:
         & pl.col("hang_line_kind").is_in(["timeout", "dump", "stuck"])
     ).sort("rank", "printed_after_s")
     for row in timed.iter_rows(named=True):
-        is_own = row["op"] == hang["op"] and row["seq"] == hang["seq"]
+        is_same = row["op"] == hang["op"] and row["seq"] == hang["seq"]
         waited = None if row["ran_for_ms"] is None else row["ran_for_ms"] / 1000
         end = row["printed_after_s"]
         what = f"{row['op']} seq {row['seq']}" if row["op"] else row["hang_line_kind"]
-        state = "elsewhere" if row["op"] and not is_own else state_of.get(row["rank"], "unknown")
+        state = "elsewhere" if row["op"] and not is_same else state_of.get(row["rank"], "unknown")
         found.append(Span(row["rank"], state, None if waited is None else end - waited, end, what))
     first = min((span.end_s if span.begin_s is None else span.begin_s for span in found), default=0.0)
     return [
-        Span(
-            span.rank, span.state, None if span.begin_s is None else span.begin_s - first, span.end_s - first, span.text
-        )
+        replace(span, begin_s=None if span.begin_s is None else span.begin_s - first, end_s=span.end_s - first)
         for span in found
     ]
 
@@ -155,7 +161,7 @@ def sequence(records: pl.DataFrame, hang: Row) -> Sequence2D:
 
 
 def _shape(row: Row) -> tuple[Any, ...]:
-    """What must agree over ranks; operations in which sizes differ by design are held by their name alone."""
+    """What must agree over ranks; operations in which sizes differ by design are compared by their name alone."""
     op = str(row["op"])
     uneven = any(word in op for word in ("all_to_all", "alltoall", "scatter", "gather")) and "reduce" not in op
     return (op,) if uneven else (op, row["input_sizes"], row["output_sizes"], row["input_dtypes"], row["output_dtypes"])

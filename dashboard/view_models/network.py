@@ -78,10 +78,10 @@ def bandwidth_lines(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str], int]:
         )
     )
     most = pl.col("best_busbw_bytes_per_s").max()
-    sizes = named.group_by("line", maintain_order=True).agg(pl.len(), most.alias("most")).with_row_index("place")
+    sizes = named.group_by("line", maintain_order=True).agg(pl.len(), most.alias("most")).with_row_index("position")
     is_fastest = pl.col("most") == pl.col("most").max()
-    ordered = sizes.sort(is_fastest, "len", "place", descending=[True, True, False])
-    kept = ordered.head(MAX_LINES).sort("place")["line"].to_list()
+    ordered = sizes.sort(is_fastest, "len", "position", descending=[True, True, False])
+    kept = ordered.head(MAX_LINES).sort("position")["line"].to_list()
     return named, kept, sizes.height - len(kept)
 
 

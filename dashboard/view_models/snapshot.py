@@ -59,10 +59,10 @@ def category_name(category: str) -> str:
 def category_levels(changes: pl.DataFrame) -> tuple[list[int], dict[str, list[int]]]:
     """Points and the level of every category at each of them, from rows of `queries.snapshot.categories`."""
     points = sorted(set(changes["point"]))
-    at = {point: place for place, point in enumerate(points)}
+    index_of = {point: index for index, point in enumerate(points)}
     steps = {name: np.zeros(len(points), np.int64) for name in CATEGORIES}
     for category, point, change in changes.select("category", "point", "change_bytes").iter_rows():
-        steps[drawn(category)][at[point]] += change
+        steps[drawn(category)][index_of[point]] += change
     return points, {name: np.cumsum(step).tolist() for name, step in steps.items() if step.any()}
 
 
@@ -80,8 +80,8 @@ def nearest(points: Sequence[int], wanted: int) -> int:
     >>> nearest([0, 10, 20], 14), nearest([0, 10, 20], 99), nearest([0, 10], 5)
     (10, 20, 0)
     """
-    place = bisect_left(points, wanted)
-    around = points[max(place - 1, 0) : place + 1]
+    index = bisect_left(points, wanted)
+    around = points[max(index - 1, 0) : index + 1]
     return min(around, key=lambda point: (abs(point - wanted), point))
 
 
@@ -115,9 +115,9 @@ def _nodes(sizes: Mapping[tuple[str, ...], int], whole: int) -> list[Node]:
             nodes.append(Node(numbers[path], numbers[path[:-1]], path[-1], size, drawn(path[0]), is_category))
         elif sizes[path[:-1]] >= MIN_SHARE * whole:
             small.setdefault(path[:-1], []).append(size)
-    for parent, rest in small.items():
-        category = drawn(parent[0]) if parent else "other"
-        nodes.append(Node(f"{numbers[parent]}-", numbers[parent], f"{len(rest)} smaller", sum(rest), category))
+    for parent, sizes_inside in small.items():
+        category, label = drawn(parent[0]) if parent else "other", f"{len(sizes_inside)} smaller"
+        nodes.append(Node(f"{numbers[parent]}-", numbers[parent], label, sum(sizes_inside), category))
     return nodes
 
 
@@ -152,5 +152,5 @@ def short_frame(text: str) -> str:
     >>> short_frame("/opt/torch/nn/modules/module.py:100 forward"), short_frame("at::empty")
     ('module.py:100 forward', 'at::empty')
     """
-    place, space, name = text.partition(" ")
-    return f"{place.rsplit('/', 1)[-1]}{space}{name}"
+    path, space, name = text.partition(" ")
+    return f"{path.rsplit('/', 1)[-1]}{space}{name}"

@@ -16,7 +16,7 @@ import polars as pl
 from sweepscope.dashboard.format.symbols import Mark
 from sweepscope.dashboard.queries.query import Row
 
-Place = tuple[float, float]
+Point = tuple[float, float]
 
 MAX_RANKS, MAX_RANKS_OF_A_GRAPH = 32, 64
 """Ranks up to which each one is drawn: with all links, and with one ring or tree."""
@@ -59,7 +59,7 @@ class Node:
     """A rank, or a host of a large communicator."""
 
     name: str
-    place: Place
+    point: Point
     hover: str
 
 
@@ -67,8 +67,8 @@ class Node:
 class Edge:
     """What connects two nodes, in one kind of transport; `count` lines or channels."""
 
-    start: Place
-    end: Place
+    start: Point
+    end: Point
     kind: str
     count: int
     hover: str
@@ -78,7 +78,7 @@ class Edge:
 class Picture:
     """Hosts as discs (name, centre, radius), nodes and edges; `is_by_host` for large communicators."""
 
-    hosts: tuple[tuple[str, Place, float], ...]
+    hosts: tuple[tuple[str, Point, float], ...]
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     is_by_host: bool
@@ -130,7 +130,10 @@ def picture(nranks: int, ranks: pl.DataFrame, links: pl.DataFrame, graphs: pl.Da
     """The picture of a communicator of `nranks`.
 
     Args:
-        ranks: `rank`, `host`, `cuda_dev`, `bus_id`. links: rows of `nccl_links`. graphs: rows of `nccl_graphs`.
+        nranks: its size.
+        ranks: `rank`, `host`, `cuda_dev`, `bus_id`.
+        links: rows of `nccl_links`.
+        graphs: rows of `nccl_graphs`.
         show: ALL_LINKS, or a key of `graph_options`.
     """
     host_of = {row["rank"]: row["host"] or NO_HOST for row in ranks.iter_rows(named=True)}
@@ -174,24 +177,24 @@ def _by_rank(
 ) -> Picture:
     columns = _columns(len(hosts))
     radius = 1.0
-    places: dict[int, Place] = {}
+    points: dict[int, Point] = {}
     discs = []
-    for at, (host, members) in enumerate(hosts.items()):
-        centre = _snake(at, columns, step=2.7)
-        discs.append((host, centre, radius))
+    for host_no, (host, members) in enumerate(hosts.items()):
+        x, y = _snake(host_no, columns, step=2.7)
+        discs.append((host, (x, y), radius))
         turn = 2 * math.pi / max(len(members), 1)
-        for place, rank in enumerate(members):
+        inner = 0.0 if len(members) == 1 else 0.78 * radius
+        for index, rank in enumerate(members):
             # Each circle is turned a little more, so that no link runs through a rank that it does not mean.
-            angle = -math.pi / 2 + 0.31 + 0.23 * at + place * turn
-            inner = 0.0 if len(members) == 1 else 0.78 * radius
-            places[rank] = (centre[0] + inner * math.cos(angle), centre[1] + inner * math.sin(angle))
+            angle = -math.pi / 2 + 0.31 + 0.23 * host_no + index * turn
+            points[rank] = (x + inner * math.cos(angle), y + inner * math.sin(angle))
     by_rank = {row["rank"]: row for row in ranks.iter_rows(named=True)}
     nodes = tuple(
-        Node(str(rank), place, _rank_hover(rank, host_of.get(rank, NO_HOST), by_rank.get(rank)))
-        for rank, place in places.items()
+        Node(str(rank), point, _rank_hover(rank, host_of.get(rank, NO_HOST), by_rank.get(rank)))
+        for rank, point in points.items()
     )
     edges = tuple(
-        Edge(places[a], places[b], kind, count, f"{a} → {b}: {TRANSPORT[kind].word}") for (a, b), kind, count in pairs
+        Edge(points[a], points[b], kind, count, f"{a} → {b}: {TRANSPORT[kind].word}") for (a, b), kind, count in pairs
     )
     return Picture(tuple(discs), nodes, edges, is_by_host=False, is_directed=is_directed, inside={})
 
@@ -199,7 +202,7 @@ def _by_rank(
 def _by_host(
     hosts: Mapping[str, Sequence[int]], host_of: Mapping[int, str], pairs: Iterable[tuple[tuple[int, int], str, int]]
 ) -> Picture:
-    places = _host_places(list(hosts))
+    points = _host_points(list(hosts))
     counted: Counter[tuple[str, str, str]] = Counter()
     inside: dict[str, Counter[str]] = defaultdict(Counter)
     for (a, b), kind, count in pairs:
@@ -209,28 +212,28 @@ def _by_host(
         else:
             counted[first, second, kind] += count
     nodes = tuple(
-        Node(host, places[host], f"{host}: {len(members)} ranks; {_inside(inside[host])}")
+        Node(host, points[host], f"{host}: {len(members)} ranks; {_inside(inside[host])}")
         for host, members in hosts.items()
     )
     edges = tuple(
-        Edge(places[a], places[b], kind, count, f"{a} – {b}: {count} × {TRANSPORT[kind].word}")
+        Edge(points[a], points[b], kind, count, f"{a} – {b}: {count} × {TRANSPORT[kind].word}")
         for (a, b, kind), count in sorted(counted.items())
     )
     within = sum(inside.values(), Counter[str]())
     return Picture((), nodes, edges, is_by_host=True, is_directed=False, inside=within)
 
 
-def _host_places(hosts: Sequence[str]) -> dict[str, Place]:
+def _host_points(hosts: Sequence[str]) -> dict[str, Point]:
     """A circle, in which no link runs through a third host; rows to and fro for more than fit on it."""
     if len(hosts) > _ON_A_CIRCLE:
         columns = _columns(len(hosts))
-        return {host: _snake(at, columns, step=1.0) for at, host in enumerate(hosts)}
+        return {host: _snake(index, columns, step=1.0) for index, host in enumerate(hosts)}
     turn, radius = 2 * math.pi / max(len(hosts), 1), 0.9 + 0.11 * len(hosts)
-    angles = [-math.pi / 2 + at * turn for at in range(len(hosts))]
-    return {
-        host: (1.5 * radius * math.cos(angle), radius * math.sin(angle))
-        for host, angle in zip(hosts, angles, strict=True)
-    }
+    points = {}
+    for index, host in enumerate(hosts):
+        angle = -math.pi / 2 + index * turn
+        points[host] = (1.5 * radius * math.cos(angle), radius * math.sin(angle))
+    return points
 
 
 def _inside(kinds: Counter[str]) -> str:
@@ -241,13 +244,13 @@ def _columns(hosts: int) -> int:
     return hosts if hosts <= 4 else min(math.ceil(math.sqrt(hosts * 2.2)), hosts)
 
 
-def _snake(at: int, columns: int, *, step: float) -> Place:
-    """Rows that run to and fro, so that the next one is always beside.
+def _snake(index: int, columns: int, *, step: float) -> Point:
+    """Point of a host in rows that run to and fro, so that the next one is always beside.
 
-    >>> [_snake(at, 2, step=1.0) for at in range(4)]
+    >>> [_snake(index, 2, step=1.0) for index in range(4)]
     [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
     """
-    row, column = divmod(at, columns)
+    row, column = divmod(index, columns)
     return ((columns - 1 - column if row % 2 else column) * step, row * step)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -25,15 +25,6 @@ _STYLE = (Path(__file__).parents[1] / "assets" / "style.css").read_text()
 _CHART_CONFIG = {"displayModeBar": False, "doubleClick": False}
 _HARDLY_CUT = 24  # px beyond the edge that hide nothing of interest
 WINDOW_WIDTH = "window_width"  # key of the session's state that it is kept under
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One plain figure: label above, note below."""
-
-    label: str
-    value: str
-    note: str = ""
 
 
 def current_theme() -> Theme:
@@ -105,12 +96,12 @@ def notes(paragraphs: Iterable[str]) -> None:
         note(text)
 
 
-def figures(items: Sequence[Figure]) -> None:
-    """Plain figures in one row."""
+def figures(items: Sequence[tuple[str, str, str]]) -> None:
+    """Plain figures in one row, each with its label above and a note below: (label, value, note)."""
     cells = "".join(
-        f'<div><div class="label">{rich(item.label)}</div><div class="value">{rich(item.value)}</div>'
-        f'<div class="note">{rich(item.note)}</div></div>'
-        for item in items
+        f'<div><div class="label">{rich(label)}</div><div class="value">{rich(value)}</div>'
+        f'<div class="note">{rich(remark)}</div></div>'
+        for label, value, remark in items
     )
     st.html(f'<div class="ss-figures">{cells}</div>')
 
@@ -190,13 +181,12 @@ def chart(
     figure.update_layout(template=template(current_theme()))
     if is_narrow() if is_fitted is None else is_fitted:
         narrow.fit(figure, current_theme().page)
+    config = {**_CHART_CONFIG, "doubleClick": "reset"} if is_zoomable else _CHART_CONFIG
     if on_select is None:
-        config = {**_CHART_CONFIG, "doubleClick": "reset"} if is_zoomable else _CHART_CONFIG
         st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config)
     else:
-        st.plotly_chart(
-            figure, key=key, alt=alt, theme=None, config=_CHART_CONFIG, on_select=on_select, selection_mode="points"
-        )
+        selecting: dict[str, Any] = {"on_select": on_select, "selection_mode": "points"}
+        st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config, **selecting)
 
 
 def sql_popover(queries: Mapping[str, Query]) -> None:

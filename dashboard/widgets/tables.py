@@ -26,9 +26,7 @@ def table(
     frame: pl.DataFrame, columns: Sequence[str] | None = None, *, key: str | None = None, wide: Sequence[str] = ()
 ) -> None:
     """A table in shown units and headings; an unknown value is a dash. `wide` columns hold sentences or paths."""
-    display, config = _shown(frame, columns)
-    config |= {column_texts.heading(name): st.column_config.TextColumn(width="large") for name in wide}
-    st.dataframe(display, hide_index=True, column_config=config, placeholder=numbers.MISSING, key=key)
+    _draw(frame, columns, wide, key=key)
 
 
 def selectable_table(frame: pl.DataFrame, columns: Sequence[str], *, key: str, height: int = 520) -> int | None:
@@ -36,18 +34,8 @@ def selectable_table(frame: pl.DataFrame, columns: Sequence[str], *, key: str, h
 
     `height` is the most it takes, in pixels.
     """
-    display, config = _shown(frame, columns)
-    state = st.dataframe(
-        display,
-        hide_index=True,
-        column_config=config,
-        placeholder=numbers.MISSING,
-        key=key,
-        height=min(height, _ROW_HEIGHT * (frame.height + 1) + 4),
-        row_height=_ROW_HEIGHT,
-        on_select="rerun",
-        selection_mode=["single-row", "single-cell"],
-    )
+    modes = ["single-row", "single-cell"]
+    state = _draw(frame, columns, key=key, **_rows(frame, height), on_select="rerun", selection_mode=modes)
     picked = state["selection"]
     rows, cells = picked.get("rows", []), picked.get("cells", [])
     return rows[0] if rows else cells[0][0] if cells else None
@@ -63,39 +51,34 @@ def picking_table(
     wide: Sequence[str] = (),
 ) -> None:
     """A table whose rows can be picked; `on_select` runs once per pick and finds it under `key`."""
+    _draw(frame, columns, wide, key=key, **_rows(frame, height), on_select=on_select, selection_mode="single-row")
+
+
+def _rows(frame: pl.DataFrame, height: int) -> dict[str, Any]:
+    """Heights of a table and of its rows in pixels; of the table at most `height`."""
+    return {"height": min(height, _ROW_HEIGHT * (frame.height + 1) + 4), "row_height": _ROW_HEIGHT}
+
+
+def _draw(frame: pl.DataFrame, columns: Sequence[str] | None, wide: Sequence[str] = (), **options: Any) -> Any:
     display, config = _shown(frame, columns)
     config |= {column_texts.heading(name): st.column_config.TextColumn(width="large") for name in wide}
-    st.dataframe(
-        display,
-        hide_index=True,
-        column_config=config,
-        placeholder=numbers.MISSING,
-        key=key,
-        height=min(height, _ROW_HEIGHT * (frame.height + 1) + 4),
-        row_height=_ROW_HEIGHT,
-        on_select=on_select,
-        selection_mode="single-row",
-    )
+    return st.dataframe(display, hide_index=True, column_config=config, placeholder=numbers.MISSING, **options)
 
 
 def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """`frame` in shown units under shown headings, and how Streamlit draws its columns, by heading."""
     display = column_texts.display_frame(frame, columns)
-    config: dict[str, Any] = {
-        column_texts.heading(name): st.column_config.NumberColumn(
-            format=f"%,.{_decimals(display[column_texts.heading(name)], how.decimals)}f"
-        )
-        for name in columns or frame.columns
-        if (how := column_texts.shown(name)) and frame.schema[name].is_numeric()
-    }
+    config: dict[str, Any] = {}
     for name in columns or frame.columns:
+        heading, how = column_texts.heading(name), column_texts.shown(name)
+        if how and frame.schema[name].is_numeric():
+            decimals = _decimals(display[heading], how.decimals)
+            config[heading] = st.column_config.NumberColumn(format=f"%,.{decimals}f")
         if frame.schema[name] == pl.String and (width := _width(frame[name])) is not None:
-            config[column_texts.heading(name)] = st.column_config.TextColumn(width=width)
+            config[heading] = st.column_config.TextColumn(width=width)
         if name.endswith("_url"):
-            config[column_texts.heading(name)] = st.column_config.LinkColumn(
-                display_text=r"^https?://(?:www\.)?([^/]+)"
-            )
+            config[heading] = st.column_config.LinkColumn(display_text=r"^https?://(?:www\.)?([^/]+)")
         if name == "run_id":
-            heading = column_texts.heading(name)
             display = display.with_columns(pl.col(heading).map_elements(urls.run_url, pl.String))
             config[heading] = st.column_config.LinkColumn(display_text=r"run=(.+)$")
     return display, config
@@ -123,41 +106,45 @@ def _decimals(shown: pl.Series, usual: int) -> int:
     smallest = shown.abs().filter(shown.abs() > 0).min()
     if not isinstance(smallest, float) or smallest >= 0.5 * 10.0**-usual:
         return usual
-    needed = next((places for places in range(usual, _MOST_DECIMALS) if smallest >= 0.5 * 10.0**-places), None)
-    return _MOST_DECIMALS if needed is None else needed
+    enough = (decimals for decimals in range(usual, _MOST_DECIMALS) if smallest >= 0.5 * 10.0**-decimals)
+    return next(enough, _MOST_DECIMALS)
 
 
-def table_twin(title: str, frame: pl.DataFrame, columns: Sequence[str], *, csv: pl.DataFrame, csv_name: str) -> None:
+def table_twin(
+    title: str,
+    frame: pl.DataFrame,
+    columns: Sequence[str],
+    *,
+    csv_name: str,
+    csv: pl.DataFrame | None = None,
+    is_counted: bool = False,
+) -> None:
     """The chart as a table, closed at first, with the full filtered set as CSV in base units.
 
     Columns that hold nothing are left out here; the CSV has them.
+
+    Args:
+        frame: rows of the table, with `columns`.
+        csv: rows of the download, `frame` unless given.
+        is_counted: whether the title ends with the number of rows.
     """
-    with st.expander(title):
+    with st.expander(f"{title}, {numbers.count(frame.height, 'row')}" if is_counted else title):
         table(frame, [name for name in columns if frame.is_empty() or frame[name].count()])
-        csv_button(csv, csv_name)
+        csv_button(frame if csv is None else csv, csv_name)
 
 
 def csv_button(frame: pl.DataFrame, name: str) -> None:
     """Download of `frame` in the store's own column names and base units, written when it is clicked."""
-    st.download_button(
-        f"CSV · {numbers.count(frame.height, 'row')}",
-        frame.write_csv,
-        file_name=f"{name}.csv",
-        mime="text/csv",
-        icon=":material/download:",
-        key=f"csv_{name}",
-    )
+    st.download_button(f"CSV · {numbers.count(frame.height, 'row')}", frame.write_csv, **_csv_file(name))
 
 
 def csv_later(query: Query, con: Reader, name: str, *, rows: int) -> None:
     """Download of a whole query, run only when it is clicked; `rows` is how many there are."""
     cursor = con.cursor()
-    st.download_button(
-        f"CSV · {numbers.count(rows, 'row')}",
-        lambda: query.run(cursor).write_csv(),
-        file_name=f"{name}.csv",
-        mime="text/csv",
-        icon=":material/download:",
-        key=f"csv_{name}",
-        on_click="ignore",
-    )
+    label = f"CSV · {numbers.count(rows, 'row')}"
+    st.download_button(label, lambda: query.run(cursor).write_csv(), **_csv_file(name), on_click="ignore")
+
+
+def _csv_file(name: str) -> dict[str, Any]:
+    icon = ":material/download:"
+    return {"file_name": f"{name}.csv", "mime": "text/csv", "icon": icon, "key": f"csv_{name}"}

@@ -138,4 +138,4 @@ def test_no_ranked_run_is_ahead_of_its_winner(con: duckdb.DuckDBPyConnection) ->
     for (run_id,) in repeated:
         for row in run_queries.place_in_cell(run_id).run(con).to_dicts():
             assert row["behind"] >= 0
-            assert MINUS not in run.place(row)
+            assert MINUS not in run.rank_text(row)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sweepscope.dashboard.format.metrics import METRICS, performance
-from sweepscope.dashboard.text.cell import certainty, hover, lead, place
+from sweepscope.dashboard.text.cell import cell_name, certainty, hover, lead
 from tests.dashboard.grid_rows import Row, cell, empty, grid, only
 
 
@@ -42,11 +42,11 @@ def test_a_single_layout_leads_nobody() -> None:
 
 def test_a_place_names_gpus_where_nodes_do_not_tell() -> None:
     frame = grid(cell("tiny", 1, num_gpus=1), cell("tiny", 1, num_gpus=4))
-    assert [place(row) for row in frame.iter_rows(named=True)] == [
+    assert [cell_name(row) for row in frame.iter_rows(named=True)] == [
         "tiny on 1 node with 1 GPU",
         "tiny on 1 node with 4 GPUs",
     ]
-    assert place(settled()) == "8.86B on 16 nodes"
+    assert cell_name(settled()) == "8.86B on 16 nodes"
 
 
 def test_a_hover_has_five_lines_at_most() -> None:

@@ -161,6 +161,6 @@ def test_names_tell_runs_of_one_directory_apart() -> None:
 
 def test_place_says_rank_and_distance() -> None:
     row = {"rank_in_cell": 3, "layouts_completed": 12, "behind": 0.25, "winner_layout": "DP4"}
-    assert plain(texts.place(row)) == ("Rank 3 of 12 completed layouts in its cell, 25.0 % behind DP4")
-    assert texts.place({**row, "rank_in_cell": 1}) == "**Fastest of 12 completed layouts** in its cell"
-    assert texts.place({**row, "layouts_completed": 1}) == "**Only completed layout** of its cell"
+    assert plain(texts.rank_text(row)) == ("Rank 3 of 12 completed layouts in its cell, 25.0 % behind DP4")
+    assert texts.rank_text({**row, "rank_in_cell": 1}) == "**Fastest of 12 completed layouts** in its cell"
+    assert texts.rank_text({**row, "layouts_completed": 1}) == "**Only completed layout** of its cell"

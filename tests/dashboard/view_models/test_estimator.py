@@ -114,7 +114,7 @@ def test_examples_are_the_best_and_the_middle_of_each_pattern() -> None:
     assert estimator.examples(runs(*few).clear(), "f") == {}
 
 
-def test_runs_are_held_against_the_estimate_that_is_asked_for() -> None:
+def test_runs_are_compared_with_the_estimate_that_is_asked_for() -> None:
     runs = pl.DataFrame(
         {
             "run_id": ["a", "b"],
@@ -129,11 +129,11 @@ def test_runs_are_held_against_the_estimate_that_is_asked_for() -> None:
         }
     )
     assert estimator.offered_against(runs) == ["estimate", "hardware", "expected"]
-    assert estimator.held_against(runs, "estimate").equals(runs)
-    hardware = estimator.held_against(runs, "hardware")
+    assert estimator.compared_with(runs, "estimate").equals(runs)
+    hardware = estimator.compared_with(runs, "hardware")
     assert hardware["est_step_time_s"].to_list() == [1.0, 3.0]
     assert hardware["est_mfu"].to_list() == pytest.approx([0.8, 0.3])
-    expected = estimator.held_against(runs, "expected")
+    expected = estimator.compared_with(runs, "expected")
     assert expected.select("run_id", "est_step_time_s", "is_penalised").rows() == [("a", 3.2, False)]
 
 

@@ -99,4 +99,4 @@ def test_the_last_stack_of_a_rank() -> None:
 
 @pytest.mark.parametrize("text", ["", "/logs/a.log", ":7", "/a:x", "/a:" + "9" * 30])
 def test_an_address_that_is_none(text: str) -> None:
-    assert hangs.place_of(text) is None
+    assert hangs.file_and_line(text) is None

@@ -102,5 +102,5 @@ def test_words_say_how_the_ring_crosses_and_what_is_missing() -> None:
 @pytest.mark.parametrize("hosts", [1, 3, 24, 25, 300])
 def test_no_two_hosts_stand_at_one_place(hosts: int) -> None:
     found = topology.picture(hosts * 65, ranks(hosts, 65), LINKS, RING, topology.ALL_LINKS)
-    places = {(round(x, 6), round(y, 6)) for x, y in (node.place for node in found.nodes)}
+    places = {(round(x, 6), round(y, 6)) for x, y in (node.point for node in found.nodes)}
     assert len(places) == hosts
