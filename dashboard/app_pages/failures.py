@@ -43,8 +43,8 @@ _COSTS = (
     *names("gpu_hours_queued runs_without_gpu_hours gpu_hours_until_winner gpu_hours_of_cells_in_order"),
     *names("cells_in_order cells_answered"),
 )
+# Statuses of runs that failed.
 _FAILED = names("oom host_oom hang nccl_error crash timeout node_fail preempted truncated failed")
-"""Statuses of runs that failed."""
 _STRETCHED_SHOWN = 5
 _HANGS_SHOWN = 6
 

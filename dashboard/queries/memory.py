@@ -106,8 +106,3 @@ JOIN memory_snapshots AS s ON s.source_path = j.source_path AND s.device IS NOT 
 WHERE j.run_id = $run_id
 ORDER BY peak_bytes DESC NULLS LAST, s.source_path"""
     return Query(sql, {"run_id": run_id})
-
-
-def samples(run_id: str) -> Query:
-    """What nvidia-smi or DCGM saw on each GPU during the run."""
-    return Query("SELECT *\nFROM run_gpu_memory\nWHERE run_id = $run_id\nORDER BY gpu", {"run_id": run_id})

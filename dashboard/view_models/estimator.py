@@ -165,7 +165,7 @@ class Loss:
     before: float
 
 
-KERNELS, UNEXPLAINED = "Kernels below peak", "Unexplained"
+UNEXPLAINED = "Unexplained"
 _SELDOM = ("cp", "ep", "stall")  # drawn only where a run has them
 
 

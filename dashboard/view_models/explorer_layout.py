@@ -151,8 +151,7 @@ def _stacked(rows: Sequence[tuple[str, float, str]], total: str) -> tuple[Part, 
     return (*parts, Part(total, level, 0.0, "total"))
 
 
-_WEIGHTS = dict.fromkeys(("tp", "pp", "cp", "ep", "num_gpus", "seq_len"), 1.0)
-_WEIGHTS |= dict.fromkeys(("vpp", "mbs", "gbs_tokens"), 0.5)
+_WEIGHTS = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 0.5, "mbs": 0.5, "num_gpus": 1, "gbs_tokens": 0.5, "seq_len": 1}
 """Distance of a doubling of each value."""
 NEAREST = 5
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from sweepscope.dashboard.view_models import estimator
-from sweepscope.dashboard.view_models.estimator import KERNELS, UNEXPLAINED
+from sweepscope.dashboard.view_models.estimator import UNEXPLAINED
 from sweepscope.pipeline.estimate.physics.profile import CALIBRATION, load_profiles
 from tests.dashboard.store_rows import estimate_row
 
@@ -33,7 +33,7 @@ def test_a_waterfall_ends_at_the_measured_mfu() -> None:
     assert estimator.measured_mfu(row) == pytest.approx(0.2)
     shares = {loss.name: loss.share for loss in losses}
     # matrix products, attention and head take 1.2 s, and their FLOPs 0.4 * 2 s at peak
-    assert shares[KERNELS] == pytest.approx(0.4 / 4)
+    assert shares["Kernels below peak"] == pytest.approx(0.4 / 4)
     assert shares["DP communication"] == pytest.approx(0.05)
     assert shares[UNEXPLAINED] == pytest.approx(0.5)
     assert shares["Recomputation"] == 0
