@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Before polars is imported: frames of tests are small, and as many workers run as the machine has cores.
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
 # No deadline: how long one example takes says more about the machine's other users than about the code. By hand every
 # run tries new examples; in continuous integration the same ones, so that a failure is the change's own.
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)

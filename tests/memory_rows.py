@@ -38,11 +38,11 @@ def memory_tables(
     run_dir: str, allocator: Allocator, *, name: str = "rank0.pickle", rank: int = 0
 ) -> dict[str, list[Row]]:
     """Rows of every memory table for one snapshot in a run's directory, in UTC microseconds as times."""
-    told = analyse(iter([pickle.dumps(allocator.snapshot())]))
+    tables = analyse(iter([pickle.dumps(allocator.snapshot())]))
     place = {"source_path": f"{run_dir}/{name}", "run_dir": run_dir, "sweep": "rocm", "rank": rank}
-    alive = told["memory_alive"]
+    alive = tables["memory_alive"]
     assert isinstance(alive, dict)
-    rows = {table: [{**row, **place} for row in found] for table, found in told.items() if isinstance(found, list)}
+    rows = {table: [{**row, **place} for row in found] for table, found in tables.items() if isinstance(found, list)}
     columns = list(alive)
     rows["memory_alive"] = [
         {**dict(zip(columns, values, strict=True)), **place} for values in zip(*alive.values(), strict=True)

@@ -185,8 +185,8 @@ MANY_FILES = 10
 def measured_many(path: Path) -> tuple[float, float]:
     """CPU seconds for each of MANY_FILES readings of a file in one process, and the peak of any fork in MB."""
     command = [sys.executable, "-c", _MANY, str(path), str(MANY_FILES)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    return float(told[0]), float(told[1])
+    done = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return float(done[0]), float(done[1])
 
 
 def costs(scratch: Path, sizes: tuple[int, ...] = SIZES) -> pl.DataFrame:

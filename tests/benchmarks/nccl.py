@@ -55,8 +55,8 @@ from sweepscope.pipeline.ingest.read_batch import read_batch
 found = find([sys.argv[1]])
 begin = time.process_time()
 batch = read_batch(found)
-told = batch.other.get("nccl_files")
-print(json.dumps({"cpu_s": time.process_time() - begin, "files": 0 if told is None else told.height}))
+files = batch.other.get("nccl_files")
+print(json.dumps({"cpu_s": time.process_time() - begin, "files": 0 if files is None else files.height}))
 """
 
 
@@ -123,8 +123,8 @@ def _run(program: str, *arguments: str, threads: int) -> dict[str, Any]:
         check=True,
         env={**os.environ, "POLARS_MAX_THREADS": str(threads), "PYTHONPATH": str(ROOT)},
     )
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def nccl_rates(scratch: Path, megabytes: int = BIG_MB) -> pl.DataFrame:
@@ -143,12 +143,12 @@ def nccl_rates(scratch: Path, megabytes: int = BIG_MB) -> pl.DataFrame:
         ("COLL, .zst, 2 workers", packed, 2, None),
         ("COLL, every call to Parquet", plain, 1, scratch / "calls.parquet"),
     ):
-        told = measure(path, workers=workers, threads=workers, calls=calls)
-        if told["calls"] != counted:
-            raise AssertionError(f"{name}: {told['calls']:,} calls read of {counted:,}")
-        alone_s.setdefault(path, told["s"])
-        gain = alone_s[path] / told["s"] if workers > 1 else None
-        rows.append((name, size / told["s"], size / told["cpu_s"], told["rss_mb"], gain))
+        measured = measure(path, workers=workers, threads=workers, calls=calls)
+        if measured["calls"] != counted:
+            raise AssertionError(f"{name}: {measured['calls']:,} calls read of {counted:,}")
+        alone_s.setdefault(path, measured["s"])
+        gain = alone_s[path] / measured["s"] if workers > 1 else None
+        rows.append((name, size / measured["s"], size / measured["cpu_s"], measured["rss_mb"], gain))
     plain.unlink()
     packed.unlink()
     rows += init_rates(scratch, megabytes)
@@ -168,10 +168,10 @@ def init_rates(scratch: Path, megabytes: int) -> list[tuple[object, ...]]:
         size = log.stat().st_size / 1e6
         links = int(subprocess.run(["grep", "-c", " via ", log], capture_output=True, check=False).stdout)
         rows.append((f"{name}, grep -c", None, size / cpu_seconds("grep", "-c", " via ", str(log)), None, None))
-        told = measure(log, workers=1, threads=1)
-        if not MOST_LINKS * links <= told["links"] <= links:
-            raise AssertionError(f"{name}: {told['links']:,} links read of {links:,}")
-        rows.append((name, size / told["s"], size / told["cpu_s"], told["rss_mb"], None))
+        measured = measure(log, workers=1, threads=1)
+        if not MOST_LINKS * links <= measured["links"] <= links:
+            raise AssertionError(f"{name}: {measured['links']:,} links read of {links:,}")
+        rows.append((name, size / measured["s"], size / measured["cpu_s"], measured["rss_mb"], None))
         log.unlink()
     return rows
 
@@ -186,8 +186,8 @@ def small_logs(scratch: Path) -> pl.DataFrame:
             if name.startswith("with "):
                 log.write_text(render(Job(nodes=1, gpus=2, seed=number)).text() + log.read_text())
             size += log.stat().st_size
-        told = min((_run(_BATCH, str(place), threads=1) for _ in range(3)), key=lambda one: float(one["cpu_s"]))
-        if told["files"] != (SMALL_FILES if name.startswith("with ") else 0):
-            raise AssertionError(f"{told['files']} files with NCCL content")
-        rows.append((name, SMALL_FILES, size / 1e6, told["cpu_s"]))
+        fastest = min((_run(_BATCH, str(place), threads=1) for _ in range(3)), key=lambda one: float(one["cpu_s"]))
+        if fastest["files"] != (SMALL_FILES if name.startswith("with ") else 0):
+            raise AssertionError(f"{fastest['files']} files with NCCL content")
+        rows.append((name, SMALL_FILES, size / 1e6, fastest["cpu_s"]))
     return pl.DataFrame(rows, schema=["small logs", "runs", "MB", "CPU s"], orient="row")

@@ -20,7 +20,7 @@ from llm_analysis.config import (
 logging.disable(logging.CRITICAL)
 model, card = get_model_config_by_name("megatron-lm-175b"), get_gpu_config_by_name("a100-sxm-80gb")
 dtype = get_dtype_config_by_name("w16a16e16")
-told, sys.stdout = sys.stdout, open(os.devnull, "w")
+stdout, sys.stdout = sys.stdout, open(os.devnull, "w")
 count, begin = 0, time.process_time()
 while time.process_time() - begin < 3:
     for tp, pp in ((1, 8), (2, 8), (4, 8), (8, 8), (8, 16), (8, 4), (4, 16), (8, 12)):
@@ -28,7 +28,7 @@ while time.process_time() - begin < 3:
         one = analysis.LLMAnalysis(model, card, dtype, mesh, flops_efficiency=0.5)
         one.training(batch_size_per_gpu=1, global_batch_size=1536, seq_len=2048)
         count += 1
-told.write(str(count / (time.process_time() - begin)))
+stdout.write(str(count / (time.process_time() - begin)))
 """
 
 

@@ -57,10 +57,10 @@ def test_memory_is_in_gib_and_leaves_out_runs_that_did_not_log_it() -> None:
 
 def test_a_point_carries_what_is_its_own_and_the_chart_the_rest() -> None:
     (trace,) = charts.draw_memory(frame({"est_mem_bytes": 41.23456 * 2**30}), [said("Home 1B")], LIGHT).data
-    told = trace.hovertemplate.replace("\xa0", " ")
+    found = trace.hovertemplate.replace("\xa0", " ")
     for place, part in enumerate(trace.customdata[0]):
-        told = told.replace(f"%{{customdata[{place}]}}", part)
-    assert told == (
+        found = found.replace(f"%{{customdata[{place}]}}", part)
+    assert found == (
         "<b>Home 1B</b><br>DP8<br>4.00 s per step, estimated 2.00 s: 2.0 ×<br>MFU 20.0 %, estimated 40.0 %<br>"
         "peak memory not logged<extra></extra>"
     )

@@ -12,7 +12,7 @@ from sweepscope.dashboard.format.theme import LIGHT
 from sweepscope.dashboard.view_models.explorer_layout import Answer
 from sweepscope.pipeline.estimate.search.whatif import Choice
 
-TOLD = Answer(
+ANSWER = Answer(
     choice=Choice(),
     dp=8,
     gas=1,
@@ -29,7 +29,7 @@ FRONT = pl.DataFrame({"est_mem_reserved_bytes": [60.0 * 2**30, 20.0 * 2**30], "l
 
 
 def test_the_front_counts_what_lies_outside_the_framework() -> None:
-    figure = charts.draw_front(FRONT, ["a", "b"], (TOLD, 0.38), 2.0 * 2**30, LIGHT)
+    figure = charts.draw_front(FRONT, ["a", "b"], (ANSWER, 0.38), 2.0 * 2**30, LIGHT)
     (front,) = [trace for trace in figure.data if trace.name == "front"]
     assert list(front.x) == pytest.approx([62.0, 22.0])
     assert list(front.y) == pytest.approx([40.0, 20.0])
@@ -37,13 +37,13 @@ def test_the_front_counts_what_lies_outside_the_framework() -> None:
 
 
 def test_the_chosen_layout_is_the_one_bright_thing_and_hollow_when_it_does_not_fit() -> None:
-    figure = charts.draw_front(FRONT, ["a", "b"], (TOLD, 0.38), 0.0, LIGHT)
+    figure = charts.draw_front(FRONT, ["a", "b"], (ANSWER, 0.38), 0.0, LIGHT)
     (chosen,) = [trace for trace in figure.data if trace.name == "chosen"]
     assert (chosen.x[0], chosen.y[0]) == pytest.approx((40.0, 38.0))
     assert chosen.marker.color == LIGHT.accent
     assert chosen.marker.symbol == "circle"
     large = charts.draw_front(
-        FRONT, ["a", "b"], (replace(TOLD, fits=False, need_bytes=200.0 * 2**30), 0.38), 0.0, LIGHT
+        FRONT, ["a", "b"], (replace(ANSWER, fits=False, need_bytes=200.0 * 2**30), 0.38), 0.0, LIGHT
     )
     (chosen,) = [trace for trace in large.data if trace.name == "chosen"]
     assert chosen.marker.symbol == "circle-open"

@@ -64,8 +64,8 @@ def test_a_grid_keeps_its_rows_and_a_square_loses_its_blank_space() -> None:
 def test_the_small_grid_shows_figures_without_unit_and_symbols_without_word() -> None:
     frame = grid(cell("1B", 1, params=1, mfu=0.45), empty("80B", 1))
     options = {"hovers": ["x", "x"], "has_layouts": False}
-    told = heatmap.draw(frame, METRICS["mfu"], LIGHT, is_narrow=True, **options).layout.annotations
-    assert [one.text for one in told[:2]] == ["<b>45.0</b>", "<b>△</b>"]
+    figure = heatmap.draw(frame, METRICS["mfu"], LIGHT, is_narrow=True, **options).layout.annotations
+    assert [one.text for one in figure[:2]] == ["<b>45.0</b>", "<b>△</b>"]
 
 
 @pytest.mark.parametrize("width", ["wide", "medium", "narrow"])

@@ -135,8 +135,8 @@ def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
         schema_overrides={"recompute": pl.String},
     )
     untried = tries()
-    told = {name: value.replace("\xa0", " ") for name, value in best.pick_rows(pick, ranked, untried, cell())}
-    assert told == {
+    by_name = {name: value.replace("\xa0", " ") for name, value in best.pick_rows(pick, ranked, untried, cell())}
+    assert by_name == {
         "Pick": "DP16 TP8 PP1 · GAS2 MBS8 · Z0",
         "Likely": "~36.9 %, 31.6 to 38.6 % likely",
         "Measured": "36.3 %, rank 2 of 2",

@@ -117,8 +117,8 @@ def test_names_are_escaped_in_hovers() -> None:
         "mem_peak_allocated_bytes": None,
         "est_mem_bytes": 1e9,
     }
-    told = [part.replace("\xa0", " ") for part in texts.hover(row)]
-    assert told == [
+    values = [part.replace("\xa0", " ") for part in texts.hover(row)]
+    assert values == [
         "&lt;b&gt;x&lt;/b&gt; on 1 node",
         "DP only",
         "4.00",

@@ -94,10 +94,10 @@ def test_nothing_that_can_be_launched_says_why() -> None:
 
 
 def test_the_verdict_tells_room_or_excess() -> None:
-    told = explorer_layout.answer_for(REQUEST, Choice(zero_stage=3))
-    full = replace(told, fits=True, need_bytes=76 * 2**30, card_bytes=80 * 2**30)
+    answer = explorer_layout.answer_for(REQUEST, Choice(zero_stage=3))
+    full = replace(answer, fits=True, need_bytes=76 * 2**30, card_bytes=80 * 2**30)
     assert plain(layout_texts.verdict(full)[1]) == "**Fits**, ~4.0 GiB to spare · near limit"
-    over = replace(told, fits=False, need_bytes=100 * 2**30, card_bytes=80 * 2**30)
+    over = replace(answer, fits=False, need_bytes=100 * 2**30, card_bytes=80 * 2**30)
     assert (layout_texts.verdict(over)[0], plain(layout_texts.verdict(over)[1])) == (
         "✕",
         "**Does not fit**: ~20.0 GiB too much",
@@ -108,14 +108,14 @@ def test_the_verdict_tells_room_or_excess() -> None:
 
 
 def test_the_rank_of_the_fastest_is_first() -> None:
-    told = explorer_layout.answer_for(REQUEST, explorer.start_of(REQUEST))
-    facts = dict(layout_texts.facts(told, FOUND))
+    answer = explorer_layout.answer_for(REQUEST, explorer.start_of(REQUEST))
+    facts = dict(layout_texts.facts(answer, FOUND))
     assert facts["Rank by the hardware"] == f"1 of {FOUND.fitting:,} that fit with room"
     assert facts["Against the fastest"] == "level"
 
 
 def test_a_learned_penalty_stands_beside_what_the_hardware_allows() -> None:
-    told = replace(
+    found = replace(
         explorer_layout.answer_for(REQUEST, Choice(zero_stage=3)),
         fits=True,
         mfu=0.4,
@@ -124,14 +124,14 @@ def test_a_learned_penalty_stands_beside_what_the_hardware_allows() -> None:
         step_time_s=2.0,
         tokens_per_s_per_gpu=5000.0,
     )
-    assert plain(layout_texts.big_number(told, "expected")[0]) == "~32.0 %"
-    assert plain(layout_texts.big_number(told, "expected")[1]) == "MFU, 30.0 to 35.0 % likely"
-    assert plain(layout_texts.big_number(told, "physics")[0]) == "~40.0 %"
-    facts = {name: plain(value) for name, value in layout_texts.facts(told, FOUND)}
+    assert plain(layout_texts.big_number(found, "expected")[0]) == "~32.0 %"
+    assert plain(layout_texts.big_number(found, "expected")[1]) == "MFU, 30.0 to 35.0 % likely"
+    assert plain(layout_texts.big_number(found, "physics")[0]) == "~40.0 %"
+    facts = {name: plain(value) for name, value in layout_texts.facts(found, FOUND)}
     assert facts["The hardware allows"] == "~40.0 % MFU"
     assert facts["Runs like it take"] == "~1.25 × as long"
     assert facts["Step, throughput"] == "~2.50 s, ~4,000 tokens/s/GPU"
-    unseen = dict(layout_texts.facts(replace(told, penalty=None), replace(FOUND, ranked_by="expected")))
+    unseen = dict(layout_texts.facts(replace(found, penalty=None), replace(FOUND, ranked_by="expected")))
     assert unseen["Runs like it take"] == "unknown: no run made such a choice"
 
 

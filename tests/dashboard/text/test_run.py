@@ -15,8 +15,8 @@ from tests.dashboard.store_rows import event_row, run_row
 
 def full_run(**changes: Any) -> dict[str, Any]:
     columns = dict.fromkeys(RUNS.column_names)
-    told = {"oom_capacity_bytes": None, "oom_reserved_bytes": None}
-    return {**columns, **run_row(), "memory_bytes": 206_158_430_208, "memory_label": "192 GB", **told, **changes}
+    oom_columns = {"oom_capacity_bytes": None, "oom_reserved_bytes": None}
+    return {**columns, **run_row(), "memory_bytes": 206_158_430_208, "memory_label": "192 GB", **oom_columns, **changes}
 
 
 def plain(text: str) -> str:

@@ -86,12 +86,12 @@ def test_accuracy_is_that_of_rows_left_out_with_their_split() -> None:
     about = json.loads((CALIBRATION / "hopper-nanotron.json").read_text())["about"]
     first = found.row(0, named=True)
     assert (first["est_profile"], first["runs"]) == ("hopper-nanotron", 2)
-    told = {row["predicted"]: row for row in found.filter(est_profile="hopper-nanotron").to_dicts()}
-    assert list(told) == ["step time, by the hardware", "step time, with the penalty", "peak memory"]
-    penalty = told["step time, with the penalty"]
+    by_predicted = {row["predicted"]: row for row in found.filter(est_profile="hopper-nanotron").to_dicts()}
+    assert list(by_predicted) == ["step time, by the hardware", "step time, with the penalty", "peak memory"]
+    penalty = by_predicted["step time, with the penalty"]
     assert penalty["unseen_median_error"] == about["penalty"]["median_ape"]
     assert (penalty["split"], penalty["interval_coverage"]) == ("one cell out", about["penalty"]["interval_coverage"])
-    assert told["peak memory"]["split"] == "one model out"
+    assert by_predicted["peak memory"]["split"] == "one model out"
     assert first["age_days"] == (date(2027, 1, 1) - date.fromisoformat(about["learned_at"])).days
     gone = found.filter(est_profile="gone").row(0, named=True)
     assert (gone["predicted"], gone["unseen_median_error"]) == ("constants of publications", None)

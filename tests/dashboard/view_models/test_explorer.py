@@ -143,14 +143,14 @@ def test_a_shape_that_is_no_transformer_is_refused_in_words(change: dict[str, in
 
 
 def test_breakdowns_add_up_to_what_they_break_down() -> None:
-    told = explorer_layout.answer_for(SETUP.request(choose_profile), Choice(tp=2, mbs=2, zero_stage=1))
-    assert (told.dp, told.gas) == (8, 1)
-    *parts, total = told.memory
+    answer = explorer_layout.answer_for(SETUP.request(choose_profile), Choice(tp=2, mbs=2, zero_stage=1))
+    assert (answer.dp, answer.gas) == (8, 1)
+    *parts, total = answer.memory
     assert sum(part.size for part in parts) == pytest.approx(total.size)
-    assert total.size == pytest.approx(told.need_bytes)
-    assert told.fits == (told.need_bytes <= told.card_bytes)
-    *times, step = told.time
-    assert sum(part.size for part in times) == pytest.approx(told.step_time_s)
+    assert total.size == pytest.approx(answer.need_bytes)
+    assert answer.fits == (answer.need_bytes <= answer.card_bytes)
+    *times, step = answer.time
+    assert sum(part.size for part in times) == pytest.approx(answer.step_time_s)
     assert step.kind == "total"
     for before, after in pairwise(parts):
         assert after.before == pytest.approx(before.before + before.size)
@@ -198,8 +198,8 @@ def test_neighbours_come_by_distance_and_say_what_is_not_the_same() -> None:
             run | {"run_id": "again", "tokens_per_s_per_gpu": 6000.0},
         ]
     )
-    told = explorer_layout.answer_for(SETUP.request(choose_profile), Choice(tp=2, mbs=2, zero_stage=1))
-    near = explorer_layout.nearest(runs, told, SETUP, 16)
+    answer = explorer_layout.answer_for(SETUP.request(choose_profile), Choice(tp=2, mbs=2, zero_stage=1))
+    near = explorer_layout.nearest(runs, answer, SETUP, 16)
     assert near["run_id"].to_list() == ["again", "same", "zero", "far"]
     assert near["distance"].to_list() == [0.0, 0.0, 0.25, 4.0]
     assert near["differs"].to_list() == [[], [], ["zero_stage"], ["tp", "num_gpus"]]

@@ -28,7 +28,7 @@ NO_RECORDS = records(flight_row()).head(0)
 
 
 def test_a_rank_is_behind_or_ahead_by_its_own_words() -> None:
-    told = hangs.states(
+    states = hangs.states(
         hang_row(ranks_reporting="0,1", ranks_silent="2,3", num_ranks=4, suspect="2"),
         lines(
             hang_line_row(rank=0),
@@ -38,17 +38,17 @@ def test_a_rank_is_behind_or_ahead_by_its_own_words() -> None:
         ),
         NO_RECORDS,
     )
-    assert told["ahead"].to_list() == [0, 2, -1, None]
-    assert told["last_completed_seq"].to_list() == [None, 117, 117, None]
-    assert told["waited_s"].round(3).to_list() == [600.031, 600.031, None, None]
-    assert told["line_no"].to_list() == [950, 952, 960, None]
-    assert [texts.ahead_text(ahead) for ahead in told["ahead"]] == ["in it", "2 ahead", "1 behind", None]
+    assert states["ahead"].to_list() == [0, 2, -1, None]
+    assert states["last_completed_seq"].to_list() == [None, 117, 117, None]
+    assert states["waited_s"].round(3).to_list() == [600.031, 600.031, None, None]
+    assert states["line_no"].to_list() == [950, 952, 960, None]
+    assert [texts.ahead_text(ahead) for ahead in states["ahead"]] == ["in it", "2 ahead", "1 behind", None]
 
 
 def test_another_groups_status_does_not_count() -> None:
     said = lines(hang_line_row("status", rank=1, process_group="5", last_enqueued_seq=9))
-    told = hangs.states(hang_row(num_ranks=2, ranks_reporting="0", ranks_silent="1", suspect=None), said, NO_RECORDS)
-    assert told["last_enqueued_seq"].to_list() == [None, None]
+    states = hangs.states(hang_row(num_ranks=2, ranks_reporting="0", ranks_silent="1", suspect=None), said, NO_RECORDS)
+    assert states["last_enqueued_seq"].to_list() == [None, None]
 
 
 def test_spans_begin_where_the_first_rank_began_to_wait() -> None:
@@ -58,16 +58,16 @@ def test_spans_begin_where_the_first_rank_began_to_wait() -> None:
         hang_line_row("dump", rank=2, ran_for_ms=None, printed_after_s=6.0, op=None),
         hang_line_row(rank=3, printed_after_s=None),
     )
-    told = hangs.states(
+    states = hangs.states(
         hang_row(ranks_reporting="0", ranks_elsewhere="1", ranks_silent="2,3", suspect=None, num_ranks=4),
         said,
         NO_RECORDS,
     )
-    found = hangs.spans(said, told, hang_row())
+    found = hangs.spans(said, states, hang_row())
     assert [(span.rank, span.state) for span in found] == [(0, "waited"), (1, "elsewhere"), (2, "silent")]
     # Rank 0 began first, 595 s before rank 1 gave up.
     assert [(span.begin_s, span.end_s) for span in found] == [(0.0, 600.0), (5.0, 595.0), (None, 601.0)]
-    figure = charts.draw_timeline(found, told["rank"].to_list(), LIGHT)
+    figure = charts.draw_timeline(found, states["rank"].to_list(), LIGHT)
     quiet = [note.text for note in figure.layout.annotations]
     assert quiet == ["no line with a time"]  # rank 3
 
@@ -87,9 +87,9 @@ def test_the_sequence_shows_who_lacks_what_and_who_differs() -> None:
 
 def test_what_ranks_brought_is_grouped() -> None:
     rows = [flight_row(rank=rank, seq=118) for rank in (0, 1, 3)] + [flight_row(rank=2, seq=118, input_dtypes="Half")]
-    told = hangs.variants(records(*rows), 118)
-    assert told["ranks"].to_list() == ["0,1,3", "2"]
-    assert told["input_dtypes"].to_list() == ["Float", "Half"]
+    variants = hangs.variants(records(*rows), 118)
+    assert variants["ranks"].to_list() == ["0,1,3", "2"]
+    assert variants["input_dtypes"].to_list() == ["Float", "Half"]
 
 
 def test_the_last_stack_of_a_rank() -> None:

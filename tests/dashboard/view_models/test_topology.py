@@ -68,9 +68,9 @@ def test_links_keep_their_transport() -> None:
 
 def test_a_ring_takes_the_transport_of_its_links_either_way() -> None:
     found = topology.picture(4, ranks(2, 2), LINKS, RING, "ring 0")
-    told = {edge.hover: edge.kind for edge in found.edges}
-    assert told["0 → 2: RDMA network, straight from the GPU"] == "rdma"
-    assert told["3 → 0: transport not in this file"] == "unknown"
+    kind_of = {edge.hover: edge.kind for edge in found.edges}
+    assert kind_of["0 → 2: RDMA network, straight from the GPU"] == "rdma"
+    assert kind_of["3 → 0: transport not in this file"] == "unknown"
     figure = charts.draw_topology(found, LIGHT)
     assert sum(note.showarrow for note in figure.layout.annotations) == 4
 

@@ -133,30 +133,36 @@ def test_latent_attention_uses_the_label_and_leaves_attention_out() -> None:
     assert run["mfu_basis"] == "6N, attention left out; peak 1979 TFLOP/s (FP8)"
 
 
+LATENT_ATTENTION: Row = {
+    "num_kv_heads": None,
+    "head_dim": 128,
+    "kv_lora_rank": 512,
+    "qk_rope_head_dim": 64,
+    "gated_mlp": True,
+    "tie_word_embeddings": False,
+    "params": None,
+    "active_params": None,
+    "seq_len": 4096,
+}
+"""What DeepSeek-V2-Lite and DeepSeek-V3 share; parameters are to be counted from the widths."""
+
+
 def test_latent_attention_with_all_its_widths_is_counted_exactly() -> None:
     # DeepSeek-V3 (2412.19437): 671B parameters, 37B of them active (its multi-token prediction module left out).
     run = completed(
+        **LATENT_ATTENTION,
         model="DeepSeek-V3",
         num_layers=61,
         hidden_size=7168,
         num_heads=128,
-        num_kv_heads=None,
-        head_dim=128,
-        kv_lora_rank=512,
         q_lora_rank=1536,
-        qk_rope_head_dim=64,
         ffn_hidden_size=18432,
-        gated_mlp=True,
         vocab_size=129280,
-        tie_word_embeddings=False,
         num_experts=256,
         experts_per_token=8,
         expert_ffn_hidden_size=2048,
         shared_expert_ffn_hidden_size=2048,
         num_dense_layers=3,
-        params=None,
-        active_params=None,
-        seq_len=4096,
     )
     assert run["params"] == pytest.approx(671.0e9, rel=1e-3)
     assert run["active_params"] == pytest.approx(37.5e9, rel=0.01)
@@ -167,27 +173,19 @@ def test_latent_attention_with_all_its_widths_is_counted_exactly() -> None:
 def test_latent_attention_that_does_not_compress_queries() -> None:
     # DeepSeek-V2-Lite (2405.04434, appendix B): 15.7B parameters, 2.4B active.
     run = completed(
+        **LATENT_ATTENTION,
         model="DeepSeek-V2-Lite",
         num_layers=27,
         hidden_size=2048,
         num_heads=16,
-        num_kv_heads=None,
-        head_dim=128,
-        kv_lora_rank=512,
         q_lora_rank=0,
-        qk_rope_head_dim=64,
         ffn_hidden_size=10944,
-        gated_mlp=True,
         vocab_size=102400,
-        tie_word_embeddings=False,
         num_experts=64,
         experts_per_token=6,
         expert_ffn_hidden_size=1408,
         shared_expert_ffn_hidden_size=2816,
         num_dense_layers=1,
-        params=None,
-        active_params=None,
-        seq_len=4096,
     )
     assert run["params"] == pytest.approx(15.7e9, rel=5e-3)
     assert run["active_params"] == pytest.approx(2.66e9, rel=0.02)

@@ -34,8 +34,8 @@ def found(home: Path) -> dict[str, doctor.Finding]:
 
 def test_a_healthy_home_has_nothing_to_mend(tmp_path: Path) -> None:
     seen = found(make_home(tmp_path / "home", runs=[run_row("a"), run_row("b")]))
-    told = [name for name in seen if name != "release"]  # the rows are of no real release
-    assert told == CHECKS
+    checks = [name for name in seen if name != "release"]  # the rows are of no real release
+    assert checks == CHECKS
     assert {one.state for name, one in seen.items() if name not in ("release", "disk", "machine")} == {"ok"}
     assert "2 runs" in seen["store"].message
 
@@ -126,5 +126,5 @@ def test_the_command_exits_with_1_for_a_fault_only(tmp_path: Path, capsys: pytes
     assert "note   store" in capsys.readouterr().out
     (tmp_path / "file").write_text("")
     assert main(["doctor", "--home", str(tmp_path / "file"), "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert {"check": "home", "state": "fault"}.items() <= told[-1].items()
+    document = json.loads(capsys.readouterr().out)
+    assert {"check": "home", "state": "fault"}.items() <= document[-1].items()

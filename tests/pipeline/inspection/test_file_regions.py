@@ -60,8 +60,8 @@ def test_lines_of_any_length_stay_whole(
 
 def summed(facts: Facts) -> pl.DataFrame:
     key = ["source", "pid", "comm", "op", "datatype", "count"]
-    told = facts["coll"].group_by(key).agg(pl.col("line_no").min(), pl.col("last_line").max(), pl.col("lines").sum())
-    return told.sort(key)
+    found = facts["coll"].group_by(key).agg(pl.col("line_no").min(), pl.col("last_line").max(), pl.col("lines").sum())
+    return found.sort(key)
 
 
 def test_what_regions_say_is_what_the_file_says(tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_what_regions_say_is_what_the_file_says(tmp_path: Path) -> None:
     whole = scan_task(Scan([Part(7, data, 1)], {7: str(path)}))
     lines, found = 0, []
     for region in cut(path):
-        told = scan_any(region)
-        found.append(told.shifted(lines))
-        lines += told.lines
+        scanned = scan_any(region)
+        found.append(scanned.shifted(lines))
+        lines += scanned.lines
     facts = Facts.merge(one.facts for one in found)
     assert summed(facts).equals(summed(whole.facts))
     assert whole.calls is not None

@@ -64,13 +64,13 @@ def rows_of(fact: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
 @parametrize("snapshots")
 def test_facts_of_the_manifest(fact: dict[str, str]) -> None:
     rows = rows_of(fact)
-    told = rows["memory_snapshots"]
+    snapshots = rows["memory_snapshots"]
     for column, name in _TOTALS.items():
-        assert sum(row[column] for row in told) == int(fact[name])
+        assert sum(row[column] for row in snapshots) == int(fact[name])
     for column, name in _PEAKS.items():
         for device, value in re.findall(r"(\d+):(\d+)", fact[name]):
-            assert next(row for row in told if row["device"] == int(device))[column] == int(value)
-    for row in told:
+            assert next(row for row in snapshots if row["device"] == int(device))[column] == int(value)
+    for row in snapshots:
         groups = [group["bytes"] for group in rows["memory_at_peak"] if group["device"] == row["device"]]
         assert row["violations"] or sum(groups) == row["peak_requested_active_bytes"]
 
@@ -108,12 +108,12 @@ def test_pytorchs_own_totals(fact: dict[str, str]) -> None:
         pytest.skip("its totals need keys that this file does not have")
     snapshot = load(snapshot_chunks([(CORPUS / fact["path"]).read_bytes()]))
     printed = memory_viz.segsum(snapshot)
-    told = rows_of(fact)["memory_snapshots"]
+    snapshots = rows_of(fact)["memory_snapshots"]
     found = re.search(r"total_reserved: +([\d.]+)(\w+)", printed)
     assert found, printed[-500:]
     unit = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}[found[2]]
-    assert sum(row["reserved_bytes"] for row in told) == pytest.approx(float(found[1]) * unit, rel=0.06)
+    assert sum(row["reserved_bytes"] for row in snapshots) == pytest.approx(float(found[1]) * unit, rel=0.06)
     # One line per block and, after it, what its user did not ask for; the inactive ones carry their last user's size.
     lines = memory_viz.memory(snapshot, lambda text: text).splitlines()
     live = [line for line in lines if ";active" in line and ";<gaps> " not in line]
-    assert sum(int(line.rsplit(" ", 1)[1]) for line in live) == sum(row["requested_bytes"] for row in told)
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in live) == sum(row["requested_bytes"] for row in snapshots)

@@ -110,8 +110,10 @@ def test_every_source_ends_in_its_tables() -> None:
         }
     )
     assert set(batch.files["status"]) == {"parsed"}
-    told = batch.other["memory_snapshots"].sort("mem_source").select("mem_source", "device", "rank", "allocated_bytes")
-    assert told.rows() == [
+    snapshots = (
+        batch.other["memory_snapshots"].sort("mem_source").select("mem_source", "device", "rank", "allocated_bytes")
+    )
+    assert snapshots.rows() == [
         ("kineto", 2, None, 7),
         ("memory_stats", None, 4, 3),
         ("profiler_timeline", None, None, 1500),

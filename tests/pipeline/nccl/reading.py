@@ -26,8 +26,8 @@ def facts_of(text: str | bytes, *, source: int = 0, block_bytes: int = 1 << 24) 
     """Facts of one file that comes in chunks of that size."""
     data = text.encode() if isinstance(text, str) else text
     chunks = [data[at : at + block_bytes] for at in range(0, len(data), block_bytes)]
-    told = Facts.merge(scan_parts([Part(source, block, first)]) for block, first, _ in blocks(chunks))
-    return compact(told) if len(chunks) > 1 else told  # as the reader of long files does; it must change nothing
+    found = Facts.merge(scan_parts([Part(source, block, first)]) for block, first, _ in blocks(chunks))
+    return compact(found) if len(chunks) > 1 else found  # as the reader of long files does; it must change nothing
 
 
 def tables_of(

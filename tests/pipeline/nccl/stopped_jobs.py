@@ -94,13 +94,15 @@ def dumps(job: Stopped, version: tuple[int, int], *, has_timing: bool) -> dict[i
     for rank, calls in job.entered.items():
         mine = [number for number, ranks in enumerate(job.groups) if rank in ranks]
         used = [group for group in mine if any(one.call[0] == group for one in calls)]
-        told: dict[str, Any] = {"version": f"{version[0]}.{version[1]}"}
+        document: dict[str, Any] = {"version": f"{version[0]}.{version[1]}"}
         if version >= (2, 0):
-            told["pg_config"] = {str(g): {"name": str(g), "desc": "", "ranks": str(list(job.groups[g]))} for g in used}
+            document["pg_config"] = {
+                str(g): {"name": str(g), "desc": "", "ranks": str(list(job.groups[g]))} for g in used
+            }
         elif version > (1, 1):
-            told["pg_config"] = {mine.index(g): list(job.groups[g]) for g in used}
+            document["pg_config"] = {mine.index(g): list(job.groups[g]) for g in used}
         counts: Counter[int] = Counter()
-        told["entries"] = []
+        document["entries"] = []
         for number, one in enumerate(calls):
             group, _, ends = one.call
             counts[group] += 1
@@ -113,8 +115,8 @@ def dumps(job: Stopped, version: tuple[int, int], *, has_timing: bool) -> dict[i
                 entry["seq_id"] = counts[group]
             if version > (1, 1):
                 entry["record_id"] = number
-            told["entries"].append(entry | {"pg_id": mine.index(group)})
-        found[rank] = told
+            document["entries"].append(entry | {"pg_id": mine.index(group)})
+        found[rank] = document
     return found
 
 

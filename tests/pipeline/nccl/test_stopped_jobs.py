@@ -19,12 +19,12 @@ from tests.pipeline.nccl.stopped_jobs import VERSIONS, Stopped, dumps, stopped_j
 FORMATS = pytest.mark.parametrize("version", VERSIONS)
 
 
-def judged(told: dict[int, dict[str, Any]], *, as_json: bool = False) -> list[dict[str, Any]]:
+def judged(by_rank: dict[int, dict[str, Any]], *, as_json: bool = False) -> list[dict[str, Any]]:
     frames = [
         records(json.dumps(dump).encode() if as_json else pickle.dumps(dump, protocol=2), rank=rank)[0].with_columns(
             source=pl.lit(rank, pl.Int64)
         )
-        for rank, dump in told.items()
+        for rank, dump in by_rank.items()
     ]
     return flight_hangs(pl.concat(frames))
 
@@ -40,10 +40,10 @@ def test_nobody_else_is_blamed(
     version: tuple[int, int], seed: int, is_lost: bool, has_timing: bool, as_json: bool
 ) -> None:
     job = stopped_job(random.Random(seed))  # noqa: S311  # the same job every time
-    told = dumps(job, version, has_timing=has_timing)
+    found = dumps(job, version, has_timing=has_timing)
     if is_lost:
-        del told[job.stopped]
-    rows = judged(told, as_json=as_json and version >= (2, 0))
+        del found[job.stopped]
+    rows = judged(found, as_json=as_json and version >= (2, 0))
     assert suspects(rows) <= {job.stopped}
     if all(job.has_ended(one.place) for calls in job.entered.values() for one in calls):
         assert rows == []
@@ -67,10 +67,10 @@ def test_behind_a_receive_it_is_found(version: tuple[int, int], is_lost: bool) -
     program = [(0, "all_reduce", None), (1, "", (2, 1)), (2, "all_reduce", None)]
     job = Stopped([(0, 1, 2), (1, 2), (0, 1)], [*program], stopped=2, after=1, is_blocking=True)
     job.run(random.Random(0))  # noqa: S311  # the same job every time
-    told = dumps(job, version, has_timing=False)
+    found = dumps(job, version, has_timing=False)
     if is_lost:
-        del told[2]
-    (row,) = judged(told)
+        del found[2]
+    (row,) = judged(found)
     assert (row["process_group"], row["suspect"], row["ranks_elsewhere"]) == ("2(undefined)", "2", "1")
     assert row["suspect_reason"] == (
         "1 waits in recv 0<-1 of 1(undefined) and so did not join all_reduce seq 1, it has none; "

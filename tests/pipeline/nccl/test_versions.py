@@ -65,8 +65,8 @@ def test_the_slowest_rank_is_the_communicators_time(version: str) -> None:
 def test_calls_are_added_up_per_size(version: str) -> None:
     job = render(Job(version, nodes=1, gpus=4, calls=60))
     rows = tables_of(job.text())["nccl_collectives"]
-    told = {(op, count): calls for op, count, calls in rows.select("op", "element_count", "calls").iter_rows()}
-    assert told == dict(job.calls_by_op)
+    calls_of = {(op, count): calls for op, count, calls in rows.select("op", "element_count", "calls").iter_rows()}
+    assert calls_of == dict(job.calls_by_op)
     assert rows["comm_index"].unique().to_list() == [1]
     assert set(rows["ranks_calling"]) == {4}
     reduced = row_of(rows.filter(op="AllReduce", element_count=1024))

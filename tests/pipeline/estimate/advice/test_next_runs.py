@@ -58,14 +58,16 @@ def test_what_was_measured_is_not_proposed_and_gain_is_over_the_best() -> None:
         {"tp": 1, "pp": 8, "step_time_s": 60.0},
     )
     cell = only_cell(frame)
-    told = next_runs(cell.request, cell.runs, top=400)
-    assert told.best == {"run_id": "r1", "layout": "DP2 TP8 PP1 MBS2", "step_time_s": 11.0}
-    assert told.excluded[MEASURED] == 3
-    proposed, done = (set(one.select("dp", "tp", "pp", "mbs", "zero_stage").rows()) for one in (told.candidates, frame))
+    advice = next_runs(cell.request, cell.runs, top=400)
+    assert advice.best == {"run_id": "r1", "layout": "DP2 TP8 PP1 MBS2", "step_time_s": 11.0}
+    assert advice.excluded[MEASURED] == 3
+    proposed, done = (
+        set(one.select("dp", "tp", "pp", "mbs", "zero_stage").rows()) for one in (advice.candidates, frame)
+    )
     assert not proposed & done
-    assert set(PROPOSED) <= set(told.candidates.columns)
-    best = told.candidates.row(0, named=True)
-    assert told.candidates["gain_per_gpu_hour"].is_sorted(descending=True)
+    assert set(PROPOSED) <= set(advice.candidates.columns)
+    best = advice.candidates.row(0, named=True)
+    assert advice.candidates["gain_per_gpu_hour"].is_sorted(descending=True)
     assert best["test_gpu_hours"] == pytest.approx(16 * 20 * best["believed_step_time_s"] / 3600)
     assert best["believed_lo_s"] < best["believed_step_time_s"] < best["believed_hi_s"] < 11.0
     assert best["chance"] > 0.9
@@ -77,10 +79,10 @@ def test_what_ran_out_of_memory_takes_larger_layouts_with_it() -> None:
     good = {"tp": 8, "step_time_s": 12.0}
     cell = only_cell(runs(good, {"tp": 4, "mbs": 1, "status": "oom", "step_time_s": None}))
     without = only_cell(runs(good))
-    told, free = (next_runs(one.request, one.runs, top=400) for one in (cell, without))
-    assert told.excluded[RAN_OUT] == 1
-    assert told.excluded[AS_LARGE] >= 1
-    left, before = (set(one.candidates.select("dp", "tp", "pp", "mbs", "zero_stage").rows()) for one in (told, free))
+    found, free = (next_runs(one.request, one.runs, top=400) for one in (cell, without))
+    assert found.excluded[RAN_OUT] == 1
+    assert found.excluded[AS_LARGE] >= 1
+    left, before = (set(one.candidates.select("dp", "tp", "pp", "mbs", "zero_stage").rows()) for one in (found, free))
     assert (4, 4, 1, 1, 1) in before - left
     assert (4, 4, 1, 2, 1) in before - left  # larger micro-batches than what ran out
     assert (2, 8, 1, 2, 1) in left
@@ -89,9 +91,9 @@ def test_what_ran_out_of_memory_takes_larger_layouts_with_it() -> None:
 def test_a_failure_without_a_reason_is_not_repeated_but_a_node_s_failure_is() -> None:
     base = [{"tp": 8, "step_time_s": 12.0}, {"tp": 4, "status": "failed"}, {"tp": 2, "status": "node_fail"}]
     cell = only_cell(runs(*base))
-    told = next_runs(cell.request, cell.runs, top=400)
-    assert told.excluded[FAILED] == 1
-    again = told.candidates.filter(
+    advice = next_runs(cell.request, cell.runs, top=400)
+    assert advice.excluded[FAILED] == 1
+    again = advice.candidates.filter(
         (pl.col("tp") == 2) & (pl.col("pp") == 1) & (pl.col("mbs") == 1) & (pl.col("zero_stage") == 1)
     )
     assert again["tried"].to_list() == ["node_fail"]
@@ -100,21 +102,21 @@ def test_a_failure_without_a_reason_is_not_repeated_but_a_node_s_failure_is() ->
 
 def test_without_a_record_there_is_no_chance_only_the_estimate() -> None:
     cell = only_cell(runs({"tp": 8, "step_time_s": 12.0, "framework": "home-made"}))
-    told = next_runs(cell.request, cell.runs)
-    assert told.candidates["chance"].is_null().all()
-    assert told.candidates["believed_lo_s"].is_null().all()
-    assert "only 1 comparable runs" in told.basis
-    best = told.candidates.row(0, named=True)
+    advice = next_runs(cell.request, cell.runs)
+    assert advice.candidates["chance"].is_null().all()
+    assert advice.candidates["believed_lo_s"].is_null().all()
+    assert "only 1 comparable runs" in advice.basis
+    best = advice.candidates.row(0, named=True)
     assert best["gain"] == pytest.approx(12.0 / best["est_step_time_s"] - 1)
 
 
 def test_a_cell_without_measurements_proposes_what_is_expected_to_be_fastest() -> None:
     cell = only_cell(runs({"tp": 8, "status": "timeout", "step_time_s": None}))
-    told = next_runs(cell.request, cell.runs)
-    assert told.best is None
-    assert told.candidates["gain"].is_null().all()
-    assert told.candidates["believed_step_time_s"].is_sorted()
-    assert told.candidates["why"].str.ends_with("nothing was measured in this cell yet.").all()
+    advice = next_runs(cell.request, cell.runs)
+    assert advice.best is None
+    assert advice.candidates["gain"].is_null().all()
+    assert advice.candidates["believed_step_time_s"].is_sorted()
+    assert advice.candidates["why"].str.ends_with("nothing was measured in this cell yet.").all()
 
 
 def test_cells_keep_frameworks_and_batches_apart_and_say_why_not() -> None:
@@ -176,6 +178,6 @@ def test_layouts_are_named_as_a_search_names_them() -> None:
 
 def test_start_up_is_what_runs_spent_outside_of_their_steps() -> None:
     begin = datetime(2026, 1, 1)
-    told = {"started_at": begin, "ended_at": begin + timedelta(seconds=300), "steps_logged": 20}
-    assert startup_of(runs({"tp": 8, "step_time_s": 5.0, **told})) == pytest.approx(200.0)
+    times = {"started_at": begin, "ended_at": begin + timedelta(seconds=300), "steps_logged": 20}
+    assert startup_of(runs({"tp": 8, "step_time_s": 5.0, **times})) == pytest.approx(200.0)
     assert startup_of(runs({"tp": 8, "step_time_s": 5.0})) is None

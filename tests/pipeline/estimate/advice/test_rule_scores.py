@@ -78,11 +78,11 @@ FIVE = (
 def test_a_rule_holds_where_its_best_layout_is_within_two_percent() -> None:
     evidence = weigh(ranked(*FIVE), BOOK)
     assert evidence.schema == EVIDENCE
-    told = {row["rule"]: row for row in evidence.iter_rows(named=True)}
-    assert set(told) == {"tp8", "tp1"}  # no layout has a pipeline, the model is not large
-    assert told["tp1"]["verdict"] == FOR
-    assert told["tp1"]["is_winner"]
-    lost = told["tp8"]
+    by_rule = {row["rule"]: row for row in evidence.iter_rows(named=True)}
+    assert set(by_rule) == {"tp8", "tp1"}  # no layout has a pipeline, the model is not large
+    assert by_rule["tp1"]["verdict"] == FOR
+    assert by_rule["tp1"]["is_winner"]
+    lost = by_rule["tp8"]
     assert (lost["verdict"], lost["advised"], lost["layouts"]) == (AGAINST, 2, 5)
     assert (lost["regret"], lost["typical_regret"], lost["other_regret"]) == pytest.approx((0.03, 0.265, 0.01))
     assert (lost["winner_run_id"], lost["advised_run_id"]) == ("m0", "m2")

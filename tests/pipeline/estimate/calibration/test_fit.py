@@ -100,9 +100,9 @@ def test_neither_fit_nor_choice_of_weights_sees_the_group_that_they_predict() ->
     rows = gather_rows(recipe(weights=options), measured_rows((1024, 2048, 8192)))
     others = rows.groups != "m8192"
     assert choose_weights(rows, others) == choose_weights(spoilt(rows, "m8192"), others) != options[0]
-    told, told_spoilt = cross_validate(rows).step_time_s, cross_validate(spoilt(rows, "m8192")).step_time_s
-    assert told_spoilt[~others] == pytest.approx(told[~others], rel=1e-12)
-    assert told_spoilt[others] != pytest.approx(told[others], rel=1e-3)
+    predicted, predicted_spoilt = cross_validate(rows).step_time_s, cross_validate(spoilt(rows, "m8192")).step_time_s
+    assert predicted_spoilt[~others] == pytest.approx(predicted[~others], rel=1e-12)
+    assert predicted_spoilt[others] != pytest.approx(predicted[others], rel=1e-3)
 
 
 def test_weights_are_chosen_by_what_groups_say_of_one_another() -> None:
@@ -110,7 +110,7 @@ def test_weights_are_chosen_by_what_groups_say_of_one_another() -> None:
     rows = gather_rows(recipe(weights=options), measured_rows())
     assert choose_weights(rows, rows.everywhere) == options[1]
     assert choose_weights(rows, rows.groups == "m2048") == options[0]  # nothing to choose on
-    by_worst = choose_weights(rows, rows.everywhere, lambda given, told: -shortfall(given, told))
+    by_worst = choose_weights(rows, rows.everywhere, lambda given, predicted: -shortfall(given, predicted))
     assert by_worst == options[0]
 
 

@@ -118,10 +118,10 @@ def test_calibrating_writes_a_record_that_estimates_use_from_then_on(tmp_path: P
     runs = measured_runs()
     usable = usable_runs(runs)
     (recipe,) = own_recipes(usable)
-    told = fit_to_folder(recipe, as_cells(usable), tmp_path)
-    assert told["record"]["learned_on"] == "runs of this store"
-    assert "penalty" not in told["record"]  # twelve runs are too few to learn one
-    assert sum(row["runs"] for row in told["patterns"]) == 12
+    fitted = fit_to_folder(recipe, as_cells(usable), tmp_path)
+    assert fitted["record"]["learned_on"] == "runs of this store"
+    assert "penalty" not in fitted["record"]  # twelve runs are too few to learn one
+    assert sum(row["runs"] for row in fitted["patterns"]) == 12
     before, after = estimate_frame(runs), estimate_frame(runs, with_own(tmp_path))
     assert before["est_interval_runs"].is_null().all()
     assert after["est_interval_runs"].to_list() == [12] * 12

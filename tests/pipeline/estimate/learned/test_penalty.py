@@ -49,10 +49,10 @@ def slowdown_of(rows: np.ndarray, lost: np.ndarray) -> np.ndarray:
 def test_learns_what_is_lost_per_slot_and_predicts_unseen_rows() -> None:
     rows, lost, _ = sweep(1)
     unseen, truth, _ = sweep(2)
-    told = fit_penalty(rows, slowdown_of(rows, lost)).slowdown(unseen)
+    slowdowns = fit_penalty(rows, slowdown_of(rows, lost)).slowdown(unseen)
     wanted = slowdown_of(unseen, truth)
-    assert np.median(np.abs(told[truth > 0] / wanted[truth > 0] - 1)) < 0.15
-    assert np.median(told[truth == 0]) < 1.05
+    assert np.median(np.abs(slowdowns[truth > 0] / wanted[truth > 0] - 1)) < 0.15
+    assert np.median(slowdowns[truth == 0]) < 1.05
 
 
 def test_a_row_that_was_measured_is_told_as_it_was() -> None:
@@ -82,13 +82,13 @@ def test_is_the_same_every_time_and_for_any_number_of_rows() -> None:
 def test_cells_are_told_by_the_others_alone() -> None:
     rows, lost, cells = sweep(1, 160)
     slowdown = slowdown_of(rows, lost) * np.exp(np.random.default_rng(0).normal(0, 0.05, 160))
-    told, chosen = unseen_slowdown(rows, slowdown, cells)
+    slowdowns, chosen = unseen_slowdown(rows, slowdown, cells)
     for place, cell in enumerate(np.unique(cells)[:4]):
         others = cells != cell
         # The short cut through one inverse is the fit without the cell, with settings that the cell had no say in.
         assert chosen[place] == choose_settings(rows[others], slowdown[others], cells[others])
         direct = fit_penalty(rows[others], slowdown[others], settings=chosen[place]).slowdown(rows[~others])
-        assert told[~others] == pytest.approx(direct)
+        assert slowdowns[~others] == pytest.approx(direct)
 
 
 def test_a_cells_own_runs_do_not_choose_its_settings() -> None:

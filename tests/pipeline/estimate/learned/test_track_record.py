@@ -107,12 +107,12 @@ def test_patterns_are_those_of_the_view() -> None:
 
 def test_the_map_names_the_slowest_pattern_first() -> None:
     codes = np.array([0, 0, 0, 19])
-    told = residual_map(residuals_by_pattern(codes, np.log([4.0, 5.0, 6.0, 1.0])))
-    assert [(entry["pattern"], entry["runs"]) for entry in told] == [
+    residuals = residual_map(residuals_by_pattern(codes, np.log([4.0, 5.0, 6.0, 1.0])))
+    assert [(entry["pattern"], entry["runs"]) for entry in residuals] == [
         ("PP over nodes · ZeRO-0", 3),
         ("DP only · ZeRO-3", 1),
     ]
-    assert told[0]["median"] == pytest.approx(5.0)
+    assert residuals[0]["median"] == pytest.approx(5.0)
 
 
 def layouts() -> Layouts:
@@ -189,8 +189,8 @@ def test_every_bundled_record_belongs_to_a_profile_and_can_be_read() -> None:
 
 def test_without_comparable_runs_nothing_is_made_up() -> None:
     asked, at = question("hopper"), layouts()
-    told = expect(asked, at, estimate(asked, at))
-    assert all(values == [None] * 4 for values in told.values())
+    expected = expect(asked, at, estimate(asked, at))
+    assert all(values == [None] * 4 for values in expected.values())
 
 
 def test_the_playbook_s_framework_is_penalised_where_pipelines_cross_nodes() -> None:
@@ -202,17 +202,19 @@ def test_the_playbook_s_framework_is_penalised_where_pipelines_cross_nodes() -> 
         gas=np.array([16.0, 128]),
         zero_stage=np.array([1.0, 0]),
     )
-    told = expect(asked, at, estimate(asked, at))
-    single, piped = told["est_penalty"]
+    expected = expect(asked, at, estimate(asked, at))
+    single, piped = expected["est_penalty"]
     assert single < 1.5
     assert piped > 2.5
-    assert "PP over nodes · ZeRO-0" in told["est_interval_basis"][1]
+    assert "PP over nodes · ZeRO-0" in expected["est_interval_basis"][1]
     for place in range(2):
         assert (
-            told["est_step_time_lo_s"][place] < told["expected_step_time_s"][place] < told["est_step_time_hi_s"][place]
+            expected["est_step_time_lo_s"][place]
+            < expected["expected_step_time_s"][place]
+            < expected["est_step_time_hi_s"][place]
         )
-        assert told["est_mfu_lo"][place] < told["est_mfu_hi"][place]
-        assert told["est_penalty_lo"][place] < told["est_penalty"][place] < told["est_penalty_hi"][place]
+        assert expected["est_mfu_lo"][place] < expected["est_mfu_hi"][place]
+        assert expected["est_penalty_lo"][place] < expected["est_penalty"][place] < expected["est_penalty_hi"][place]
 
 
 def test_no_run_is_promised_more_speed_than_comparable_ones_showed() -> None:
@@ -224,26 +226,26 @@ def test_no_run_is_promised_more_speed_than_comparable_ones_showed() -> None:
         **{name: rows[name].to_numpy().astype(np.float64) for name in ("dp", "tp", "pp", "gas", "mbs")},
         zero_stage=rows["zero_stage"].to_numpy().astype(np.float64),
     )
-    told, predicted = pl.DataFrame(expect(asked, at, estimate(asked, at))), estimate(asked, at)
+    found, predicted = pl.DataFrame(expect(asked, at, estimate(asked, at))), estimate(asked, at)
     patterns = [PATTERNS[code] for code in pattern_codes(at, asked.cluster.gpus_per_node)]
     fastest = np.array([record.time.fastest(name) for name in patterns]) * predicted.step_time_s
     unbound = [record.penalised.interval(name, "") for name in patterns]
-    low = told["expected_step_time_s"].to_numpy() * np.array(
+    low = found["expected_step_time_s"].to_numpy() * np.array(
         [one.low if one is not None else np.nan for one in unbound]
     )
-    least = np.minimum(np.maximum(low, fastest), told["expected_step_time_s"].to_numpy())
+    least = np.minimum(np.maximum(low, fastest), found["expected_step_time_s"].to_numpy())
     assert (low < fastest).any()  # some needed the bound
     assert (low > fastest).any()  # and some did not
-    assert told["est_step_time_lo_s"].to_numpy() == pytest.approx(least)
+    assert found["est_step_time_lo_s"].to_numpy() == pytest.approx(least)
 
 
 def test_a_choice_that_no_run_made_has_no_interval() -> None:
     asked = question()
     at = Layouts.of(dp=16, gas=16, zero_stage=np.array([1.0, 3, 1, 1]), recompute=np.array([0.0, 0, 2, 0]), vpp=1)
-    told = expect(asked, at, estimate(asked, at))
-    assert [value is None for value in told["est_penalty"]] == [False, True, True, False]
-    assert [value is None for value in told["est_step_time_lo_s"]] == [False, True, True, False]
-    assert [value is None for value in told["est_mem_hi_bytes"]] == [False, True, True, False]
+    expected = expect(asked, at, estimate(asked, at))
+    assert [value is None for value in expected["est_penalty"]] == [False, True, True, False]
+    assert [value is None for value in expected["est_step_time_lo_s"]] == [False, True, True, False]
+    assert [value is None for value in expected["est_mem_hi_bytes"]] == [False, True, True, False]
 
 
 def test_rows_carry_the_expectation_and_physics_stays_as_it_is() -> None:
@@ -287,9 +289,9 @@ def test_the_bundled_penalty_belongs_to_the_physics_in_force() -> None:
     (recipe,) = [one for one in RECIPES if one.profile == "hopper-nanotron"]
     rows = gather_rows(recipe, published_table(recipe.dataset))
     ratios = np.log(rows.step_time_s / look(rows, {name: getattr(profile, name) for name in recipe.time}).step_time_s)
-    told = np.concatenate(list(record.time.by_pattern.values()))
+    values = np.concatenate(list(record.time.by_pattern.values()))
     # Those of the record leave one model out of the fit, so they agree in the middle only.
-    assert np.nanmedian(ratios) == pytest.approx(np.median(told), abs=0.03), REMEDY
+    assert np.nanmedian(ratios) == pytest.approx(np.median(values), abs=0.03), REMEDY
 
 
 def test_a_record_of_other_constants_is_no_record(tmp_path: Path) -> None:

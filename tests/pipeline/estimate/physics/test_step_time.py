@@ -128,7 +128,7 @@ def test_a_step_waits_for_the_slowest_node() -> None:
 
 def test_a_gather_that_follows_the_optimizer_hides_behind_nothing() -> None:
     hidden = replace(DEFAULT, dp_hidden=0.9, shard_contention=0.0)
-    after, under = (Question(LLAMA_2_7B, H100, replace(hidden, hides_gather=told), 4096) for told in (False, True))
+    after, under = (Question(LLAMA_2_7B, H100, replace(hidden, hides_gather=found), 4096) for found in (False, True))
     at = Layouts.of(dp=16, tp=8, gas=16, mbs=4, zero_stage=1)
     params = LLAMA_2_7B.params / 8 - 32 * 2 * 4096 * 7 / 8  # norms are held whole
     rate = ring_bytes_per_s(after, np.array([8.0]), np.array([16.0]))

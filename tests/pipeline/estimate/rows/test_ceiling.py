@@ -40,9 +40,9 @@ def test_what_is_not_stated_is_the_fastest_that_may_fit() -> None:
     best, is_within = 0.0, False
     for mbs, stage in itertools.product((1, 2, 4, 8, 16), (0, 1, 2, 3)):
         entry = row(vpp=1, micro_batch_size=mbs, grad_accum=32 // mbs, zero_stage_or_fsdp=f"zero{stage}")
-        told = estimate_frame(pl.DataFrame([{k: str(v) for k, v in entry.items()}])).row(0, named=True)
-        if told["est_mem_reserved_bytes"] <= room and told["est_mfu"] > best:
-            best, is_within = told["est_mfu"], told["est_fits"]
+        estimated = estimate_frame(pl.DataFrame([{k: str(v) for k, v in entry.items()}])).row(0, named=True)
+        if estimated["est_mem_reserved_bytes"] <= room and estimated["est_mfu"] > best:
+            best, is_within = estimated["est_mfu"], estimated["est_fits"]
     assert got["ceiling_mfu"] == pytest.approx(best)
     assert got["ceiling_fits"] is is_within
     assert got["ceiling_chosen"] == "fastest micro-batch, ZeRO stage"

@@ -130,9 +130,9 @@ def test_a_row_that_cannot_be_estimated_says_why(change: dict[str, Any], reason:
 
 def test_a_table_of_text_is_read_as_one_of_numbers() -> None:
     text = {key: None if value is None else str(value) for key, value in row().items()}
-    told = predict(text).row(0, named=True)
-    assert told["est_status"] == OK
-    assert told["est_step_time_s"] == pytest.approx(predict(row())["est_step_time_s"][0])
+    predicted = predict(text).row(0, named=True)
+    assert predicted["est_status"] == OK
+    assert predicted["est_step_time_s"] == pytest.approx(predict(row())["est_step_time_s"][0])
     for missing in ("", "NaN", "n/a", "-"):
         assert predict({**text, "vpp": missing})["est_status"].to_list() == [OK]
 
@@ -146,21 +146,21 @@ def test_a_gate_is_told_by_the_stated_size() -> None:
 
 def test_the_usual_width_is_told_by_the_stated_parameters_alone() -> None:
     plain = row(ffn_hidden_size=None, gated_mlp=None, total_params_b=6.7, tie_word_embeddings="false")
-    told = predict(plain, {**plain, "total_params_b": 8.0}, {**plain, "total_params_b": None}).to_dicts()
-    assert told[0]["est_status"] == OK
-    assert "ffn_hidden_size = 4 x hidden_size, not gated, from the stated parameters" in told[0]["est_assumptions"]
-    assert [entry["est_status"][:43] for entry in told[1:]] == ["shape unknown: ffn_hidden_size not stated, "[:43]] * 2
+    rows = predict(plain, {**plain, "total_params_b": 8.0}, {**plain, "total_params_b": None}).to_dicts()
+    assert rows[0]["est_status"] == OK
+    assert "ffn_hidden_size = 4 x hidden_size, not gated, from the stated parameters" in rows[0]["est_assumptions"]
+    assert [entry["est_status"][:43] for entry in rows[1:]] == ["shape unknown: ffn_hidden_size not stated, "[:43]] * 2
     written_out = predict(row(ffn_hidden_size=16384, gated_mlp="false"))["est_step_time_s"].item()
-    assert told[0]["est_step_time_s"] == pytest.approx(written_out)
+    assert rows[0]["est_step_time_s"] == pytest.approx(written_out)
 
 
 def test_a_width_is_told_by_counted_parameters_and_not_by_rounded_ones() -> None:
     gated = row(ffn_hidden_size=None, gated_mlp="true", tie_word_embeddings="false", num_kv_heads=None)
     exact = {**gated, "total_params_b": 6.738_812_928}  # Llama 2 7B's 6,738,415,616 and biases
-    told = predict(exact, {**gated, "total_params_b": 6.74}, {**exact, "tie_word_embeddings": None}).to_dicts()
-    assert told[0]["est_status"] == OK
-    assert "ffn_hidden_size = 11008 from the stated parameters" in told[0]["est_assumptions"]
-    assert [entry["est_status"][:43] for entry in told[1:]] == ["shape unknown: ffn_hidden_size not stated, "[:43]] * 2
+    rows = predict(exact, {**gated, "total_params_b": 6.74}, {**exact, "tie_word_embeddings": None}).to_dicts()
+    assert rows[0]["est_status"] == OK
+    assert "ffn_hidden_size = 11008 from the stated parameters" in rows[0]["est_assumptions"]
+    assert [entry["est_status"][:43] for entry in rows[1:]] == ["shape unknown: ffn_hidden_size not stated, "[:43]] * 2
 
 
 def test_a_known_model_fills_its_shape_and_says_so() -> None:

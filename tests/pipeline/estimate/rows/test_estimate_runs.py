@@ -62,11 +62,11 @@ def test_a_run_is_estimated_as_its_row_in_the_source_table_is() -> None:
 
 def test_copies_of_the_sharded_states_need_memory() -> None:
     published = load_published(PUBLISHED)["runs"]
-    told = published.filter(pl.col("dp_replicate") > 1)
-    assert told.height > 0
-    copied, sharded = estimate_runs(told), estimate_runs(told.with_columns(dp_replicate=pl.lit(1, pl.Int64)))
+    found = published.filter(pl.col("dp_replicate") > 1)
+    assert found.height > 0
+    copied, sharded = estimate_runs(found), estimate_runs(found.with_columns(dp_replicate=pl.lit(1, pl.Int64)))
     assert (copied["est_mem_bytes"] > sharded["est_mem_bytes"]).all()
-    assert told["layout"].str.contains(r"Z\d in \d+ copies").all()
+    assert found["layout"].str.contains(r"Z\d in \d+ copies").all()
 
 
 def test_no_runs_have_no_estimates() -> None:

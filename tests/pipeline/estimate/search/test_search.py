@@ -138,8 +138,8 @@ def test_every_layout_says_how_its_layers_lie_and_how_much_memory_is_left() -> N
         assert row["est_mem_free_bytes"] >= 0.05 * H100.memory_bytes - 1
     uneven = found.layouts.filter(pl.col("pp") == 3)["stage_layers"].unique().to_list()
     assert uneven == ["11-11-10"]
-    told = search_summary(asked, replace(found, layouts=found.layouts.filter(pl.col("pp") == 3)))
-    assert "11-11-10 layers on its stages" in told[2]
+    summary = search_summary(asked, replace(found, layouts=found.layouts.filter(pl.col("pp") == 3)))
+    assert "11-11-10 layers on its stages" in summary[2]
 
 
 def test_schedules_and_groups_are_searched_where_they_are_asked_for() -> None:

@@ -96,7 +96,7 @@ def test_nothing_was_held(log: str) -> None:
 END = datetime(2025, 2, 3, 4, 5, 10)
 
 
-def told(state: str, after_s: float, **changes: object) -> pl.DataFrame:
+def run_with_job(state: str, after_s: float, **changes: object) -> pl.DataFrame:
     """A completed run with its job, which ended that long after the log's last line."""
     row = {
         "run_id": "a",
@@ -114,7 +114,7 @@ def told(state: str, after_s: float, **changes: object) -> pl.DataFrame:
 
 
 def test_a_job_that_outlived_its_completed_run() -> None:
-    found = held_by_job(told("timeout", 5400 + 300))
+    found = held_by_job(run_with_job("timeout", 5400 + 300))
     assert found.select("run_id", "source_path", "line_no", "ts", "kind", "text").rows() == [
         (
             "a",
@@ -131,11 +131,11 @@ def test_a_job_that_outlived_its_completed_run() -> None:
 @pytest.mark.parametrize(
     "job",
     [
-        told("timeout", 60),
-        told("completed", 1200),  # a last evaluation
-        told("timeout", 5700, status="timeout"),
-        told("timeout", 5700, is_last=False),
-        told("running", 0.0, ended_at_job=None).cast({"ended_at_job": pl.Datetime("us")}),
+        run_with_job("timeout", 60),
+        run_with_job("completed", 1200),  # a last evaluation
+        run_with_job("timeout", 5700, status="timeout"),
+        run_with_job("timeout", 5700, is_last=False),
+        run_with_job("running", 0.0, ended_at_job=None).cast({"ended_at_job": pl.Datetime("us")}),
     ],
     ids=["soon", "afterwards", "not completed", "another attempt followed", "runs on"],
 )
@@ -144,4 +144,4 @@ def test_a_job_that_did_not(job: pl.DataFrame) -> None:
 
 
 def test_a_completed_job_counts_from_half_an_hour_on() -> None:
-    assert held_by_job(told("completed", 2000)).height == 1
+    assert held_by_job(run_with_job("completed", 2000)).height == 1

@@ -77,33 +77,33 @@ class TestSettings:
         assert settings_of("picotron", "Number of parameters: 1.24B")["params"] == "1240000000"
 
 
-def told_ranks(*lines: str) -> list[tuple[int, str]]:
+def gpus_of(*lines: str) -> list[tuple[int, str]]:
     said = picotron.finalize(facts_of("picotron", "\n".join(lines))).settings
     return said.filter(pl.col("name") == "num_gpus").select("line_no", "value").rows()
 
 
 class TestRanks:
     def test_from_both_throughputs(self) -> None:
-        assert told_ranks(NEW) == [(1, "8")]
+        assert gpus_of(NEW) == [(1, "8")]
 
     @pytest.mark.parametrize(
         ("throughput", "per_gpu"),
         [("1.53M", "2.99K"), ("0.00", "0.00"), ("1.00K", "0.00"), ("nan", "1.00"), ("255.00K", "1.00K")],
     )
     def test_figures_too_coarse_prove_nothing(self, throughput: str, per_gpu: str) -> None:
-        assert told_ranks(NEW.replace("199.02", throughput).replace("24.88", per_gpu)) == []
+        assert gpus_of(NEW.replace("199.02", throughput).replace("24.88", per_gpu)) == []
 
     @pytest.mark.parametrize(("throughput", "per_gpu"), [("32.12K", "1.00K"), ("1.00M", "31.26K"), ("32.12M", "1.00M")])
     def test_a_round_figure_is_rounded_like_any_other(self, throughput: str, per_gpu: str) -> None:
-        assert told_ranks(NEW.replace("199.02", throughput).replace("24.88", per_gpu)) == [(1, "32")]
+        assert gpus_of(NEW.replace("199.02", throughput).replace("24.88", per_gpu)) == [(1, "32")]
 
     def test_noted_once_and_again_where_steps_begin_anew(self) -> None:
         steps = [*range(1, 31), *range(5, 9)]
-        assert told_ranks(*(NEW.replace("Step: 7 ", f"Step: {step:<2d}") for step in steps)) == [(1, "8"), (31, "8")]
+        assert gpus_of(*(NEW.replace("Step: 7 ", f"Step: {step:<2d}") for step in steps)) == [(1, "8"), (31, "8")]
 
     def test_noted_where_it_changes(self) -> None:
         half = NEW.replace("Step: 7 ", "Step: 8 ").replace("199.02", "99.52")
-        assert told_ranks(NEW, half) == [(1, "8"), (2, "4")]
+        assert gpus_of(NEW, half) == [(1, "8"), (2, "4")]
 
 
 class TestConfig:

@@ -203,8 +203,8 @@ def test_sigkill_alone_is_distinguished_from_sigkill_with_a_reason() -> None:
     alone = run_of(STEPS + "Exited with signal termination: 9.\n")
     assert (alone["status"], alone["status_confidence"]) == ("crash", "low")
     assert "the signal may come from" in str(alone["status_evidence"])
-    told = run_of(STEPS + "Killed\nslurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\n")
-    assert (told["status"], told["status_confidence"]) == ("host_oom", "high")
+    run = run_of(STEPS + "Killed\nslurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\n")
+    assert (run["status"], run["status_confidence"]) == ("host_oom", "high")
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,9 @@ TERMINATED = table(worker(0, EARLY, "n1", 3, -15)).replace(
 )
 STEP = "step:{}/9 train_loss:8.6000 train_time:300ms step_avg:150.50ms\n"
 STEPS = STEP.format(2) + STEP.format(3)
-AGENT_TOLD = "W0527 11:00:02.000000 140 torch/distributed/elastic/agent/server/api.py:704] Received 15 death signal\n"
+AGENT_STOPPED = (
+    "W0527 11:00:02.000000 140 torch/distributed/elastic/agent/server/api.py:704] Received 15 death signal\n"
+)
 LIMIT = "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2024-05-27T11:00:04 DUE TO TIME LIMIT ***\n"
 CLEANUP = "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2024-05-27T11:00:10 ***\n"
 OOM = "[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
@@ -116,7 +118,7 @@ class TestTerminatedWorkers:
             (AGENT.format(-15) + TERMINATED + table(worker(0, EARLY, "n2", 9)), "crash"),
             (AGENT.format(-15) + TERMINATED + OOM, "oom"),
             # The agent itself was told to stop.
-            (AGENT_TOLD + table(worker(0, LATE, "n1", 3), worker(1, LATE, "n1", 4, -15)), "cancelled"),
+            (AGENT_STOPPED + table(worker(0, LATE, "n1", 3), worker(1, LATE, "n1", 4, -15)), "cancelled"),
             (AGENT.format(-6) + table(worker(0, EARLY, "n1", 3, -6)), "crash"),
         ]
         runs = runs_of([STEPS + text for text, _ in cases])

@@ -32,10 +32,10 @@ def rows_of(snapshot: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def by_category(rows: dict[str, list[dict[str, Any]]]) -> dict[str, int]:
-    told: dict[str, int] = {}
+    bytes_of: dict[str, int] = {}
     for row in rows["memory_at_peak"]:
-        told[row["category"]] = told.get(row["category"], 0) + row["bytes"]
-    return told
+        bytes_of[row["category"]] = bytes_of.get(row["category"], 0) + row["bytes"]
+    return bytes_of
 
 
 def test_what_lived_at_the_peak_adds_up_to_it_and_is_what_the_driver_made() -> None:
@@ -44,11 +44,11 @@ def test_what_lived_at_the_peak_adds_up_to_it_and_is_what_the_driver_made() -> N
     (summary,) = rows["memory_snapshots"]
     peak = max(level.active for level in allocator.levels)
     assert summary["peak_requested_active_bytes"] == peak
-    told = by_category(rows)
-    assert sum(told.values()) == peak
+    by_category_bytes = by_category(rows)
+    assert sum(by_category_bytes.values()) == peak
     matrix = 256 * 256
-    assert told["parameters"] == told["gradients"] == 48 * 2 * matrix
-    assert told["optimizer_state"] == 96 * 4 * matrix
+    assert by_category_bytes["parameters"] == by_category_bytes["gradients"] == 48 * 2 * matrix
+    assert by_category_bytes["optimizer_state"] == 96 * 4 * matrix
 
 
 def test_a_bare_list_of_segments_as_json_and_no_traces_at_all() -> None:
@@ -60,8 +60,8 @@ def test_a_bare_list_of_segments_as_json_and_no_traces_at_all() -> None:
 
 def test_stacks_of_a_snapshot_as_json_are_those_of_the_pickle() -> None:
     snapshot = trained(layers=2).snapshot()
-    told = analyse([json.dumps(snapshot).encode()])
-    assert told == rows_of(snapshot)
+    tables = analyse([json.dumps(snapshot).encode()])
+    assert tables == rows_of(snapshot)
 
 
 def test_a_snapshot_made_from_a_profile_knows_no_segments() -> None:
@@ -110,8 +110,8 @@ def test_gradients_name_the_parameters_also_where_none_is_alive_at_the_peak() ->
         for gradient in gradients:
             allocator.free(gradient, stack("zero_grad"))
     rows = rows_of(allocator.snapshot(last_events=len(allocator.trace) - begun))
-    told = by_category(rows)
-    assert told == {"activations": 60 * MIB, "parameters": 7 * MIB, "optimizer_state": 14 * MIB}
+    by_category_bytes = by_category(rows)
+    assert by_category_bytes == {"activations": 60 * MIB, "parameters": 7 * MIB, "optimizer_state": 14 * MIB}
     sites = {row["category"]: row["max_bytes"] for row in rows["memory_sites"]}
     assert (sites["parameters"], sites["optimizer_state"]) == (7 * MIB, 14 * MIB)
 

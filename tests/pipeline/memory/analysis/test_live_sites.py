@@ -16,7 +16,7 @@ MIB = 1 << 20
 Row = dict[str, Any]
 
 
-def told(allocator: Allocator, **snapshot: Any) -> dict[str, Any]:
+def analysed(allocator: Allocator, **snapshot: Any) -> dict[str, Any]:
     return analyse(iter([pickle.dumps(allocator.snapshot(**snapshot))]))
 
 
@@ -34,7 +34,7 @@ def frames(name: str) -> list[Row]:
 def test_sites_add_up_to_the_level_at_every_instant() -> None:
     allocator = Allocator()
     train(allocator, layers=3, steps=2)
-    rows = told(allocator)
+    rows = analysed(allocator)
     totals = {row["point"]: row["requested_active_bytes"] for row in rows["memory_timeline"]}
     instants = sorted(set(rows["memory_alive"]["point"]))
     assert len(instants) > 100
@@ -46,7 +46,7 @@ def test_sites_add_up_to_the_level_at_every_instant() -> None:
 def test_the_peak_is_an_instant_and_its_sites_are_those_of_the_peak() -> None:
     allocator = Allocator()
     train(allocator, layers=3, steps=2)
-    rows = told(allocator)
+    rows = analysed(allocator)
     peak = rows["memory_snapshots"][0]["peak_after_events"]
     assert peak in rows["memory_alive"]["point"]
     categories: dict[str, int] = {}
@@ -65,7 +65,7 @@ def test_a_site_holds_its_level_until_the_next_row() -> None:
     for _ in range(3):
         allocator.free(allocator.alloc(2 * MIB, frames("passing")))
     allocator.free(kept)
-    rows = told(allocator)
+    rows = analysed(allocator)
     by_frame = {row["frame"]: row for row in rows["memory_sites"]}
     site = by_frame["/run/kept.py:7 kept"]
     assert (site["site_no"], site["max_bytes"], site["allocations"]) == (1, 4 * MIB, 1)
@@ -81,7 +81,7 @@ def test_blocks_from_before_the_record_are_alive_at_its_begin() -> None:
     allocator.alloc(3 * MIB, frames("before"))
     begin = len(allocator.trace)
     allocator.alloc(MIB, frames("after"))
-    rows = told(allocator, last_events=len(allocator.trace) - begin)
+    rows = analysed(allocator, last_events=len(allocator.trace) - begin)
     sites = {row["frame"]: row for row in rows["memory_sites"]}
     assert sites["/run/before.py:7 before"]["mem_origin"] == "from_block"
     assert levels(rows, 0) == {sites["/run/before.py:7 before"]["site_no"]: 3 * MIB}
@@ -94,7 +94,7 @@ def test_instants_and_sites_are_bounded_and_nothing_is_lost(monkeypatch: pytest.
     blocks = [allocator.alloc(size * MIB, frames(f"line{size}")) for size in range(1, 30)]
     for block in blocks:
         allocator.free(block)
-    rows = told(allocator)
+    rows = analysed(allocator)
     assert len(set(rows["memory_alive"]["point"])) <= 24
     kept = [row for row in rows["memory_sites"] if row["frame"]]
     assert {row["frame"] for row in kept} == {f"/run/line{size}.py:7 line{size}" for size in (27, 28, 29)}
@@ -108,7 +108,7 @@ def test_instants_and_sites_are_bounded_and_nothing_is_lost(monkeypatch: pytest.
 def test_a_record_without_events_has_its_blocks() -> None:
     allocator = Allocator()
     allocator.alloc(3 * MIB, frames("kept"))
-    rows = told(allocator, last_events=0)
+    rows = analysed(allocator, last_events=0)
     assert [row["max_bytes"] for row in rows["memory_sites"]] == [3 * MIB]
     assert rows["memory_alive"]["point"] == [0]
 
@@ -116,7 +116,7 @@ def test_a_record_without_events_has_its_blocks() -> None:
 def test_changes_of_a_site_differ_from_one_to_the_next() -> None:
     allocator = Allocator()
     train(allocator, layers=2, steps=2)
-    table = told(allocator)["memory_alive"]
+    table = analysed(allocator)["memory_alive"]
     rows = sorted(zip(table["site_no"], table["point"], table["bytes"], table["blocks"], strict=True))
     for (site, _, *before), (following, _, *after) in itertools.pairwise(rows):
         assert site != following or before != after
@@ -131,7 +131,7 @@ def test_blocks_of_the_sizes_of_gradients_are_parameters_here_as_well() -> None:
     gradients = [{"name": "torch::autograd::AccumulateGrad::apply()", "filename": "??", "line": 0}]
     for size in (2, 3, 4):
         allocator.alloc(size * MIB, gradients)
-    rows = told(allocator, last_events=len(allocator.trace) - before)
+    rows = analysed(allocator, last_events=len(allocator.trace) - before)
     held = {row["category"]: row["max_bytes"] for row in rows["memory_sites"]}
     assert held == {"parameters": 9 * MIB, "optimizer_state": 18 * MIB, "gradients": 9 * MIB}
     peak = rows["memory_snapshots"][0]["peak_after_events"]

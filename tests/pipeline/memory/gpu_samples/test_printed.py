@@ -47,15 +47,15 @@ AMD = {
 @pytest.mark.parametrize("indent", [None, 4])
 def test_rocm_smi_as_json_again_and_again(indent: int | None) -> None:
     text = json.dumps(ROCM, indent=indent)
-    told = rows(f"{text}\nSat Jan  3 15:36:56 UTC 2026\n{text}\n")
-    assert [(row["gpu_index"], row["mem_used_bytes"], row["mem_total_bytes"]) for row in told] == [
+    samples = rows(f"{text}\nSat Jan  3 15:36:56 UTC 2026\n{text}\n")
+    assert [(row["gpu_index"], row["mem_used_bytes"], row["mem_total_bytes"]) for row in samples] == [
         (0, 5, 64),
         (12, 6, 64),
         (0, 5, 64),
         (12, 6, 64),
     ]
-    assert [row["gpu_utilisation"] for row in told[:2]] == [0.17, None]
-    assert told[2]["line_no"] == text.count("\n") + 3
+    assert [row["gpu_utilisation"] for row in samples[:2]] == [0.17, None]
+    assert samples[2]["line_no"] == text.count("\n") + 3
 
 
 @pytest.mark.parametrize("document", [[AMD], {"gpu_data": [AMD]}, AMD])
@@ -167,17 +167,17 @@ def test_rocm_smi_as_printed() -> None:
         "GPU[0]\t\t: VRAM Total Memory (B): 64\nGPU[0]\t\t: VRAM Total Used Memory (B): {}\n"
         "GPU[1]\t\t: VRAM Total Memory (B): 64\nGPU[1]\t\t: VRAM Total Used Memory (B): 6\n"
     )
-    told = rows(text.format(5) + text.format(7))
-    assert [(row["gpu_index"], row["mem_used_bytes"]) for row in told] == [(0, 5), (1, 6), (0, 7), (1, 6)]
-    assert (told[0]["temperature_c"], told[0]["line_no"]) == (45.0, 2)
+    samples = rows(text.format(5) + text.format(7))
+    assert [(row["gpu_index"], row["mem_used_bytes"]) for row in samples] == [(0, 5), (1, 6), (0, 7), (1, 6)]
+    assert (samples[0]["temperature_c"], samples[0]["line_no"]) == (45.0, 2)
 
 
 def test_amd_smi_as_printed() -> None:
     listed = (
         "GPU: {0}\n    MEM_USAGE:\n        TOTAL_VRAM: 64 MB\n        USED_VRAM: {1} MB\n        USED_GTT: 1 MB\n\n"
     )
-    told = rows(listed.format(0, 5) + listed.format(1, 6) + listed.format(0, 7))
-    assert [(row["gpu_index"], row["mem_used_bytes"]) for row in told] == [(0, 5 * MIB), (1, 6 * MIB), (0, 7 * MIB)]
+    samples = rows(listed.format(0, 5) + listed.format(1, 6) + listed.format(0, 7))
+    assert [(row["gpu_index"], row["mem_used_bytes"]) for row in samples] == [(0, 5 * MIB), (1, 6 * MIB), (0, 7 * MIB)]
     table = (
         "GPU  XCP  POWER   GPU_T   MEM_T   GFX_CLK   GFX%   MEM%   ENC%      VRAM_USAGE\n"
         "  0    0  138 W   44 °C   38 °C   133 MHz   50 %    N/A    N/A    0.5/192.0 GB\n"
@@ -200,11 +200,11 @@ def test_amd_smi_as_printed() -> None:
 
 
 def test_rows_without_header_and_time_that_nvidia_smi_alone_prints() -> None:
-    told = rows(
+    samples = rows(
         "0, NVIDIA A100-SXM4-80GB, 5 MiB, 64 MiB, 33 %\n1, NVIDIA A100-SXM4-80GB, 6 MiB, 64 MiB, [N/A]\n"
         "0, NVIDIA A100-SXM4-80GB, 7 MiB, 64 MiB, 33 %\n1, NVIDIA A100-SXM4-80GB, 8 MiB, 64 MiB, [N/A]\n"
     )
-    assert [(row["gpu_index"], row["mem_used_bytes"], row["mem_total_bytes"]) for row in told] == [
+    assert [(row["gpu_index"], row["mem_used_bytes"], row["mem_total_bytes"]) for row in samples] == [
         (0, 5 * MIB, 64 * MIB),
         (1, 6 * MIB, 64 * MIB),
         (0, 7 * MIB, 64 * MIB),
@@ -267,23 +267,23 @@ def test_amd_smis_box() -> None:
     ],
 )
 def test_rocm_smis_concise_table(table: str) -> None:
-    told = rows(f"====== ROCm System Management Interface ======\n{table}===== End of ROCm SMI Log =====\n")
-    assert [(r["gpu_index"], r["temperature_c"], r["power_w"], r["gpu_utilisation"]) for r in told] == [
+    samples = rows(f"====== ROCm System Management Interface ======\n{table}===== End of ROCm SMI Log =====\n")
+    assert [(r["gpu_index"], r["temperature_c"], r["power_w"], r["gpu_utilisation"]) for r in samples] == [
         (0, 41.0, 90.0, 0.99),
         (1, 38.0, None, None),
     ]
 
 
 def test_gpustat() -> None:
-    told = rows(
+    samples = rows(
         "gpu01                  Mon Dec  2 10:11:12 2024  535.104.05\n"
         "[0] NVIDIA A100-SXM4-80GB | 35'C,   0 % |  1234 / 81920 MB | alice(1200M)\n"
         "[1] NVIDIA A100-SXM4-80GB | 65°C,  30 %,  97 %,  312 / 400 W | 80123 / 81920 MB | bob(80000M) eve(100M)\n"
         "[2] NVIDIA A100-SXM4-80GB | ??°C,  ?? % |     3 / 81920 MB |\n"
     )
-    assert {(row["host"], row["ts"]) for row in told} == {("gpu01", datetime(2024, 12, 2, 10, 11, 12))}
+    assert {(row["host"], row["ts"]) for row in samples} == {("gpu01", datetime(2024, 12, 2, 10, 11, 12))}
     names = ("gpu_index", "temperature_c", "gpu_utilisation", "power_w", "mem_used_bytes")
-    assert [tuple(row[name] for name in names) for row in told] == [
+    assert [tuple(row[name] for name in names) for row in samples] == [
         (0, 35.0, 0.0, None, 1234 * MIB),
         (1, 65.0, 0.97, 312.0, 80123 * MIB),
         (2, None, None, None, 3 * MIB),

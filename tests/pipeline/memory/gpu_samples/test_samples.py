@@ -36,28 +36,34 @@ def test_values_with_units() -> None:
 
 
 def test_no_units_and_what_a_device_does_not_know() -> None:
-    told = rows(
+    samples = rows(
         "index, uuid, memory.used [MiB], memory.total [MiB], memory.free [MiB], temperature.gpu, power.draw [W]\n"
         "0, GPU-1, 5, 80, 75, 30, [N/A]\n1, GPU-2, [Unknown Error], 80, [Not Supported], 31, 71.5\n"
     )
-    assert [row["mem_used_bytes"] for row in told] == [5 * MIB, None]
-    assert [row["mem_free_bytes"] for row in told] == [75 * MIB, None]
-    assert [(row["gpu_index"], row["temperature_c"], row["power_w"]) for row in told] == [(0, 30, None), (1, 31, 71.5)]
+    assert [row["mem_used_bytes"] for row in samples] == [5 * MIB, None]
+    assert [row["mem_free_bytes"] for row in samples] == [75 * MIB, None]
+    assert [(row["gpu_index"], row["temperature_c"], row["power_w"]) for row in samples] == [
+        (0, 30, None),
+        (1, 31, 71.5),
+    ]
 
 
 def test_a_banner_before_the_header_and_a_second_header() -> None:
-    told = rows(
+    samples = rows(
         "Fri Dec  3 13:29:07 2021       \n+-----+\n| NVIDIA-SMI 495.44 |\n+-----+\n\n"
         "index, memory.used [MiB]\n0, 1 MiB\nmemory.used [MiB], index\n2 MiB, 3\n"
     )
-    assert [(row["line_no"], row["gpu_index"], row["mem_used_bytes"]) for row in told] == [(7, 0, MIB), (9, 3, 2 * MIB)]
+    assert [(row["line_no"], row["gpu_index"], row["mem_used_bytes"]) for row in samples] == [
+        (7, 0, MIB),
+        (9, 3, 2 * MIB),
+    ]
 
 
 def test_a_header_of_ones_own() -> None:
-    told = rows("time,gpu_id,mem_used_gb,gpu_util\n2025-05-06T07:08:09,3,1.5,50\n1746515289,4,2,0\n")
-    assert [row["ts"] for row in told] == [datetime(2025, 5, 6, 7, 8, 9), datetime(2025, 5, 6, 7, 8, 9)]
-    assert [row["mem_used_bytes"] for row in told] == [int(1.5 * (1 << 30)), 2 << 30]
-    assert [row["gpu_utilisation"] for row in told] == [0.5, 0.0]
+    samples = rows("time,gpu_id,mem_used_gb,gpu_util\n2025-05-06T07:08:09,3,1.5,50\n1746515289,4,2,0\n")
+    assert [row["ts"] for row in samples] == [datetime(2025, 5, 6, 7, 8, 9), datetime(2025, 5, 6, 7, 8, 9)]
+    assert [row["mem_used_bytes"] for row in samples] == [int(1.5 * (1 << 30)), 2 << 30]
+    assert [row["gpu_utilisation"] for row in samples] == [0.5, 0.0]
 
 
 def test_a_line_that_was_interrupted_is_told() -> None:
@@ -67,17 +73,17 @@ def test_a_line_that_was_interrupted_is_told() -> None:
 
 
 def test_dcgmi_repeats_its_header() -> None:
-    told = rows(
+    samples = rows(
         "#Entity   FBTTL   FBFRE   FBUSD   GPUTL\nID\nGPU 0     81559   80000   1559    98\n"
         "GPU 1     81559   N/A     1559    0\n"
         "#Entity   FBTTL   FBFRE   FBUSD   GPUTL\nID\nGPU 0  81559  80001  1558  97\n"
     )
-    assert [(row["line_no"], row["gpu_index"], row["mem_free_bytes"]) for row in told] == [
+    assert [(row["line_no"], row["gpu_index"], row["mem_free_bytes"]) for row in samples] == [
         (3, 0, 80_000 * MIB),
         (4, 1, None),
         (7, 0, 80_001 * MIB),
     ]
-    assert told[0]["gpu_utilisation"] == 0.98
+    assert samples[0]["gpu_utilisation"] == 0.98
 
 
 def test_the_exporters_fields_of_one_gpu_are_one_row() -> None:
@@ -86,12 +92,12 @@ def test_the_exporters_fields_of_one_gpu_are_one_row() -> None:
         f"# HELP {name} x\n" + "".join(f"{name}{labels % (gpu, gpu)} {value + gpu}\n" for gpu in (0, 1))
         for name, value in (("DCGM_FI_DEV_FB_USED", 100), ("DCGM_FI_DEV_FB_FREE", 50), ("DCGM_FI_DEV_SM_CLOCK", 1))
     )
-    told = rows(scrape * 2)
-    assert [(row["gpu_uuid"], row["mem_used_bytes"], row["mem_free_bytes"]) for row in told] == [
+    samples = rows(scrape * 2)
+    assert [(row["gpu_uuid"], row["mem_used_bytes"], row["mem_free_bytes"]) for row in samples] == [
         ("GPU-0", 100 * MIB, 50 * MIB),
         ("GPU-1", 101 * MIB, 51 * MIB),
     ] * 2
-    assert (told[0]["host"], told[0]["accelerator"], told[0]["gpu_index"]) == ("n1", "NVIDIA H100", 0)
+    assert (samples[0]["host"], samples[0]["accelerator"], samples[0]["gpu_index"]) == ("n1", "NVIDIA H100", 0)
 
 
 @pytest.mark.parametrize("text", ["a,b\n1,2\n", "2026/01/03 15:36:53.507, NVIDIA, 1 %\n", "", "loss, step\n1.0, 2\n"])
@@ -104,7 +110,7 @@ UUID = "GPU-{}b3f1c2d-0000-4c6e-9a55-5f0d3c2b1a00"
 
 def test_rows_without_a_header_are_told_by_what_stands_in_them() -> None:
     """--query-gpu=timestamp,index,uuid,name,memory.used,memory.total,utilization.gpu,power.draw, noheader, two GPUs."""
-    told = rows(
+    samples = rows(
         "".join(
             f"2026/01/03 15:36:{at:02}.518, {gpu}, {UUID.format(gpu)}, NVIDIA H100 80GB HBM3, {1000 + 100 * at + gpu} MiB, "
             f"81559 MiB, {at} %, 71.06 W\n"
@@ -112,8 +118,8 @@ def test_rows_without_a_header_are_told_by_what_stands_in_them() -> None:
             for gpu in (0, 1)
         )
     )
-    assert len(told) == 6
-    assert told[3] == {
+    assert len(samples) == 6
+    assert samples[3] == {
         "line_no": 4,
         "ts": datetime(2026, 1, 3, 15, 36, 1, 518_000),
         "gpu_index": 1,
@@ -127,29 +133,35 @@ def test_rows_without_a_header_are_told_by_what_stands_in_them() -> None:
 
 
 def test_the_total_is_the_column_that_stays_whatever_its_place() -> None:
-    told = rows(
+    samples = rows(
         "2026/01/03 15:36:00.518, 81559 MiB, 10 MiB\n2026/01/03 15:36:01.518, 81559 MiB, 99 MiB\n"
         "2026/01/03 15:36:02.518, 81559 MiB, [N/A]\n"
     )
-    assert [row["mem_used_bytes"] for row in told] == [10 * MIB, 99 * MIB, None]
-    assert {row["mem_total_bytes"] for row in told} == {81559 * MIB}
+    assert [row["mem_used_bytes"] for row in samples] == [10 * MIB, 99 * MIB, None]
+    assert {row["mem_total_bytes"] for row in samples} == {81559 * MIB}
 
 
 def test_without_units_memory_is_the_large_numbers_and_the_index_goes_round() -> None:
-    told = rows(
+    samples = rows(
         "".join(
             f"2026/01/03 15:36:{at:02}.518, {gpu}, {17_000 + at}, 81559, {40 + at}\n"
             for at in range(2)
             for gpu in (0, 1)
         )
     )
-    assert [(row["gpu_index"], row["mem_used_bytes"]) for row in told] == [
+    assert [(row["gpu_index"], row["mem_used_bytes"]) for row in samples] == [
         (0, 17_000 * MIB),
         (1, 17_000 * MIB),
         (0, 17_001 * MIB),
         (1, 17_001 * MIB),
     ]
-    assert set(told[0]) == {"line_no", "ts", "gpu_index", "mem_used_bytes", "mem_total_bytes"}  # 40: a share? degrees?
+    assert set(samples[0]) == {
+        "line_no",
+        "ts",
+        "gpu_index",
+        "mem_used_bytes",
+        "mem_total_bytes",
+    }  # 40: a share? degrees?
 
 
 def test_three_columns_of_memory_without_a_header_cannot_be_told_apart() -> None:
@@ -169,13 +181,13 @@ def test_lines_of_a_log_are_no_rows() -> None:
 
 
 def test_nvidia_smi_dmon_with_and_without_times() -> None:
-    told = rows(
+    samples = rows(
         "#Date       Time        gpu    pwr  gtemp  mtemp     sm    mem     fb   bar1\n"
         "#YYYYMMDD   HH:MM:SS    Idx      W      C      C      %      %     MB     MB\n"
         " 20260103   15:36:56      0     71     34      -     50     25  17304      5\n"
         " 20260103   15:36:56      1      -     30      -      0      0      4      5\n"
     )
-    assert told[0] == {
+    assert samples[0] == {
         "line_no": 3,
         "gpu_index": 0,
         "ts": datetime(2026, 1, 3, 15, 36, 56),
@@ -185,7 +197,7 @@ def test_nvidia_smi_dmon_with_and_without_times() -> None:
         "power_w": 71.0,
         "temperature_c": 34.0,
     }
-    assert told[1]["power_w"] is None
+    assert samples[1]["power_w"] is None
     (row,) = rows("# gpu    sm   mem    fb\n# Idx     %     %    MB\n    3    99    40  100\n# gpu    sm   mem    fb\n")
     assert (row["gpu_index"], row["mem_used_bytes"], row["ts"]) == (3, 100 * MIB, None)
 
@@ -196,12 +208,12 @@ def test_labels_of_the_exporter_are_spelt_in_several_ways() -> None:
         'DCGM_FI_DEV_FB_USED{GPU="2",UUID="GPU-a",device="nvidia2",modelName="H100",Hostname="n1"} 1.5e+03\n'
         'DCGM_FI_DEV_FB_USED{gpu="3",uuid="GPU-b",hostname="n1"} 10\n'
     )
-    told = rows(text)
-    assert [(row["gpu_index"], row["gpu_uuid"], row["host"]) for row in told] == [
+    samples = rows(text)
+    assert [(row["gpu_index"], row["gpu_uuid"], row["host"]) for row in samples] == [
         (2, "GPU-a", "n1"),
         (3, "GPU-b", "n1"),
     ]
-    assert told[0]["mem_used_bytes"] == 1500 * MIB
+    assert samples[0]["mem_used_bytes"] == 1500 * MIB
 
 
 def test_a_table_with_names_of_dcgm_fields() -> None:
@@ -210,21 +222,21 @@ def test_a_table_with_names_of_dcgm_fields() -> None:
 
 
 def test_processes_are_no_level_of_the_device() -> None:
-    told = rows(
+    samples = rows(
         "timestamp, gpu_uuid, gpu_name, pid, name, used_gpu_memory [MiB]\n"
         f"2026/01/03 15:36:56.518, {UUID.format(0)}, NVIDIA H100 80GB HBM3, 1234, python, 17000 MiB\n"
         f"2026/01/03 15:36:56.518, {UUID.format(1)}, NVIDIA H100 80GB HBM3, 1235, python, [N/A]\n"
     )
-    assert [(row["pid"], row["mem_process_bytes"]) for row in told] == [(1234, 17_000 * MIB), (1235, None)]
-    assert "mem_used_bytes" not in told[0]
-    assert told[0]["accelerator"] == "NVIDIA H100 80GB HBM3"
-    told = rows(
+    assert [(row["pid"], row["mem_process_bytes"]) for row in samples] == [(1234, 17_000 * MIB), (1235, None)]
+    assert "mem_used_bytes" not in samples[0]
+    assert samples[0]["accelerator"] == "NVIDIA H100 80GB HBM3"
+    samples = rows(
         "# gpu         pid   type     fb   ccpm     sm    command\n"
         "# Idx           #    C/G     MB     MB      %    name\n"
         "    0      12345     C  17000      0     97    python train.py\n"
         "    1          -     -      -      -      -    -\n"
     )
-    assert told == [{"line_no": 3, "ts": None, "gpu_index": 0, "pid": 12345, "mem_process_bytes": 17_000 * MIB}]
+    assert samples == [{"line_no": 3, "ts": None, "gpu_index": 0, "pid": 12345, "mem_process_bytes": 17_000 * MIB}]
 
 
 def test_nvidia_smi_dmon_as_csv() -> None:
@@ -270,8 +282,8 @@ def test_tables_that_a_spreadsheet_saved() -> None:
 
 
 def test_a_pci_address_tells_gpus_apart_where_nothing_else_does() -> None:
-    told = rows("pci.bus_id, memory.used [MiB]\n00000000:07:00.0, 1 MiB\n00000000:0F:00.0, 2 MiB\n")
-    assert [row["gpu_uuid"] for row in told] == ["00000000:07:00.0", "00000000:0F:00.0"]
+    samples = rows("pci.bus_id, memory.used [MiB]\n00000000:07:00.0, 1 MiB\n00000000:0F:00.0, 2 MiB\n")
+    assert [row["gpu_uuid"] for row in samples] == ["00000000:07:00.0", "00000000:0F:00.0"]
     (row,) = rows("index, pci.bus_id, memory.used [MiB]\n3, 00000000:07:00.0, 1 MiB\n")
     assert (row["gpu_index"], "gpu_uuid" in row) == (3, False)
 

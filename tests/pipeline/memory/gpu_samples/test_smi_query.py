@@ -99,22 +99,22 @@ def test_each_process_is_a_row() -> None:
         (2, "Process ID", "4712"),
         (3, "Used GPU Memory", "Not available in WDDM driver model"),
     )
-    told = rows(log(gpu("04", "11900 MiB", *process), gpu("81")))
-    assert [(row["gpu_index"], row.get("pid"), row.get("mem_process_bytes")) for row in told] == [
+    samples = rows(log(gpu("04", "11900 MiB", *process), gpu("81")))
+    assert [(row["gpu_index"], row.get("pid"), row.get("mem_process_bytes")) for row in samples] == [
         (0, None, None),
         (0, 4711, 11890 * MIB),
         (0, 4712, None),
         (1, None, None),
     ]
-    assert [(row["gpu_uuid"], row["accelerator"]) for row in told] == [("GPU-04", "NVIDIA H100")] * 3 + [
+    assert [(row["gpu_uuid"], row["accelerator"]) for row in samples] == [("GPU-04", "NVIDIA H100")] * 3 + [
         ("GPU-81", "NVIDIA H100")
     ]
 
 
 def test_parts_again_and_again() -> None:
     part = "GPU 00000000:04:00.0\n" + listed((1, "FB Memory Usage", None), (2, "Used", "5 MiB"))
-    told = rows(log(part) + log(part.replace("5 MiB", "6 MiB"), at="Mon Mar  3 10:11:28 2025"))
-    assert [(row["ts"].second, row["gpu_index"], row["mem_used_bytes"]) for row in told] == [
+    samples = rows(log(part) + log(part.replace("5 MiB", "6 MiB"), at="Mon Mar  3 10:11:28 2025"))
+    assert [(row["ts"].second, row["gpu_index"], row["mem_used_bytes"]) for row in samples] == [
         (18, 0, 5 * MIB),
         (28, 0, 6 * MIB),
     ]
@@ -191,8 +191,8 @@ XML = """\
 
 
 def test_xml_says_the_same() -> None:
-    told = rows(XML + XML.replace("11900", "11901"))
-    assert told[0] | {"line_no": 0} == {
+    samples = rows(XML + XML.replace("11900", "11901"))
+    assert samples[0] | {"line_no": 0} == {
         "line_no": 0,
         "ts": datetime(2025, 3, 3, 10, 11, 18),
         "gpu_index": 0,
@@ -209,8 +209,8 @@ def test_xml_says_the_same() -> None:
         "pid": None,
         "mem_process_bytes": None,
     }
-    assert [(row["pid"], row["mem_process_bytes"]) for row in told[1::2]] == [(4711, 11890 * MIB)] * 2
-    assert told[2]["mem_used_bytes"] == 11901 * MIB
+    assert [(row["pid"], row["mem_process_bytes"]) for row in samples[1::2]] == [(4711, 11890 * MIB)] * 2
+    assert samples[2]["mem_used_bytes"] == 11901 * MIB
     assert is_memory_file("nvidia-smi_q.xml")
 
 
@@ -228,8 +228,8 @@ def test_a_bare_ampersand_in_a_process_name_damages_nothing() -> None:
 
 
 def test_each_xml_row_has_its_line() -> None:
-    told = rows("monitor started\n" + XML + "\n" + XML.replace("\n", " "))
-    assert [row["line_no"] for row in told] == [7, 38, 46, 46]
+    samples = rows("monitor started\n" + XML + "\n" + XML.replace("\n", " "))
+    assert [row["line_no"] for row in samples] == [7, 38, 46, 46]
 
 
 def test_xml_that_is_cut_off_gives_what_it_has_and_is_a_reject() -> None:

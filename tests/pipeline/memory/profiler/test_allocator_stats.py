@@ -101,9 +101,9 @@ def test_statistics_of_every_device_and_of_several_times() -> None:
 
 
 def test_statistics_of_a_back_end_that_counts_no_retries() -> None:
-    told = {name: value for name, value in STATS.items() if not name.startswith("num_")}
-    assert is_statistics(json.dumps(told))
-    (row,) = read_statistics(json.dumps(told))
+    stats = {name: value for name, value in STATS.items() if not name.startswith("num_")}
+    assert is_statistics(json.dumps(stats))
+    (row,) = read_statistics(json.dumps(stats))
     assert row["peak_allocated_bytes"] == EXPECTED["peak_allocated_bytes"]
     assert "alloc_retries" not in row
 

@@ -106,14 +106,14 @@ def test_events_of_each_device_in_order_of_time(size: int) -> None:
     )
     rows, odd = read_trace(cut(data, size))
     assert odd == 0
-    told: list[dict[str, Any]] = rows["memory_snapshots"]
-    assert [(r["device"], r["events"], r["allocated_bytes"], r["peak_reserved_bytes"]) for r in told] == [
+    snapshots: list[dict[str, Any]] = rows["memory_snapshots"]
+    assert [(r["device"], r["events"], r["allocated_bytes"], r["peak_reserved_bytes"]) for r in snapshots] == [
         (-1, 1, 50, None),
         (0, 2, 700, 8_000),
         (1, 1, 900, 8_000),
     ]
     assert [row["allocated_bytes"] for row in rows["memory_timeline"]] == [50, 300, 700, 900]
-    assert told[1]["recorded_from"] == T + 1
+    assert snapshots[1]["recorded_from"] == T + 1
 
 
 def test_times_count_from_the_base_that_the_file_names() -> None:

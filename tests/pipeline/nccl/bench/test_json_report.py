@@ -19,8 +19,8 @@ def half(time: float, wrong: float | None = 0.0) -> dict[str, Any]:
 
 
 def row(size: int, **changes: Any) -> dict[str, Any]:
-    told = {"size": size, "count": size // 4, "type": "float", "redop": "sum", "root": "    -1"}
-    return told | {"out_of_place": half(25.125), "in_place": half(26.25, None), "actual_iterations": 20} | changes
+    fields = {"size": size, "count": size // 4, "type": "float", "redop": "sum", "root": "    -1"}
+    return fields | {"out_of_place": half(25.125), "in_place": half(26.25, None), "actual_iterations": 20} | changes
 
 
 def document(*rows: dict[str, Any], processes: int = 16, gpus: int = 1, program: str = "all_reduce") -> str:
@@ -36,7 +36,7 @@ def document(*rows: dict[str, Any], processes: int = 16, gpus: int = 1, program:
         }
         for rank in range(processes)
     ]
-    told = {
+    fields = {
         "version": 2,
         "start_time": "2025-11-03 10:20:30",
         "args": [f"./build/{program}_perf", "-J", "x.json"],
@@ -48,7 +48,7 @@ def document(*rows: dict[str, Any], processes: int = 16, gpus: int = 1, program:
         "average_bus_bandwidth": {"bandwidth": 76.6875, "okay": "unchecked"},
         "errors": [],
     }
-    return json.dumps(told, separators=(",", ":"))
+    return json.dumps(fields, separators=(",", ":"))
 
 
 def tables_of(text: str) -> dict[str, Any]:

@@ -116,8 +116,8 @@ def test_per_iteration_columns_and_timestamps_are_no_second_half() -> None:
         "#  size count type redop root time algbw busbw #wrong min max p99 cv time algbw busbw #wrong min max p99 cv"
     )
     halves = "10.0 1.0 2.0 0 9.0 11.0 10.9 3.1 20.0 3.0 4.0 0 19.0 21.0 20.9 3.2"
-    told = figures(f"-1 {halves} 2026-01-02 03:04:05", None, header)
-    assert told == (-1, 10.0, 1.0, 2.0, 0.0, 20.0, 3.0, 4.0, 0.0)
+    found = figures(f"-1 {halves} 2026-01-02 03:04:05", None, header)
+    assert found == (-1, 10.0, 1.0, 2.0, 0.0, 20.0, 3.0, 4.0, 0.0)
 
 
 def test_out_of_place_only() -> None:
@@ -177,11 +177,11 @@ def test_rccl_tests_print_the_function_of_a_device() -> None:
 
 def test_a_row_may_have_its_half_in_place_only() -> None:
     row = ROW[: ROW.index("1181.52")] + " " * 32 + "1188.52  225.86  112.93       0\n"
-    told = row_of(tables_of(HEADER + row)["nccl_bench"])
-    assert told["root"] == -1
-    assert not {"time_s", "algbw_bytes_per_s", "busbw_bytes_per_s"} & set(told)
-    assert told["in_place_time_s"] == pytest.approx(1188.52e-6)
-    assert told["in_place_busbw_bytes_per_s"] == pytest.approx(112.93e9)
+    found = row_of(tables_of(HEADER + row)["nccl_bench"])
+    assert found["root"] == -1
+    assert not {"time_s", "algbw_bytes_per_s", "busbw_bytes_per_s"} & set(found)
+    assert found["in_place_time_s"] == pytest.approx(1188.52e-6)
+    assert found["in_place_busbw_bytes_per_s"] == pytest.approx(112.93e9)
 
 
 def test_a_table_of_layers_is_none() -> None:

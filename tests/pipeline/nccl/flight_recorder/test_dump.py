@@ -90,11 +90,11 @@ class TestReading:
         assert row["stack"] == "distributed_c10d.py:4174 all_reduce"
 
     def test_json_says_the_same_as_pickle(self) -> None:
-        told = dump([entry(7, **WAITING)])
-        printed = json.loads(json.dumps(told))
+        found = dump([entry(7, **WAITING)])
+        printed = json.loads(json.dumps(found))
         printed["pg_status"]["0"] = {name: str(value) for name, value in printed["pg_status"]["0"].items()}
         printed["entries"][0]["time_discovered_completed_ns"] = 0
-        first, _ = records(pickle.dumps(told, protocol=4), rank=0)
+        first, _ = records(pickle.dumps(found, protocol=4), rank=0)
         second, _ = records(json.dumps(printed).encode(), rank=0)
         assert first.equals(second)
 
@@ -186,8 +186,8 @@ class TestVerdict:
     )
     @pytest.mark.parametrize("odd", [0, 2])
     def test_the_minority_is_the_suspect(self, changed: dict[str, Any], aspect: str, odd: int) -> None:
-        told = {rank: history(6, **WAITING, **(changed if rank == odd else {})) for rank in range(4)}
-        (row,) = judged(told)
+        by_rank = {rank: history(6, **WAITING, **(changed if rank == odd else {})) for rank in range(4)}
+        (row,) = judged(by_rank)
         assert (row["suspect"], row["seq"]) == (str(odd), 6)
         assert row["suspect_reason"].startswith(f"{aspect} of all_reduce seq 6 differ")
 
@@ -202,11 +202,11 @@ class TestVerdict:
         assert judged({rank: [*history(5), entry(6, **(odd if rank == 2 else {}))] for rank in range(4)}) == []
 
     def test_uneven_sizes_of_an_all_to_all_are_no_mismatch(self) -> None:
-        told = {
+        by_rank = {
             rank: history(6, profiling_name="nccl:all_to_allv", input_sizes=[[rank + 1]], output_sizes=[[4 - rank]])
             for rank in range(4)
         }
-        assert judged(told) == []
+        assert judged(by_rank) == []
 
     def test_a_gpu_that_has_not_started_is_the_suspect(self) -> None:
         stuck = {"state": "scheduled", "retired": True}
@@ -222,14 +222,14 @@ class TestVerdict:
         assert "not determinable" in row["suspect_reason"]
 
     def test_buffers_that_wrapped_at_different_places_are_aligned(self) -> None:
-        told = {rank: history(60, **WAITING)[-(10 + rank) :] for rank in range(3)}
-        (row,) = judged({**told, 3: history(59)[-5:]})
+        by_rank = {rank: history(60, **WAITING)[-(10 + rank) :] for rank in range(3)}
+        (row,) = judged({**by_rank, 3: history(59)[-5:]})
         assert (row["seq"], row["suspect"]) == (60, "3")
 
     def test_who_waits_in_another_group_is_no_suspect(self) -> None:
         """A pipeline stage waits for a rank that waits for its own peer: that one has stopped."""
-        told = {0: [of("pp", 1, **WAITING)], 2: [of("tp", 1), of("tp", 2, **WAITING)], 3: [of("tp", 1)]}
-        rows = judged(told, pg_config=groups(pp="[0, 2]", tp="[2, 3]"))
+        by_rank = {0: [of("pp", 1, **WAITING)], 2: [of("tp", 1), of("tp", 2, **WAITING)], 3: [of("tp", 1)]}
+        rows = judged(by_rank, pg_config=groups(pp="[0, 2]", tp="[2, 3]"))
         assert [(row["process_group"], row["suspect"], row["ranks_elsewhere"], row["is_first"]) for row in rows] == [
             ("pp", None, "2", False),
             ("tp", "3", None, True),
@@ -248,8 +248,8 @@ class TestVerdict:
         ]
 
     def test_in_a_circle_of_two_nobody_is_blamed(self) -> None:
-        told = {0: [of("a", 1, **WAITING)], 1: [of("b", 1, **WAITING)]}
-        rows = judged(told, pg_config=groups(a="[0, 1]", b="[0, 1]"))
+        by_rank = {0: [of("a", 1, **WAITING)], 1: [of("b", 1, **WAITING)]}
+        rows = judged(by_rank, pg_config=groups(a="[0, 1]", b="[0, 1]"))
         assert [row["suspect"] for row in rows] == [None, None]
 
     def test_the_end_of_a_batch_of_sends_is_no_collective(self) -> None:
@@ -259,8 +259,8 @@ class TestVerdict:
             entry(5, profiling_name="nccl:coalesced", p2p_seq_id=3, input_sizes=[], output_sizes=[]),
         ]
         assert judged({rank: [*history(5), *(batch if rank == 1 else [])] for rank in range(4)}) == []
-        told = {rank: [*history(5), *(batch if rank == 1 else []), entry(6, **WAITING)] for rank in (0, 1, 3)}
-        (row,) = judged({**told, 2: history(5)})
+        by_rank = {rank: [*history(5), *(batch if rank == 1 else []), entry(6, **WAITING)] for rank in (0, 1, 3)}
+        (row,) = judged({**by_rank, 2: history(5)})
         assert (row["op"], row["suspect"]) == ("all_reduce", "2")
 
     def test_a_dump_that_does_not_list_the_ranks_of_a_group_is_of_the_others_group(self) -> None:
@@ -275,12 +275,12 @@ class TestVerdict:
     def test_without_timing_nobody_knows_what_has_started(self) -> None:
         """NCCL's events of the start exist with TORCH_NCCL_ENABLE_TIMING only."""
         unseen = {"time_discovered_started_ns": None}
-        told = {
+        by_rank = {
             rank: [entry(seq, **unseen) for seq in range(1, 6)]
             + [entry(6, **unseen, **({"state": "scheduled"} if rank == 1 else {}))]
             for rank in range(4)
         }
-        (row,) = judged(told)
+        (row,) = judged(by_rank)
         assert row["suspect"] is None
         assert row["suspect_reason"].startswith("not determinable: all ranks entered all_reduce seq 6 and 1 did not")
 
@@ -298,8 +298,8 @@ class TestVerdict:
             "1": {"name": "1", "desc": "tp", "ranks": "[0, 1]"},
             "2": {"name": "2", "desc": "tp", "ranks": "[2, 3]"},
         }
-        told = {0: [tp(1, 1)], 1: [tp(1, 1)], 2: [tp(1, 2), tp(2, 2, **WAITING)], 3: [tp(1, 2)]}
-        (row,) = judged(told, pg_config=config)
+        by_rank = {0: [tp(1, 1)], 1: [tp(1, 1)], 2: [tp(1, 2), tp(2, 2, **WAITING)], 3: [tp(1, 2)]}
+        (row,) = judged(by_rank, pg_config=config)
         assert (row["process_group"], row["suspect"], row["num_ranks"]) == ("2(tp)", "3", 2)
 
 

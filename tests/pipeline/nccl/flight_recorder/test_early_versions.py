@@ -32,7 +32,7 @@ def early(number: int, seq: int, op: str = "all_reduce", state: str = "completed
 def judged_early(by_rank: Mapping[int, list[dict[str, Any]]], config: Mapping[int, Any]) -> list[dict[str, Any]]:
     frames = []
     for rank, entries in by_rank.items():
-        told = (
+        found = (
             {"version": "1.4", "entries": entries, "pg_config": config[rank]}
             if config
             else {
@@ -40,37 +40,37 @@ def judged_early(by_rank: Mapping[int, list[dict[str, Any]]], config: Mapping[in
                 "entries": entries,
             }
         )
-        frame = records(pickle.dumps(told, protocol=2), rank=rank)[0]
+        frame = records(pickle.dumps(found, protocol=2), rank=rank)[0]
         frames.append(frame.with_columns(source=pl.lit(rank, pl.Int64)))
     return flight_hangs(pl.concat(frames))
 
 
 def test_numbers_of_groups_differ_between_processes() -> None:
     config = {0: {0: [0, 1, 2], 1: [0, 1], 2: [0, 2]}, 1: {0: [0, 1, 2], 1: [0, 1]}, 2: {0: [0, 1, 2], 1: [0, 2]}}
-    told = {
+    by_rank = {
         0: [early(0, 1), early(1, 1), early(2, 1, state="scheduled")],
         1: [early(0, 1), early(1, 1)],
         2: [early(0, 1)],
     }
-    (row,) = judged_early(told, config)
+    (row,) = judged_early(by_rank, config)
     assert (row["process_group"], row["suspect"], row["num_ranks"]) == ("2", "2", 2)
 
 
 def test_groups_without_ranks_are_not_compared() -> None:
-    told = {rank: [early(0, 1), early(1, 1 + rank, state="scheduled")] for rank in range(3)}
-    assert judged_early(told, {}) == []
+    by_rank = {rank: [early(0, 1), early(1, 1 + rank, state="scheduled")] for rank in range(3)}
+    assert judged_early(by_rank, {}) == []
 
 
 def test_the_default_group_is_the_first() -> None:
-    told = {rank: [early(0, 1), *([early(0, 2, state="scheduled")] if rank != 1 else [])] for rank in range(3)}
-    (row,) = judged_early(told, {})
+    by_rank = {rank: [early(0, 1), *([early(0, 2, state="scheduled")] if rank != 1 else [])] for rank in range(3)}
+    (row,) = judged_early(by_rank, {})
     assert (row["process_group"], row["suspect"], row["seq"]) == ("0", "1", 2)
 
 
 def test_sends_count_as_collectives_so_that_numbers_say_nothing() -> None:
-    told = {
+    by_rank = {
         0: [early(0, 1), early(0, 2, "send 0->1"), early(0, 3, state="scheduled")],
         1: [early(0, 1)],
         2: [early(0, 1), early(0, 2, state="scheduled")],
     }
-    assert judged_early(told, {}) == []
+    assert judged_early(by_rank, {}) == []

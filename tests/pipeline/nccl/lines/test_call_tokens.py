@@ -16,14 +16,14 @@ def line(number: int, *, pid: int = 7, count: str = "8", end: str = "") -> str:
     )
 
 
-def told(*lines: str) -> tuple[pl.DataFrame, list[int]]:
+def groups_of(*lines: str) -> tuple[pl.DataFrame, list[int]]:
     """Groups in the order of their first lines, and the lines that are left; the layout is that of the first line."""
     groups, left = counted(Layout.of(lines[0].rstrip("\n").encode()), "".join(lines).encode("utf-8", "surrogateescape"))
     return groups.sort("first"), left.tolist()
 
 
 def test_calls_that_differ_in_addresses_are_one() -> None:
-    groups, left = told(line(1), line(2, pid=8), line(26))
+    groups, left = groups_of(line(1), line(2, pid=8), line(26))
     assert left == []
     names = ["host", "pid", "op", "count", "comm", "nranks", "lines", "first", "last", "last_op"]
     assert groups.select(names).rows() == [
@@ -48,19 +48,19 @@ def test_calls_that_differ_in_addresses_are_one() -> None:
 )
 def test_other_lines_are_left(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call_tokens, "_WINDOW_BYTES", 250)
-    groups, left = told(line(1), other, line(2), other, line(3))
+    groups, left = groups_of(line(1), other, line(2), other, line(3))
     assert groups.select("lines", "first", "last").rows() == [(3, 0, 4)]
     assert left == [1, 3]
 
 
 def test_the_last_line_needs_no_end() -> None:
-    groups, left = told(line(1), line(2).rstrip("\n"))
+    groups, left = groups_of(line(1), line(2).rstrip("\n"))
     assert groups["lines"].to_list() == [2]
     assert left == []
 
 
 def test_lines_that_end_with_a_return() -> None:
-    groups, left = told(line(1, end="\r"), line(2, end="\r"))
+    groups, left = groups_of(line(1, end="\r"), line(2, end="\r"))
     assert groups["lines"].to_list() == [2]
     assert left == []
 

@@ -17,8 +17,8 @@ def log(*texts: str, rank: int = 0, nranks: int = 4, start: bool = True) -> str:
 
 def edges(text: str, graph: str) -> list[tuple[int, int, str]]:
     rows = tables_of(text)["nccl_graphs"]
-    told = rows.filter(rows["graph"] == graph).sort("rank_from", "rank_to")
-    return list(told.select("rank_from", "rank_to", "graph_channels").iter_rows())
+    found = rows.filter(rows["graph"] == graph).sort("rank_from", "rank_to")
+    return list(found.select("rank_from", "rank_to", "graph_channels").iter_rows())
 
 
 @pytest.mark.parametrize("start", [True, False])

@@ -64,5 +64,5 @@ def test_as_many_as_were_printed(version: str) -> None:
     calls = raw_calls(Part(0, job.text().encode(), 1), "a.log")
     assert calls.schema == CALLS
     assert calls.height == sum(job.calls_by_op.values())
-    told = {(op, count): rows for op, count, rows in calls.group_by("op", "element_count").len().iter_rows()}
-    assert told == dict(job.calls_by_op)
+    rows_of_call = {(op, count): rows for op, count, rows in calls.group_by("op", "element_count").len().iter_rows()}
+    assert rows_of_call == dict(job.calls_by_op)

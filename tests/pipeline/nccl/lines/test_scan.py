@@ -53,9 +53,9 @@ def test_sifted_lines_say_what_whole_blocks_say(seed: int) -> None:
     ]
     parts = [Part(at, text, 1) for at, text in enumerate(texts)]
     names = [f"log-{at}" for at in range(len(texts))]
-    told, sifted = select_lines(parts, *split_parts((part.source, part.data, part.first_line) for part in parts))
+    facts, sifted = select_lines(parts, *split_parts((part.source, part.data, part.first_line) for part in parts))
     assert sum(block.text_bytes for block in sifted) < sum(map(len, texts)) / 2
-    mine, whole = tables_from(Facts.merge([told, scan_blocks(sifted)]), names), tables_from(scan_parts(parts), names)
+    mine, whole = tables_from(Facts.merge([facts, scan_blocks(sifted)]), names), tables_from(scan_parts(parts), names)
     assert whole["nccl_hangs"].height > 0
     assert whole["nccl_collectives"].height > 0
     assert whole["nccl_bench"].height == 6
@@ -92,7 +92,7 @@ def test_of_a_log_full_of_nccl_lines_what_tells_something_is_left() -> None:
     assert set(block.source.tolist()) == {3}
 
 
-def told(kind: str) -> str:
+def odd_line(kind: str) -> str:
     """A line with NCCL or beside it that tells something of the kind, in no regular form."""
     return {
         "version": "NCCL version 2.20.5+cuda12.4\n",
@@ -112,13 +112,13 @@ def test_of_odd_lines_those_that_may_tell_something_are_read(kind: str, monkeypa
     read: list[str] = []
     for name in ("line", "bench_line"):
         monkeypatch.setattr(IrregularLines, name, _noting(getattr(IrregularLines, name), read))
-    facts = scan_parts([Part(0, (HEADER + (idle + told(kind)) * many).encode(), 1)])
-    assert len([line for line in read if line == told(kind)]) == many
+    facts = scan_parts([Part(0, (HEADER + (idle + odd_line(kind)) * many).encode(), 1)])
+    assert len([line for line in read if line == odd_line(kind)]) == many
     assert len(read) == many + len([line for line in read if line in HEADER])
     assert facts
     read.clear()
     monkeypatch.undo()
-    alone = scan_parts([Part(0, (HEADER + told(kind) * many).encode(), 1)])
+    alone = scan_parts([Part(0, (HEADER + odd_line(kind) * many).encode(), 1)])
     for name, frame in alone.frames.items():
         drop = [column for column in ("line_no", "last_line") if column in frame.columns]
         assert facts[name].drop(drop).equals(frame.drop(drop)), name

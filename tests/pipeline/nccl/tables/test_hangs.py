@@ -139,8 +139,8 @@ def test_a_terminal_may_have_wrapped_the_line(at: int) -> None:
     assert (row["op"], row["seq"], row["timeout_ms"], row["ranks_reporting"]) == ("BROADCAST", 7, 600000, "4")
 
 
-def desync(*told: str, rank: int = 0) -> str:
-    lines = ["", *told]
+def desync(*texts: str, rank: int = 0) -> str:
+    lines = ["", *texts]
     head = f"[rank{rank}]:[E515 18:36:47.343377708 ProcessGroupNCCL.cpp:1937] Rank {rank}\n\t - [{rank}] Timeout at collective: "
     return head + "ALLREDUCE, #315" + "\n\t ".join(lines) + "\n\t - Snapshot of ranks' latest states:\n"
 
@@ -160,8 +160,8 @@ def test_a_desync_report_names_the_suspect() -> None:
 
 
 def test_a_desync_report_names_ranks_that_never_came() -> None:
-    told = "- To our best knowledge, ranks [3] are the lagging ranks that caused this timeout. They never joined any collectives"
-    assert hang(timeout(0) + desync(told), num_ranks=8)["suspect"] == "3"
+    text = "- To our best knowledge, ranks [3] are the lagging ranks that caused this timeout. They never joined any collectives"
+    assert hang(timeout(0) + desync(text), num_ranks=8)["suspect"] == "3"
 
 
 def test_all_ranks_in_the_same_collective_are_no_suspects() -> None:
@@ -300,9 +300,9 @@ def test_work_that_is_only_named_has_not_timed_out() -> None:
     ],
 )
 def test_every_wording_of_the_status(status: str, group: str | None, enqueued: int, completed: int) -> None:
-    told = row_of(facts_of(f"[rank1]:[E ProcessGroupNCCL.cpp:1] {status}\n")["watchdog"])
-    assert (told["kind"], told["rank"], told["seq"], told.get("group")) == ("status", 1, 7, group)
-    assert (told["enqueued"], told["completed"]) == (enqueued, completed)
+    found = row_of(facts_of(f"[rank1]:[E ProcessGroupNCCL.cpp:1] {status}\n")["watchdog"])
+    assert (found["kind"], found["rank"], found["seq"], found.get("group")) == ("status", 1, 7, group)
+    assert (found["enqueued"], found["completed"]) == (enqueued, completed)
 
 
 def test_a_small_group_does_not_blame_the_rest_of_the_job() -> None:
@@ -317,8 +317,8 @@ DIED = "[rank3]: RuntimeError: DataLoader worker (pid 77) is killed by signal: K
 
 def test_lines_of_a_hang_are_kept_once_per_rank() -> None:
     rows = tables_of(DIED + timeout(0) + timeout(0) + timeout(1), num_ranks=8)["nccl_hang_lines"]
-    told = list(rows.select("line_no", "hang_line_kind", "rank", "op", "seq", "last_enqueued_seq").iter_rows())
-    assert told == [
+    found = list(rows.select("line_no", "hang_line_kind", "rank", "op", "seq", "last_enqueued_seq").iter_rows())
+    assert found == [
         (1, "died", 3, None, None, None),
         (2, "timeout", 0, "ALLREDUCE", 7, None),
         (3, "status", 0, None, 7, 7),

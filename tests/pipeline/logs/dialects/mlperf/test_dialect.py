@@ -171,7 +171,7 @@ def test_name_of_a_configuration_and_precision_as_events(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("platform", "told"),
+    ("platform", "expected"),
     [
         ("gaudi-1024", {"num_gpus": 1024}),
         ("64xNVIDIA DGX H100", {"num_gpus": 512, "num_nodes": 64, "accelerator": "H100"}),
@@ -181,9 +181,9 @@ def test_name_of_a_configuration_and_precision_as_events(tmp_path: Path) -> None
         ("tpu-v5p-1024", {}),
     ],
 )
-def test_names_of_platforms(tmp_path: Path, platform: str, told: dict[str, object]) -> None:
+def test_names_of_platforms(tmp_path: Path, platform: str, expected: dict[str, object]) -> None:
     run = run_of(tmp_path, "\n".join([event("submission_platform", platform), *begin()]))
-    assert {name: run.get(name) for name in told} == told
+    assert {name: run.get(name) for name in expected} == expected
 
 
 def test_a_system_description_beats_the_name_of_its_platform(tmp_path: Path) -> None:

@@ -36,8 +36,8 @@ def work(rank: int, folder: str, kind: str) -> None:
             time.sleep(3) if rank == ABSENT else dist.all_reduce(values)
     except RuntimeError as error:
         sys.stderr.write(f"rank {rank}: {error}\n")
-    told = _dump_fr_trace_json()
-    Path(folder, f"nccl_trace_rank_{rank}.json").write_bytes(told if isinstance(told, bytes) else told.encode())
+    dumped = _dump_fr_trace_json()
+    Path(folder, f"nccl_trace_rank_{rank}.json").write_bytes(dumped if isinstance(dumped, bytes) else dumped.encode())
     os._exit(0)
 
 
