@@ -72,4 +72,10 @@ FILE_STATUS: dict[str, Mark] = {
     "parsed": Mark("✓", "parsed", "completed"),
     "skipped": Mark("–", "skipped"),
     "rejected": Mark("✕", "rejected", "failed"),
+    "duplicate": Mark("⧉", "duplicate"),
+    "overwritten": Mark("↺", "overwritten"),
+    "shrunk": Mark("▽", "shrunk", "warning"),
+    "failed": Mark("✕", "failed this time", "failed"),
+    "unread": Mark("◷", "unread", "warning"),
+    "gone": Mark("○", "gone"),
 }

@@ -68,7 +68,7 @@ def read_batch(
     A file that cannot be read is recorded with its error and does not stop the batch.
 
     Args:
-        found: discover.FOUND rows.
+        found: discover.FOUND rows; `known_bytes` and `known_digest` too where the ledger knows a file's content.
         dialects: those to read with.
         records: where facts of growing logs are kept, so that only new lines are read; None: read all files whole.
         on_file: called with each path and its size, for a progress display.
@@ -147,6 +147,10 @@ _FILE_NOTES = pl.Schema(
         "status": pl.String,
         "error": pl.String,
         "was_opened": pl.Boolean,
+        "content_bytes": pl.Int64,
+        "content_digest": pl.String,
+        "content_head": pl.String,
+        "is_continued": pl.Boolean,
     }
 )
 _REJECTS = pl.Schema(
@@ -168,6 +172,10 @@ def _read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> 
     is_log = kind in ("log", "nccl", "scheduler")
     size = row["bytes"] if is_log else None
     reader = Reader(path, size=size if isinstance(size, int) and size else None, is_lenient=is_log)
+    known_size, known_digest = row.get("known_bytes"), row.get("known_digest")
+    is_continued = None
+    if isinstance(known_size, int) and isinstance(known_digest, str):
+        is_continued = reader.begins_with(known_size, known_digest)
     try:
         note = _read_kind(source, row, reader, batch)
     except InputError as error:
@@ -177,7 +185,14 @@ def _read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> 
         # RecursionError: JSON that nests thousands deep. The last two: a table that its reader cannot make sense of.
         reason = str(error).split("\n", 1)[0]
         note = {"status": "rejected", "error": f"{path} is not what its name says: {reason}"}
-    return {"sha256": reader.sha256, "read_bytes": reader.bytes_read, "status": "parsed", **note}
+    content = reader.content
+    of_content = {
+        "content_bytes": content.size if content else None,
+        "content_digest": content.digest if content else None,
+        "content_head": content.head if content else None,
+        "is_continued": is_continued,
+    }
+    return {"sha256": reader.sha256, "read_bytes": reader.bytes_read, "status": "parsed", **of_content, **note}
 
 
 def _read_kind(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:

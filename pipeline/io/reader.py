@@ -36,6 +36,7 @@ class Reader:
     is_compressed: bool = field(default=False, init=False)
     _checked_bytes: int = field(default=0, init=False)
     _stream: HashedStream | None = field(default=None, init=False)
+    _is_read: bool = field(default=False, init=False)
     _unpacked: ContentTracker = field(default_factory=ContentTracker, init=False)
 
     @property
@@ -55,7 +56,9 @@ class Reader:
 
     @property
     def content(self) -> Content | None:
-        """What was read; None before, and where its beginning is not known."""
+        """What the file holds; None unless it was read to its end."""
+        if not self._is_read:
+            return None
         if self.is_compressed:
             return self._unpacked.content()
         end = self.resume_point(self.position)
@@ -119,6 +122,7 @@ class Reader:
             ) from error
         except OSError as error:
             raise UnreadableError(f"Cannot read {self.path}: {error.strerror or error}. Ingest again later.") from error
+        self._is_read = True
         self.sha256 = None if is_resumed or not self.is_hashed else stream.sha256
 
     def _decompressed(self, stream: HashedStream) -> Iterator[bytes]:

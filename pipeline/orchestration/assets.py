@@ -27,6 +27,7 @@ from sweepscope.pipeline.ingest.bundled import (
 from sweepscope.pipeline.ingest.dialect_files import in_force
 from sweepscope.pipeline.ingest.discover import FOUND
 from sweepscope.pipeline.ingest.parallel import parse_sharded
+from sweepscope.pipeline.ingest.reconcile import reconcile, with_known_content
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
@@ -120,7 +121,7 @@ def parsed(
     with one_sentence():
         in_use = in_force(store_home.home, config.dialects)
         tables = parse_sharded(
-            discovered,
+            with_known_content(discovered, store_home.lake.read("files")),
             now=plan.utc_now(),
             home=store_home.home,
             dialect_files=in_use.files,
@@ -184,14 +185,15 @@ def validated(parsed: dict[str, pl.DataFrame]) -> Any:
 )
 def lake(
     context: dg.AssetExecutionContext, validated: dict[str, pl.DataFrame], store_home: HomeResource
-) -> dg.MaterializeResult[None]:
-    """Commits the batch as one release."""
+) -> dg.MaterializeResult[dict[str, pl.DataFrame]]:
+    """Commits the batch as one release; the value is what was committed, by table."""
     tables = {**validated, "files": validated["files"].with_columns(batch_id=pl.lit(context.run.run_id))}
     with one_sentence():
-        release = store_home.lake.commit(tables)
+        tables, forget = reconcile(tables, store_home.lake)
+        release = store_home.lake.commit(tables, forget=forget)
     event(_LOG, logging.INFO, "committed", release=release.number, files=tables["files"].height)
     where = {"path": dg.MetadataValue.path(store_home.home.lake)}
-    return dg.MaterializeResult(metadata={**where, "release": release.number, **_row_counts(validated)})
+    return dg.MaterializeResult(metadata={**where, "release": release.number, **_row_counts(tables)}, value=tables)
 
 
 @dg.asset(

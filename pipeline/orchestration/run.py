@@ -152,7 +152,7 @@ def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, run_config: dg
         raise KeyboardInterrupt from error  # Dagster's handler received the signal
     except Exception as error:
         raise _cause(error) or error from error
-    tables: Tables = result.output_for_node("validated")
+    tables: Tables = result.output_for_node("lake")
     return tables
 
 

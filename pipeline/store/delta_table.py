@@ -97,9 +97,9 @@ class LakeTable:
             "delta.dataSkippingStatsColumns": ",".join(statistics),
         }
 
-    def drop(self, keys: pl.Series) -> None:
-        """Remove the rows whose `replaced_by` column is one of `keys`."""
-        column = self.table.replaced_by
+    def drop(self, keys: pl.Series, *, column: str | None = None) -> None:
+        """Remove the rows whose column, `replaced_by` when left out, has one of `keys`."""
+        column = column or self.table.replaced_by
         delta = DeltaTable(self.folder)
         if len(keys) <= _MAX_IN_KEYS:
             delta.delete(f"{quote(column)} IN ({', '.join(map(literal, keys))})", writer_properties=_WRITER)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -22,6 +23,7 @@ from sweepscope.pipeline.store.durable_files import reading, storing, sync
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lock import exclusive
 from sweepscope.pipeline.store.release import Release
+from sweepscope.pipeline.store.replacement import Replacement, replacement
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.registry import TABLES
 
@@ -77,15 +79,15 @@ class Lake:
         with reading(delta.folder, DeltaError, remedy=remedy(self.home.lake)):
             return delta.files(release.versions[table])
 
-    def commit(self, tables: Mapping[str, pl.DataFrame]) -> Release:
-        """Make rows of any tables visible at once, in place of what their units had before.
+    def commit(self, tables: Mapping[str, pl.DataFrame], *, forget: Collection[str] = ()) -> Release:
+        """Make rows of any tables visible at once, in place of what their units had before (`replacement.replacement`).
 
-        A unit (run directory or file) is ingested as a whole: rows of every file that the ledger knows for a unit in
-        `tables["files"]`, or that is listed there anew, go away in all tables. A reference table is replaced as a
-        whole. Committing nothing new gives no new release.
+        A reference table is replaced as a whole. Committing nothing new gives no new release.
 
         Args:
-            tables: registry name -> validated rows.
+            tables: registry name -> validated rows. Ledger rows with a status of `replacement.KEPT` stand for rows that
+                the lake has already; an `overwritten` one renames those of its `former_path`.
+            forget: further paths of the ledger whose rows go, and those of their runs.
 
         Raises:
             StoreError: another writer holds the lake, or the disk does not take it. The lake is as it was before.
@@ -97,9 +99,10 @@ class Lake:
         with self._writing("committing") as before:
             versions = dict(before.versions) if before else {}
             files = frames.get("files", TABLES["files"].empty())
-            stale = self._stale_paths(files, before)
+            known = (self.read("files", ["path", "unit"], release=before), self._runs(before))
+            change = replacement(files, forget, *known)
             for table in TABLES.values():
-                version = self._write(table, frames.get(table.name, table.empty()), files["path"], stale, before)
+                version = self._write(table, frames.get(table.name, table.empty()), change, before)
                 if version is not None:
                     versions[table.name] = version
                     reach("lake.table_written")
@@ -192,15 +195,10 @@ class Lake:
                     delta.rewind(pinned)
             yield release
 
-    def _stale_paths(self, files: pl.DataFrame, before: Release | None) -> pl.Series:
-        """Paths whose rows a commit of `files` replaces: known ones, of the same units or listed again."""
-        ledger = self.read("files", ["path", "unit"], release=before) if before else TABLES["files"].empty()
-        again = [ledger.join(files, on=column, how="semi")["path"] for column in ("unit", "path")]
-        return pl.concat(again).unique()
+    def _runs(self, before: Release | None) -> pl.DataFrame:
+        return self.read("runs", ["run_id", "source_path"], release=before)
 
-    def _write(
-        self, table: Table, frame: pl.DataFrame, paths: pl.Series, stale: pl.Series, before: Release | None
-    ) -> int | None:
+    def _write(self, table: Table, frame: pl.DataFrame, change: Replacement, before: Release | None) -> int | None:
         """Write one table's part of a commit; its new version, or None when nothing changes."""
         pinned = before.versions.get(table.name) if before else None
         delta = self._table(table)
@@ -209,12 +207,15 @@ class Lake:
                 return None
             delta.replace_all(frame)
         else:
-            # A key that the ledger does not list may be a known one, so it is replaced as well.
-            unlisted = frame[table.replaced_by].drop_nulls().unique()
-            keys = pl.concat([stale, unlisted.filter(~unlisted.is_in(paths.implode()))])
+            keys = change.keys(table, frame)
             has_rows_to_drop = pinned is not None and not keys.is_empty()
             if has_rows_to_drop:
+                if table.name != "files":
+                    read = partial(self.read, table.name, None, release=before)
+                    frame = pl.concat([frame, change.kept_rows(table, frame, read)])
                 delta.drop(keys)
+                if "run_id" in table.column_names and not change.forgotten_runs.is_empty():
+                    delta.drop(change.forgotten_runs, column="run_id")
             if not frame.is_empty():
                 delta.append(frame)
             elif not has_rows_to_drop:

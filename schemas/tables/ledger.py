@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sweepscope.schemas import vocab
 from sweepscope.schemas.columns.shared import columns
-from sweepscope.schemas.core.column import integer, number, text, time
+from sweepscope.schemas.core.column import flag, integer, number, text, time
 from sweepscope.schemas.core.table import Table
 
 FILES = Table(
@@ -30,6 +30,12 @@ FILES = Table(
         integer("lines_rejected", "count", "lines and rows of this file in `rejects`"),
         text("batch_id", "ingest batch that read the file last"),
         text("linked_path", "the file's own name where `path` is a link to it; NULL where `path` is that name"),
+        integer("content_bytes", "bytes", "size of what was read, unpacked where the file is compressed"),
+        text("content_digest", "SHA-256 of the first and last 64 KiB of what was read; the same in a copy of any name"),
+        text("content_head", "8 hex digits for each of the first 64, 128, ... 65,536 bytes of what was read"),
+        flag("is_continued", "the file began with what the ledger knew of it; NULL where it knew nothing"),
+        text("id_path", "path that run ids are made from, where it is not `path`: the file moved, or is another one"),
+        text("former_path", "name that the file had when it was read first, or before other content took its name"),
     ),
 )
 

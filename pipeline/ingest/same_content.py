@@ -1,0 +1,186 @@
+"""Files that hold the same content, or the beginning of another's: moved, renamed, compressed and copied ones.
+
+Content is compared by its size and fingerprint (`pipeline.io.content`), which reading gives on the way. Files are read
+once more only where one may be the beginning of another, and of plain ones only the bytes of the fingerprint.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from sweepscope.pipeline.io.content import HEAD_DIGITS
+from sweepscope.pipeline.io.files import exists
+from sweepscope.pipeline.io.reader import Reader
+
+Row = Mapping[str, object]
+"""One row of the ledger."""
+
+_MANY = 20
+"""More files than these that begin alike are not compared with each other."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Content of one file.
+
+    Attributes:
+        path: name in the ledger.
+        unit: its unit.
+        kind: its kind.
+        size: `content_bytes`.
+        digest: `content_digest`.
+        head: `content_head`.
+        steps: number of steps of its runs.
+        is_dated: whether one of its runs has a time.
+        job: job ids of its runs.
+        id_path: path that its run ids are made from.
+    """
+
+    path: str
+    unit: str
+    kind: str
+    size: int
+    digest: str
+    head: str
+    id_path: str
+    steps: int = 0
+    is_dated: bool = False
+    jobs: frozenset[str] = frozenset()
+
+    @property
+    def names_run(self) -> bool:
+        """Whether no other run would have printed this content."""
+        return self.kind != "log" or self.steps > 0 or self.is_dated
+
+
+def held(rows: Iterable[Row], runs: pl.DataFrame) -> list[Held]:
+    """Contents of ledger rows that have one.
+
+    Args:
+        rows: of the ledger.
+        runs: `source_path`, `steps_logged`, `started_at`, `job_id` of the runs that were read from them.
+    """
+    of_path = {
+        str(path): (int(steps or 0), bool(is_dated), frozenset(jobs))
+        for path, steps, is_dated, jobs in runs.group_by("source_path")
+        .agg(
+            pl.col("steps_logged").sum(),
+            pl.col("started_at").is_not_null().any().alias("is_dated"),
+            pl.col("job_id").drop_nulls().unique(),
+        )
+        .iter_rows()
+    }
+    found = []
+    for row in rows:
+        size, digest, path = row["content_bytes"], row["content_digest"], str(row["path"])
+        if isinstance(size, int) and isinstance(digest, str) and size:
+            steps, is_dated, jobs = of_path.get(path, (0, False, frozenset[str]()))
+            found.append(
+                Held(
+                    path=path,
+                    unit=str(row["unit"]),
+                    kind=str(row["kind"]),
+                    size=size,
+                    digest=digest,
+                    head=str(row["content_head"] or ""),
+                    id_path=str(row["id_path"] or path),
+                    steps=steps,
+                    is_dated=is_dated,
+                    jobs=jobs,
+                )
+            )
+    return found
+
+
+def alike(ledger: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `ledger` whose content may be that of a row of `files`, its beginning, or its continuation."""
+    heads = files["content_head"].drop_nulls().unique()
+    longest = int(heads.str.len_chars().max() or 0)  # type: ignore[arg-type]  # a whole number
+    lengths = range(HEAD_DIGITS, longest + 1, HEAD_DIGITS)
+    known = pl.col("content_head")
+    begins_one = pl.any_horizontal(
+        pl.lit(value=False),
+        *(
+            (known.str.len_chars() == length)
+            & known.is_in(heads.filter(heads.str.len_chars() >= length).str.slice(0, length).unique().implode())
+            for length in lengths
+        ),
+        *(
+            (known.str.len_chars() > length)
+            & known.str.slice(0, length).is_in(heads.filter(heads.str.len_chars() == length).implode())
+            for length in lengths
+        ),
+    )
+    is_equal = pl.col("content_digest").is_in(files["content_digest"].drop_nulls().implode())
+    return ledger.filter(begins_one | is_equal)
+
+
+@dataclass
+class Contents:
+    """Contents by which new files are recognised.
+
+    `changed` are paths that hold other content by now than the ledger has of them.
+    """
+
+    changed: Collection[str]
+    _equal: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
+    _by_head: dict[str, list[Held]] = field(default_factory=lambda: defaultdict(list))
+    _by_beginning: dict[str, list[Held]] = field(default_factory=lambda: defaultdict(list))
+    _there: dict[str, bool] = field(default_factory=dict)
+
+    def add(self, known: Held) -> None:
+        """Make a content known."""
+        self._equal[known.size, known.digest].append(known)
+        if known.head and known.kind == "log":
+            self._by_head[known.head].append(known)
+            for beginning in _beginnings(known.head):
+                self._by_beginning[beginning].append(known)
+
+    def is_there(self, known: Held) -> bool:
+        """Whether the file still holds what the ledger has of it."""
+        if known.path not in self._there:
+            self._there[known.path] = (
+                known.path not in self.changed
+                and exists(known.path)
+                and Reader(known.path).begins_with(known.size, known.digest)
+            )
+        return self._there[known.path]
+
+    def equal(self, new: Held) -> list[Held]:
+        """Files with the same content, if it is that of one run: ten runs that died alike are ten runs."""
+        found = [known for known in self._equal[new.size, new.digest] if known.path != new.path]
+        if not new.names_run:
+            return []
+        return [known for known in found if new.steps or not (known.jobs and new.jobs and known.jobs != new.jobs)]
+
+    def beginnings(self, new: Held) -> list[Held]:
+        """Files whose content is the beginning of this one's, the longest first."""
+        found = [
+            known
+            for beginning in _beginnings(new.head)
+            for known in self._by_head.get(beginning, [])
+            if known.size < new.size and known.steps and known.path != new.path
+        ]
+        return self._checked(found, lambda known: Reader(new.path).begins_with(known.size, known.digest))
+
+    def continuations(self, new: Held) -> list[Held]:
+        """Files whose content begins with this one's."""
+        if not (new.steps and new.head):
+            return []
+        found = [known for known in self._by_beginning.get(new.head, []) if known.size > new.size]
+        found = [known for known in found if known.path != new.path]
+        return self._checked(
+            found, lambda known: self.is_there(known) and Reader(known.path).begins_with(new.size, new.digest)
+        )
+
+    def _checked(self, found: list[Held], is_so: Callable[[Held], bool]) -> list[Held]:
+        by_size = sorted(found, key=lambda known: (-known.size, known.path))[:_MANY]
+        return [known for known in by_size if is_so(known)]
+
+
+def _beginnings(head: str) -> list[str]:
+    return [head[:end] for end in range(HEAD_DIGITS, len(head) + 1, HEAD_DIGITS)]
