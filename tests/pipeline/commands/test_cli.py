@@ -17,11 +17,11 @@ from sweepscope.pipeline.__main__ import VERBS, build_parser, main
 from tests.picotron_runs import OOM_TAIL, picotron_run
 from tests.pipeline.commands.calls import assert_one_line_error, called, started
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory")
+pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views_in_module")
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory, dagster_in_memory: None) -> Path:
+def filled(tmp_path_factory: pytest.TempPathFactory, dagster_in_memory: None, few_views_in_module: None) -> Path:
     """A home with three ingested runs; read-only for the tests that share it."""
     base = tmp_path_factory.mktemp("cli")
     sweep = base / "sweep"
@@ -193,49 +193,37 @@ def test_unreadable_file_is_recorded_and_the_rest_is_read(tmp_path: Path) -> Non
     assert "permission denied" in result["rejected_files"][0]["error"]
 
 
-def test_binary_file_is_recorded_and_the_rest_is_read(tmp_path: Path) -> None:
-    picotron_run(tmp_path / "sweep")
-    (tmp_path / "sweep" / "core.log").write_bytes(b"\x7fELF" + bytes(range(256)) * 64)
-    done = called("ingest", tmp_path / "sweep", "--json", "--no-published", home=tmp_path / "home")
-    result = json.loads(done.stdout)
-    assert done.returncode == 0
-    assert result["runs"] == {"completed": 1}
-    assert "binary" in result["rejected_files"][0]["error"]
-
-
-def test_a_line_of_40_mb_is_cut_and_nothing_else_is_lost(tmp_path: Path) -> None:
+def test_a_binary_file_and_a_line_of_40_mb_cost_nothing_else(tmp_path: Path) -> None:
     run = picotron_run(tmp_path / "sweep")
+    (tmp_path / "sweep" / "core.log").write_bytes(b"\x7fELF" + bytes(range(256)) * 64)
     with (run / "log_1001.out").open("ab") as handle:
         handle.write(b"x" * (40 << 20))
     done = called("ingest", tmp_path / "sweep", "--json", "--no-published", home=tmp_path / "home")
+    result = json.loads(done.stdout)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["runs"] == {"completed": 1}
+    assert result["runs"] == {"completed": 1}
+    (rejected,) = result["rejected_files"]
+    assert "binary" in rejected["error"]
     rejects = called("query", "select reason from rejects", "--format", "csv", home=tmp_path / "home").stdout
     assert "16 MiB" in rejects
 
 
-def test_a_log_that_nobody_knows_is_told_with_the_remedy(tmp_path: Path) -> None:
+def test_what_was_not_understood_is_told_with_the_remedy(tmp_path: Path) -> None:
     for name in ("one", "two"):
         log = tmp_path / "sweep" / name / "train.log"
         log.parent.mkdir(parents=True)
         log.write_text("upd#1 :: xent=11.02 dt=1.52s\n")
-    picotron_run(tmp_path / "sweep")
+    with (picotron_run(tmp_path / "sweep") / "log_1001.out").open("ab") as handle:
+        handle.write(b"x" * (17 << 20))
     home = tmp_path / "home"
     done = called("ingest", tmp_path / "sweep", "--no-published", home=home)
+    assert "rejects  1 line or row did not parse: `select * from rejects`" in done.stdout
     (told,) = [line for line in done.stdout.splitlines() if line.startswith("unknown")]
     assert "no dialect knows a line of 2 logs" in told
     assert f"{tmp_path}/sweep/one/train.log" in told
     assert "sweepscope dialect example" in told
     again = called("ingest", tmp_path / "sweep", "--no-published", "--json", home=home)
     assert json.loads(again.stdout)["unknown_logs"] == []
-
-
-def test_lines_that_did_not_parse_are_told_with_the_query(tmp_path: Path) -> None:
-    run = picotron_run(tmp_path / "sweep")
-    with (run / "log_1001.out").open("ab") as handle:
-        handle.write(b"x" * (17 << 20))
-    done = called("ingest", tmp_path / "sweep", "--no-published", home=tmp_path / "home")
-    assert "rejects  1 line or row did not parse: `select * from rejects`" in done.stdout
 
 
 def test_port_in_use(filled: Path) -> None:
