@@ -16,6 +16,7 @@ from sweepscope.pipeline.commands.output import note
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import SweepscopeError, UsageError
 from sweepscope.pipeline.io.event_log import configure
+from sweepscope.pipeline.text.secrets import hide
 
 VERBS = (
     "demo",
@@ -94,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
         _configure_log(args.verbose)
         return int(args.run(args))
     except SweepscopeError as error:
-        note(f"sweepscope: {error}")
+        note(f"sweepscope: {hide(str(error))}")
         return error.exit_code
     except KeyboardInterrupt:
         note("sweepscope: interrupted")
@@ -110,7 +111,8 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
-        note(f"sweepscope: internal error: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+        reason = hide(str(error)).splitlines()[:1]
+        note(f"sweepscope: internal error: {type(error).__name__}: {''.join(reason)}")
         note(f"sweepscope: run again with {DEBUG_VARIABLE}=1 for the traceback, and report it")
         return 1
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from sweepscope.pipeline.commands.dialect_report import as_text
-from sweepscope.pipeline.commands.output import note, say, say_result, table
+from sweepscope.pipeline.commands.output import note, say, say_read, say_result, table
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.ingest.dialect_files import forget, read_file, remembered
 from sweepscope.pipeline.inspection.dialect_test import try_dialect
@@ -40,7 +40,7 @@ def _test(args: argparse.Namespace) -> int:
     value = [
         {"log": one.path, **asdict(one.explanation), "files": one.files, "is_whole": one.is_whole} for one in results
     ]
-    say_result(value, "\n\n".join(as_text(one, document) for one in results), as_json=args.json)
+    say_read(value, "\n\n".join(as_text(one, document) for one in results), as_json=args.json)
     return 0 if all(one.explanation.owner == document.name and one.explanation.steps for one in results) else 1
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.commands.output import say, say_json, say_result, table
+from sweepscope.pipeline.commands.output import say_read, say_result, table
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.io.files import list_files
@@ -46,10 +46,8 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("--run and --sweep ask the store; give them without a FILE.")
     other = _groups(_read(args.against), args.device) if args.against else None
     files = [_file(path, _read(path), args.device, args.top, other) for path in args.files]
-    if args.json:
-        say_json({"against": args.against, "files": files})
-    else:
-        say("\n\n".join(_text(file, args.against) for file in files))
+    text = "\n\n".join(_text(file, args.against) for file in files)
+    say_read({"against": args.against, "files": files}, text, as_json=args.json)
     return 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from sweepscope.pipeline.commands.output import note, say_result
+from sweepscope.pipeline.commands.output import note, say_read
 from sweepscope.pipeline.commands.progress import file_progress
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.commands.worker_option import add_workers_argument, asked_workers
@@ -77,7 +77,7 @@ def _run(args: argparse.Namespace) -> int:
             f"No NCCL output in {', '.join(args.paths)}. Set NCCL_DEBUG=INFO in the job, or give nccl-tests output or "
             "flight recorder dumps."
         )
-    say_result(values, as_text(tables), as_json=args.json)
+    say_read(values, as_text(tables), as_json=args.json)
     return 0
 
 

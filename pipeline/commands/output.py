@@ -6,6 +6,8 @@ import json
 import sys
 from typing import Any
 
+from sweepscope.pipeline.text.secrets import hide, hide_in
+
 
 def say(text: str) -> None:
     """A result for people, flushed at once: a server that prints its address goes on running."""
@@ -20,6 +22,11 @@ def say_json(value: Any) -> None:
 def say_result(value: Any, text: str, *, as_json: bool) -> None:
     """One result, for programs or for people."""
     say_json(value) if as_json else say(text)
+
+
+def say_read(value: Any, text: str, *, as_json: bool) -> None:
+    """A result that quotes what was read from files, without credentials."""
+    say_result(hide_in(value) if as_json else value, hide(text), as_json=as_json)
 
 
 def note(text: str) -> None:

@@ -15,6 +15,7 @@ from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter
 from sweepscope.pipeline.store.checkpoints import Record
 from sweepscope.pipeline.text import lines
+from sweepscope.pipeline.text.secret_columns import hide_frame
 
 BLOCK_BYTES = 8 << 20
 """A piece of a file of this size is filtered at once: the blocks of a large file."""
@@ -94,7 +95,7 @@ class BatchAccumulator:
     def read_filtered(self) -> None:
         """Turn what was filtered so far into facts."""
         if self.filtered:
-            self.extracts.append(extract.read(self.filtered, self.dialects))
+            self.extracts.append(extract.read(self.filtered, self.dialects).map(hide_frame))
             self.filtered = []
             give_back()
 
@@ -115,7 +116,7 @@ class BatchAccumulator:
         if self.unfinished:
             block = lines.split_many(self.unfinished)
             last_lines = extract.extract(block, self.dialects, partial=self.partial, known=self.decided)
-            whole = extract.merge([whole, last_lines], self.dialects)
+            whole = extract.merge([whole, last_lines.map(hide_frame)], self.dialects)
         return whole.without(self.unread) if self.unread else whole
 
     def add_settings(self, unit: str, path: str, settings: Mapping[str, str]) -> None:

@@ -15,8 +15,11 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import assemble
 from sweepscope.pipeline.store.checkpoints import Records
+from sweepscope.pipeline.text.secret_columns import hidden_in, hide_frame
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.registry import TABLES as SCHEMAS
+
+_PATHS = ("path", "source_path", "linked_path", "file", "unit", "run_dir", "sweep", "run_id", "duplicate_of", "sha256")
 
 Tables = dict[str, pl.DataFrame]
 """Table name to its rows."""
@@ -64,6 +67,7 @@ def merge_tables(*parts: Tables) -> Tables:
 
 def validate_batch(tables: Tables) -> Tables:
     """Valid rows of every table; `rejects` has the others with their reasons, and `files` counts both."""
+    tables = hide_tables(tables)
     good: Tables = {}
     rejects = [tables.get("rejects", SCHEMAS["rejects"].empty())]
     for name, frame in tables.items():
@@ -79,6 +83,15 @@ def validate_batch(tables: Tables) -> Tables:
     files = _counted(tables["files"], good)
     good["files"] = validate(SCHEMAS["files"], SCHEMAS["files"].conform(files)).valid
     return good
+
+
+def hide_tables(tables: Tables) -> Tables:
+    """The rows of every table without credentials; paths, by which files are found again, stay as they are."""
+    return {name: hide_frame(frame, besides=[*_PATHS, *_words(SCHEMAS[name])]) for name, frame in tables.items()}
+
+
+def _words(table: Table) -> list[str]:
+    return [column.name for column in table.columns if column.words]
 
 
 def faulty_rows(table: Table, offered: pl.DataFrame, valid: pl.DataFrame) -> int:
@@ -106,10 +119,23 @@ def _counted(files: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     rejected = (
         tables["rejects"].group_by(pl.col("file").alias("path")).agg(pl.len().cast(pl.Int64).alias("lines_rejected"))
     )
-    counts = ["rows_parsed", "lines_rejected"]
+    hidden = pl.concat(_hidden(name, frame) for name, frame in tables.items() if name not in ("files", "estimates"))
+    hidden = hidden.group_by("path").agg(pl.col("secrets_hidden").sum())
+    counts = ["rows_parsed", "lines_rejected", "secrets_hidden"]
     return (
         files.drop(counts, strict=False)
         .join(parsed, on="path", how="left", maintain_order="left")
         .join(rejected, on="path", how="left", maintain_order="left")
+        .join(hidden, on="path", how="left", maintain_order="left")
         .with_columns(pl.col(counts).fill_null(0))
     )
+
+
+def _hidden(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """`path` and `secrets_hidden`: texts of its rows in which a credential was hidden."""
+    texts = [text for text, dtype in frame.schema.items() if dtype == pl.String and text not in _PATHS]
+    counts = [hidden_in(frame[text]).cast(pl.Int64).rename("secrets_hidden") for text in texts]
+    path = SCHEMAS[name].replaced_by
+    if not counts or path not in frame.columns:
+        return pl.DataFrame(schema={"path": pl.String, "secrets_hidden": pl.Int64})
+    return pl.DataFrame([frame[path].alias("path"), sum(counts[1:], counts[0])]).filter(pl.col("secrets_hidden") > 0)

@@ -19,6 +19,7 @@ from sweepscope.pipeline.nccl.lines.scan import scan_blocks
 from sweepscope.pipeline.nccl.lines.selection import select_lines, select_parts
 from sweepscope.pipeline.nccl.names import dump_rank
 from sweepscope.pipeline.nccl.tables.nccl_tables import nccl_tables, with_content
+from sweepscope.pipeline.text.secret_columns import hide_frame
 
 _MERGE_AT = 16
 """Facts of so many scans are kept apart; then they are merged, so that memory stays bounded."""
@@ -89,7 +90,7 @@ class NcclCollector:
     def add_facts(self, facts: Facts) -> None:
         """Add the facts of a block."""
         if facts:
-            self._facts.append(facts)
+            self._facts.append(Facts({kind: hide_frame(frame) for kind, frame in facts.frames.items()}))
             if len(self._facts) >= _MERGE_AT:
                 self._facts = [compact(Facts.merge(self._facts))]
 

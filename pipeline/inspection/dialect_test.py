@@ -23,6 +23,7 @@ from sweepscope.pipeline.logs.declared.explain import Explanation, explain
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text import lines
+from sweepscope.pipeline.text.secret_columns import hide_frame
 
 MAX_LOG_BYTES = 64 << 20
 """Bytes of a log that are read."""
@@ -76,7 +77,7 @@ def _lines(path: str) -> tuple[pl.DataFrame, bool]:
         num_bytes += len(data)
         if num_bytes > MAX_LOG_BYTES:
             break
-    return cleaning.clean(pl.concat(parts)), num_bytes <= MAX_LOG_BYTES
+    return hide_frame(cleaning.clean(pl.concat(parts))), num_bytes <= MAX_LOG_BYTES
 
 
 def _settings(path: str, document: Document) -> dict[str, str] | str | None:

@@ -13,6 +13,8 @@ import os
 import sys
 import time
 
+from sweepscope.pipeline.text.secrets import hide
+
 VARIABLE = "SWEEPSCOPE_LOG"
 LEVELS = ("warning", "info", "debug")
 """From quiet to verbose."""
@@ -31,10 +33,10 @@ class KeyValueFormatter(logging.Formatter):
         super().__init__("time=%(asctime)s level=%(level)s logger=%(module_path)s pid=%(process)d %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """One line, without credentials; a traceback follows."""
         record.level = record.levelname.lower()
         record.module_path = record.name.removeprefix("sweepscope.").removeprefix("pipeline.")
-        return super().format(record)
+        return hide(super().format(record))
 
 
 class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # no generic class at run time

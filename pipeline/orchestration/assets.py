@@ -162,7 +162,8 @@ def _row_counts(tables: dict[str, pl.DataFrame]) -> dict[str, int]:
 )
 def validated(parsed: dict[str, pl.DataFrame]) -> Any:
     """Table name to its valid rows, and one blocking check per table."""
-    tables = validate_batch(parsed)
+    with one_sentence():
+        tables = validate_batch(parsed)
     reach("rows.validated")
     event(_LOG, logging.INFO, "validated", **_row_counts(tables))
     yield dg.Output(tables, metadata={"rejects": tables["rejects"].height})

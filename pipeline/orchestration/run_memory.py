@@ -11,6 +11,7 @@ import dagster as dg
 
 from sweepscope.pipeline.errors import StoreError, SweepscopeError, UnreadableError, WorkerError
 from sweepscope.pipeline.io.event_log import event
+from sweepscope.pipeline.text.secrets import hide
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,10 +55,38 @@ def run_memory(_context: dg.InitResourceContext) -> RunMemory:
 
 @contextmanager
 def one_sentence() -> Iterator[None]:
-    """Turn our errors into Dagster's, so that its page shows their sentence and not a traceback."""
+    """Turn our errors into Dagster's, so that its page shows their sentence and not a traceback.
+
+    Dagster keeps errors with all that caused them. Where one of them quotes a credential of a log, its causes are left
+    out and the credential is hidden.
+    """
     try:
         yield
-    except SweepscopeError as error:
-        may_pass = isinstance(error, _PASSING)
-        event(_LOG, logging.INFO, "step_failed", error=type(error).__name__, may_be_retried=may_pass, reason=error)
-        raise dg.Failure(str(error), allow_retries=may_pass) from error
+        return
+    except Exception as error:
+        if any(hide(str(cause)) != str(cause) for cause in _causes(error)):
+            named = error if isinstance(error, SweepscopeError) else RuntimeError(f"{type(error).__name__}: {error}")
+            shown: Exception = type(named)(hide(str(named)))
+        elif isinstance(error, SweepscopeError):
+            shown = error
+        else:
+            raise
+    raise _failure(shown) from shown
+
+
+def _failure(error: Exception) -> dg.Failure:
+    may_pass = isinstance(error, _PASSING)
+    event(_LOG, logging.INFO, "step_failed", error=type(error).__name__, may_be_retried=may_pass, reason=error)
+    return dg.Failure(str(error), allow_retries=may_pass)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that it names as its cause or followed on."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        found = waiting.pop()
+        if found is not None and id(found) not in seen:
+            seen.add(id(found))
+            yield found
+            waiting += [found.__cause__, found.__context__]

@@ -11,6 +11,7 @@ import polars as pl
 from sweepscope.pipeline.reference.vocabulary import map_words
 from sweepscope.pipeline.scheduler import slurm_values as slurm
 from sweepscope.pipeline.text import host_list
+from sweepscope.pipeline.text.secret_columns import shortened
 from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 MAX_TEXT_CHARS = 2_000
@@ -135,10 +136,11 @@ def rows_of(
     frame = pl.DataFrame(
         {
             "line_no": pl.Series(list(line_no), dtype=pl.Int64),
-            "text": pl.Series(list(text), dtype=pl.String).str.strip_chars().str.slice(0, MAX_TEXT_CHARS),
+            "text": pl.Series(list(text), dtype=pl.String).str.strip_chars(),
             "scheduler": pl.repeat("slurm", len(line_no), dtype=pl.String, eager=True),
         }
     )
+    frame = frame.with_columns(shortened(pl.col("text"), MAX_TEXT_CHARS))
     for column in COLUMNS:
         known = [_read(printed[name], column) for name in column.printed if name in printed]
         have = [frame[column.name]] if column.name in frame.columns else []
@@ -160,7 +162,7 @@ def conform_rows(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
     """Rows of `scheduler_jobs` (without the file's own columns) from mappings of column to value."""
     shape = SCHEDULER_JOBS.empty()
     frame = pl.DataFrame(rows, schema=shape.schema) if rows else shape
-    return frame.with_columns(pl.col("text").str.slice(0, MAX_TEXT_CHARS))
+    return frame.with_columns(shortened(pl.col("text"), MAX_TEXT_CHARS))
 
 
 def _read(values: pl.Series, column: Column) -> pl.Series:

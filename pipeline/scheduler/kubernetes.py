@@ -19,6 +19,7 @@ from email.utils import parsedate_to_datetime
 import polars as pl
 
 from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows, without_commands
+from sweepscope.pipeline.text.secrets import shorten
 
 _COMMAND = re.compile(r"\s*(?:[$#+>]|kubectl\b)")
 _FIELD = re.compile(r"( *)((?:[a-z.]+/)?[A-Za-z][\w -]*):(?: +(\S.*?))? *$")
@@ -195,7 +196,7 @@ def read_pod_list(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataF
                 rows.append(_listed(found, number, line.strip()))
             else:
                 reason = "does not have the columns of kubectl get pods"
-                odd.append({"line_no": number, "column": None, "reason": reason, "raw": line[:200]})
+                odd.append({"line_no": number, "column": None, "reason": reason, "raw": shorten(line, 200)})
     yield conform_rows(rows), pl.DataFrame(odd, schema=REJECTED)
 
 

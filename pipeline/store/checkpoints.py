@@ -27,6 +27,7 @@ import polars as pl
 from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.io.stream import ResumePoint
 from sweepscope.pipeline.store.durable_files import storing
+from sweepscope.pipeline.text.secret_columns import hide_frame
 from sweepscope.schemas.thresholds import STALE_AFTER
 
 REST_AFTER = timedelta(hours=6)
@@ -113,7 +114,7 @@ class Records:
             for group in _GROUPS:
                 for name, frame in getattr(record, group).items():
                     with archive.open(f"{group}/{name}", "w") as member:
-                        frame.write_ipc(member, compression="zstd")
+                        hide_frame(frame).write_ipc(member, compression="zstd")
         if packed.tell() > _MAX_RECORD_BYTES:
             self.forget(path)
             return

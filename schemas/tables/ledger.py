@@ -28,6 +28,11 @@ FILES = Table(
         text("error", "why the file was skipped or rejected"),
         integer("rows_parsed", "count", "rows that came from this file, over all tables"),
         integer("lines_rejected", "count", "lines and rows of this file in `rejects`"),
+        integer(
+            "secrets_hidden",
+            "count",
+            "texts of its rows in which a token, a key or a password was hidden: the file itself still has them",
+        ),
         text("batch_id", "ingest batch that read the file last"),
         text("linked_path", "the file's own name where `path` is a link to it; NULL where `path` is that name"),
         integer("content_bytes", "bytes", "size of what was read, unpacked where the file is compressed"),

@@ -20,6 +20,7 @@ from sweepscope.pipeline.logs.extractors import computed_settings
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import HUMAN, divided, human, number, size
+from sweepscope.pipeline.text.secrets import shorten
 
 _SEPARATOR = r"\s*[|,]\s*"  # an old tutorial variant separates with commas
 
@@ -151,7 +152,7 @@ def read_status(text: str) -> Mapping[str, str]:
     """`status.txt`: one word, without a line feed. Raises ValueError for any other word."""
     word = text.strip().lower()
     if word not in _STATUS_WORDS:
-        raise ValueError(f"not a picotron status: {word[:40]!r}")
+        raise ValueError(f"not a picotron status: {shorten(word, 40)!r}")
     return {"status_file": word}
 
 

@@ -82,6 +82,11 @@ class Extract:
             last_lines=keep(self.last_lines),
         )
 
+    def map(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Extract:
+        """`change` applied to the facts and the evidence."""
+        readings = {name: facts.map(change) for name, facts in self.readings.items()}
+        return replace(self, readings=readings, evidence=change(self.evidence))
+
     def condensed(self) -> Extract:
         """The same without what no further block can need: it stays small however many blocks a file comes in."""
         decided = self.decided

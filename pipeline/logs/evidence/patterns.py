@@ -12,6 +12,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.evidence import batch_systems, faults, launchers, symptoms, torch_and_slurm
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, conform
+from sweepscope.pipeline.text.secret_columns import shortened
 from sweepscope.pipeline.text.timestamps import timestamp
 
 MAX_TEXT_CHARS = 2_000
@@ -65,7 +66,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
         rank=launchers.rank_named(),
         host=launchers.host_named(),
-        text=text.str.strip_chars().str.slice(0, MAX_TEXT_CHARS),
+        text=shortened(text.str.strip_chars(), MAX_TEXT_CHARS),
     )
     once = rows.unique(["source", "line_no", "kind", "text"], keep="first", maintain_order=True)
     return conform(once, EVENT_FACTS).sort("source", "line_no", "kind", maintain_order=True)

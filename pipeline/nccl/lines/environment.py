@@ -9,6 +9,7 @@ import polars as pl
 
 from sweepscope.pipeline.nccl.facts import Notes
 from sweepscope.pipeline.nccl.lines.info_lines import InfoLines
+from sweepscope.pipeline.text.secrets import shorten
 
 SETTING = " set by environment to "
 VERSION = "CCL version"
@@ -43,6 +44,6 @@ def read_settings(lines: InfoLines, notes: Notes) -> np.ndarray:
     is_read = np.zeros(len(lines.texts), dtype=bool)
     for source, text_id, line_no, count in lines.counted().iter_rows():
         if found := _ENV.match(lines.texts[text_id]):
-            notes.at(source).count("env", line_no, found[1], found[2][:_VALUE_CHARS], lines=count)
+            notes.at(source).count("env", line_no, found[1], shorten(found[2], _VALUE_CHARS), lines=count)
             is_read[text_id] = True
     return is_read

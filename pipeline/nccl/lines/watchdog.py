@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from sweepscope.pipeline.nccl.facts import SCHEMAS, Notes
+from sweepscope.pipeline.text.secrets import shorten
 
 _INT = r"-?\d{1,20}"
 _MOST = (1 << 62) - 1  # coalesced work has 2^64 - 1 elements, and what was never written is garbage
@@ -115,7 +116,8 @@ def _add(notes: Notes, line_no: int, kind: str, **values: object) -> None:
 def _printed(line: str, found: re.Match[str] | None) -> dict[str, object]:
     """Ranks, time and text of a line."""
     rank, printed_rank = _rank(line, found)
-    return {"rank": rank, "printed_rank": printed_rank, "stamp": _stamp(line), "text": line.strip()[:_TEXT_CHARS]}
+    text = shorten(line.strip(), _TEXT_CHARS)
+    return {"rank": rank, "printed_rank": printed_rank, "stamp": _stamp(line), "text": text}
 
 
 def matches(line: str) -> tuple[int, int]:
@@ -136,7 +138,7 @@ def read_context(lines: Iterable[tuple[int, int, str]], notes: Notes) -> None:
         for died in _DIED_LINE.finditer(text):
             seen[(source, "died")] += 1
             if seen[(source, "died")] <= _ENOUGH and not any(word in died[2] for word in _FOLLOWERS):
-                _add(notes, line_no, "died", rank=int(died[1]), text=died[2][:_TEXT_CHARS])
+                _add(notes, line_no, "died", rank=int(died[1]), text=shorten(died[2], _TEXT_CHARS))
         for lags in _LAGS_LINE.finditer(text):
             _add_lagging(lags, line_no, notes, seen)
         for pattern in _WORLD_LINES:
@@ -152,7 +154,7 @@ def _add_lagging(lags: re.Match[str], line_no: int, notes: Notes, seen: Counter[
     for rank in re.findall("[0-9]{1,7}", lags[1]):
         seen[(notes.source, (rank, seq))] += 1
         if seen[(notes.source, (rank, seq))] == 1:
-            _add(notes, line_no, "lags", rank=int(rank), seq=seq and int(seq), text=lags[0][:_TEXT_CHARS])
+            _add(notes, line_no, "lags", rank=int(rank), seq=seq and int(seq), text=shorten(lags[0], _TEXT_CHARS))
 
 
 def _rank(line: str, found: re.Match[str] | None) -> tuple[int | None, int | None]:
