@@ -21,6 +21,7 @@ from sweepscope.dashboard.sections import estimator_pick, filter_panel
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best as texts
+from sweepscope.dashboard.text import best_cell as panel_texts
 from sweepscope.dashboard.text import cell as cell_texts
 from sweepscope.dashboard.view_models import cells
 from sweepscope.dashboard.view_models.explorer import Pick
@@ -139,16 +140,16 @@ def _draw_below(grid: pl.DataFrame, metric: Metric, view: View, estimated: str) 
 def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
     basic.section(cell_texts.cell_name(cell), cell_texts.gpus_aside(cell))
     if cell["run_id"] is None:
-        basic.note(texts.panel_reason(cell))
+        basic.note(panel_texts.panel_reason(cell))
         lists.rows([("Outcomes", basic.rich(cell["outcome"]))])
         return
-    value, unit = texts.big_number(cell)
+    value, unit = panel_texts.big_number(cell)
     run = basic.link(cell["layout"] or "layout unknown", urls.run_url(cell["run_id"]))
     st.html(
         f'<p class="ss-big">{basic.rich(value)} <small>{basic.rich(unit)}</small></p><p class="ss-layout">{run}</p>'
     )
-    lists.rows([(basic.rich(name), basic.rich(text)) for name, text in texts.facts(cell)])
-    basic.section("Ranking", texts.ranking_qualifier(ranked))
+    lists.rows([(basic.rich(name), basic.rich(text)) for name, text in panel_texts.facts(cell)])
+    basic.section("Ranking", panel_texts.ranking_qualifier(ranked))
     grid_panel.ranking(ranked_rows(ranked))
 
 
@@ -159,7 +160,7 @@ def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataF
         return
     tries = queries.tries(chosen, cell).run(view.store.con)
     st.html(f'<h2 class="ss-section">The estimator\'s pick {basic.badge("estimated")}</h2>')
-    rows = [(basic.rich(name), basic.rich(text)) for name, text in texts.pick_rows(pick, ranked, tries, cell)]
+    rows = [(basic.rich(name), basic.rich(text)) for name, text in panel_texts.pick_rows(pick, ranked, tries, cell)]
     lists.rows([*rows, ("", basic.link("Open in the Explorer", pick.url))])
 
 

@@ -21,6 +21,7 @@ from sweepscope.dashboard.sections import page_head
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import estimator as texts
+from sweepscope.dashboard.text import estimator_run as run_texts
 from sweepscope.dashboard.view_models import estimator
 from sweepscope.dashboard.view_models.estimator import Hover
 from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
@@ -118,7 +119,7 @@ def _picked(runs: pl.DataFrame) -> str | None:
         "Run taken apart, or click a point",
         "picked",
         list(offered),
-        shown=lambda run_id: texts.option(rows[run_id], offered[run_id]),
+        shown=lambda run_id: run_texts.option(rows[run_id], offered[run_id]),
         width=410,
     )
 
@@ -139,7 +140,7 @@ def _pick() -> None:
 
 
 def _hovers(runs: pl.DataFrame) -> list[Hover]:
-    return [texts.hover(row) for row in runs.iter_rows(named=True)]
+    return [run_texts.hover(row) for row in runs.iter_rows(named=True)]
 
 
 def _draw_parity(view: View, runs: pl.DataFrame, *, picked: str, against: str) -> None:
@@ -164,11 +165,11 @@ def _draw_parity(view: View, runs: pl.DataFrame, *, picked: str, against: str) -
 def _draw_waterfall(view: View, picked: str) -> None:
     row = queries.breakdown(picked).run(view.store.con).row(0, named=True)
     losses = estimator.losses(row)
-    basic.section(f"Where {texts.name(row)} loses its MFU", row["layout"] or row["pattern"])
+    basic.section(f"Where {run_texts.name(row)} loses its MFU", row["layout"] or row["pattern"])
     figure = charts.draw_waterfall(losses, estimator.measured_mfu(row), view.theme)
-    basic.chart(figure, key="waterfall", alt=texts.waterfall_alt(row, losses))
+    basic.chart(figure, key="waterfall", alt=run_texts.waterfall_alt(row, losses))
     run = basic.link("Open this run", urls.run_url(picked))
-    remarks = texts.unexplained(losses) + texts.recount(row) + texts.assumed(row["est_assumptions"])
+    remarks = run_texts.unexplained(losses) + run_texts.recount(row) + run_texts.assumed(row["est_assumptions"])
     st.html(f'<p class="ss-note">{basic.rich(remarks)} {run}</p>')
 
 

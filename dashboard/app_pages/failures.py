@@ -20,6 +20,7 @@ from sweepscope.dashboard.queries.failures import PATTERNS, Scope
 from sweepscope.dashboard.sections import page_head
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
+from sweepscope.dashboard.text import failure_lists as list_texts
 from sweepscope.dashboard.text import failures as texts
 from sweepscope.dashboard.text import run_network as run_network_texts
 from sweepscope.dashboard.view_models import failures
@@ -176,7 +177,7 @@ def _draw_stretched(view: View, scope: Scope) -> None:
         return
     basic.section("Runs that took many times the usual", numbers.count(rows.height, "run"))
     shown = rows.head(_STRETCHED_SHOWN).iter_rows(named=True)
-    lists.items([(*texts.stretched_line(row), urls.run_url(row["run_id"])) for row in shown])
+    lists.items([(*list_texts.stretched_line(row), urls.run_url(row["run_id"])) for row in shown])
 
 
 def _draw_reasons(view: View, scope: Scope) -> None:
@@ -186,7 +187,7 @@ def _draw_reasons(view: View, scope: Scope) -> None:
     basic.section("Why runs failed", "the lines that decided, numbers taken out; each leads to a run")
     lines = []
     for row in rows.iter_rows(named=True):
-        text = f"{STATUS[row['status']].text}: {texts.wording(row['wording'])}"
+        text = f"{STATUS[row['status']].text}: {list_texts.wording(row['wording'])}"
         lines.append((text, numbers.count(row["runs"], "run"), urls.run_url(row["run_id"])))
     lists.items(lines)
     st.html(f'<p class="ss-note">{basic.link("All failed runs", _failed_url(scope))}</p>')
@@ -214,19 +215,19 @@ def _draw_retries(view: View, scope: Scope) -> None:
     if scope.origin == "published":
         return
     rows = queries.retries(scope).run(view.store.con)
-    basic.section("Worth submitting again", texts.retry_title(rows.height) if rows.height else "")
+    basic.section("Worth submitting again", list_texts.retry_title(rows.height) if rows.height else "")
     if rows.is_empty():
-        basic.note(texts.NO_RETRY)
+        basic.note(list_texts.NO_RETRY)
         return
     symbols = {word: mark.text for word, mark in STATUS.items()}
     shown = rows.with_columns(
-        pl.col("model", "layout").fill_null(texts.NOT_LOGGED),
+        pl.col("model", "layout").fill_null(list_texts.NOT_LOGGED),
         status=pl.col("status").replace_strict(symbols, default=pl.col("status")),
     )
     # A column that nothing is known for would only push the others out of sight.
     columns = [name for name in _RETRY if shown[name].count()]
     tables.table(shown, columns, wide=("status_evidence", "run_dir"))
-    if unknown := texts.retry_unknown(rows.to_dicts()):
+    if unknown := list_texts.retry_unknown(rows.to_dicts()):
         basic.note(unknown)
     tables.csv_button(rows, "retry_list")
 

@@ -52,7 +52,7 @@ def _page(view: View) -> None:
     with head:
         links = [("All hangs", "network"), ("Failures & cost", "failures"), *_runs(view, hang)]
         meta = texts.meta(hang, len(collectives), hang["num_ranks"])
-        basic.head(texts.title(hang), network_texts.hang_answer(hang), meta, origins=(wanted["origin"],), links=links)
+        basic.head(texts.title(hang), texts.hang_answer(hang), meta, origins=(wanted["origin"],), links=links)
     basic.figures(texts.figures(hang, states))
     _draw_ranks(view, states, spans=hangs.spans(lines, states, hang), done=hangs.activity(records))
     _draw_sequence(view, hang, records)
@@ -82,7 +82,7 @@ def _draw_incidents(rows: list[dict[str, Any]]) -> None:
     cases = []
     for row in rows:
         url = urls.hang_url(row["source_path"], row["line_no"])
-        cases.append((network_texts.hang_title(row), url, network_texts.file_line(row), texts.incident(row)))
+        cases.append((texts.hang_title(row), url, network_texts.file_line(row), texts.incident(row)))
     lists.cases(cases)
 
 
@@ -126,7 +126,7 @@ def _draw_ranks(view: View, states: pl.DataFrame, *, spans: list[hangs.Span], do
     with st.container(key="hero"):
         left, right = st.columns([0.5, 0.5] if spans or done.height else [0.7, 0.3], gap="large")
     with left, st.container(gap="xsmall"):
-        basic.section("Ranks", network_texts.states_text(states))
+        basic.section("Ranks", texts.states_text(states))
         alt = f"State of each rank: {charts.states_alt(states)}."
         basic.chart(network_charts.draw_ranks(states, view.theme), key="ranks", alt=alt)
     with right, st.container(gap="xsmall"):

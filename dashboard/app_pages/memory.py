@@ -18,6 +18,7 @@ from sweepscope.dashboard.sections import page_head
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import memory as texts
+from sweepscope.dashboard.text import memory_run as run_texts
 from sweepscope.dashboard.view_models import memory
 from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
 
@@ -128,11 +129,11 @@ def _draw_run(view: View, row: dict[str, Any]) -> None:
     fit = row if row["mem_verdict"] else None
     bars = memory.bars(parts)
     basic.section("From the estimate to the card", "the picked run")
-    st.html(f'<p class="ss-plain">{basic.rich(texts.run_answer(fit, row))}</p>')
+    st.html(f'<p class="ss-plain">{basic.rich(run_texts.run_answer(fit, row))}</p>')
     st.html(f'<p class="ss-plain">{basic.link("Open this run", urls.run_url(run_id))}</p>')
     if bars:
-        basic.chart(charts.draw_waterfall(bars, view.theme), key="waterfall", alt=texts.waterfall_alt(bars))
-        basic.note(texts.run_meta(fit, row, memory.unknown_parts(parts)))
+        basic.chart(charts.draw_waterfall(bars, view.theme), key="waterfall", alt=run_texts.waterfall_alt(bars))
+        basic.note(run_texts.run_meta(fit, row, memory.unknown_parts(parts)))
     else:
         basic.note("Neither its log nor another file has its memory use.")
 
@@ -174,7 +175,7 @@ def _draw_snapshots(snapshots: pl.DataFrame) -> None:
     lines = []
     for row in snapshots.head(_SNAPSHOTS_LISTED).iter_rows(named=True):
         url = urls.snapshot_url(row["source_path"], row["device"])
-        lines.append((texts.snapshot_name(row), texts.snapshot_facts(row), url))
+        lines.append((run_texts.snapshot_name(row), run_texts.snapshot_facts(row), url))
     lists.items(lines)
     with st.expander(f"All {numbers.count(snapshots.height, 'file')}"):
         tables.table(snapshots, [name for name in _SNAPSHOTS if snapshots[name].count()], wide=("warnings",))
@@ -184,7 +185,7 @@ def _draw_snapshots(snapshots: pl.DataFrame) -> None:
 def _draw_tables(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame) -> None:
     if peaks.height:
         shown = peaks.head(_LISTED)
-        needs = [texts.need(row) for row in shown.iter_rows(named=True)]
+        needs = [run_texts.need(row) for row in shown.iter_rows(named=True)]
         shown = shown.with_columns(needs=pl.Series(needs, dtype=pl.String))
         title = f"Runs as a table, {numbers.count(shown.height, 'row')}"
         tables.table_twin(title, shown, _PEAKS, csv=peaks, csv_name="memory_peaks")

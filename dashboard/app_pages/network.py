@@ -17,6 +17,7 @@ from sweepscope.dashboard.queries import topology as topology_queries
 from sweepscope.dashboard.queries.failures import Scope
 from sweepscope.dashboard.sections import page_head, topology
 from sweepscope.dashboard.selection.slices import offered_origins
+from sweepscope.dashboard.text import hang as hang_texts
 from sweepscope.dashboard.text import network as texts
 from sweepscope.dashboard.text import topology as topology_texts
 from sweepscope.dashboard.view_models import network
@@ -174,7 +175,7 @@ def _draw_hangs(view: View, hangs: pl.DataFrame) -> None:
         basic.note(texts.NO_HANG)
         return
     shown = hangs.with_columns(
-        hang=pl.Series([texts.hang_title(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
+        hang=pl.Series([hang_texts.hang_title(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
         file=pl.Series([texts.file_line(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
         waited_s=pl.col("ran_for_ms") / 1000,
         suspect=pl.col("suspect").fill_null("not determinable"),
@@ -190,16 +191,16 @@ def _draw_hangs(view: View, hangs: pl.DataFrame) -> None:
 def _draw_hang(view: View, hang: dict[str, Any]) -> None:
     """One incident: the suspect with its reason, and every rank."""
     st.html(
-        f'<h3 class="ss-section">{basic.rich(texts.hang_title(hang))}</h3>'
-        f'<p class="ss-plain">{basic.rich(texts.hang_answer(hang))}</p>'
-        f'<p class="ss-note">{basic.rich(texts.hang_meta(hang))} · '
+        f'<h3 class="ss-section">{basic.rich(hang_texts.hang_title(hang))}</h3>'
+        f'<p class="ss-plain">{basic.rich(hang_texts.hang_answer(hang))}</p>'
+        f'<p class="ss-note">{basic.rich(hang_texts.hang_meta(hang))} · '
         f"{basic.link('Open this hang', urls.hang_url(hang['source_path'], hang['line_no']))}</p>"
     )
     states = network.rank_states(hang, queries.recorded(hang).run(view.store.con))
     if states.is_empty():
         basic.note("No line names the ranks of its group.")
         return
-    text = texts.states_text(states)
+    text = hang_texts.states_text(states)
     basic.chart(charts.draw_ranks(states, view.theme), key="ranks", alt=f"State of each rank. {text}.")
     basic.note(text)
     in_words = states.with_columns(state=pl.col("detail"))

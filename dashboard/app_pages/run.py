@@ -17,7 +17,7 @@ from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries import memory as memory_queries
 from sweepscope.dashboard.queries import run as queries
 from sweepscope.dashboard.sections import run_network
-from sweepscope.dashboard.text import memory as memory_texts
+from sweepscope.dashboard.text import memory_run as memory_texts
 from sweepscope.dashboard.text import run as texts
 from sweepscope.dashboard.text import run_sections as section_texts
 from sweepscope.dashboard.view_models import configuration, curves, memory

@@ -12,7 +12,7 @@ from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import snapshot as charts
 from sweepscope.dashboard.queries import snapshot as queries
 from sweepscope.dashboard.selection import url_state
-from sweepscope.dashboard.text import memory as memory_texts
+from sweepscope.dashboard.text import memory_run as memory_texts
 from sweepscope.dashboard.text import snapshot as texts
 from sweepscope.dashboard.view_models import snapshot
 from sweepscope.dashboard.widgets import basic, choices, tables, urls

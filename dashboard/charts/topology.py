@@ -10,7 +10,8 @@ import plotly.graph_objects as go
 from sweepscope.dashboard.charts.marks import hovering, note
 from sweepscope.dashboard.format.numbers import plain, shortened
 from sweepscope.dashboard.format.theme import Theme
-from sweepscope.dashboard.view_models.topology import DASH, TRANSPORT, Edge, Picture
+from sweepscope.dashboard.view_models.topology import DASH, TRANSPORT
+from sweepscope.dashboard.view_models.topology_picture import Edge, Picture
 
 _WIDTH = 640  # about that of its column, in pixels
 _MOST_HEIGHT, _LEAST_HEIGHT = 620, 230

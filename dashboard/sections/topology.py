@@ -14,7 +14,7 @@ from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.queries import topology as queries
 from sweepscope.dashboard.queries.reader import Reader
 from sweepscope.dashboard.text import topology as texts
-from sweepscope.dashboard.view_models import network, topology
+from sweepscope.dashboard.view_models import network, topology, topology_picture
 from sweepscope.dashboard.widgets import basic, choices, tables
 
 _LINKS = ("rank_from", "rank_to", "transport", "direction", "net_devices", "link_channels", "line_no")
@@ -56,7 +56,7 @@ def draw(con: Reader, theme: Theme, offered: Sequence[dict[str, Any]]) -> None:
             }
         )
     ranks, links = queries.ranks(*at).run(con), queries.links(*at).run(con)
-    found = topology.picture(row["nranks"], ranks, links, graphs, show)
+    found = topology_picture.picture(row["nranks"], ranks, links, graphs, show)
     left, right = st.columns([0.62, 0.38], gap="large")
     with left, st.container(gap="xsmall"):
         basic.chart(charts.draw_topology(found, theme), key="topology", alt=texts.alt(found, row))

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isnan
 
 import polars as pl
 
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.metrics import Metric, performance
-from sweepscope.dashboard.format.numbers import between, count, gib, number, percent, unbroken
-from sweepscope.dashboard.format.symbols import CELL_STATE
+from sweepscope.dashboard.format.numbers import count, gib, number, unbroken
 from sweepscope.dashboard.selection.filters import GRID, Filters, chips
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text.cell import UNKNOWN_LAYOUT, Cell, cell_name, certainty, lead, where
-from sweepscope.dashboard.view_models.cells import outcome_text
-from sweepscope.dashboard.view_models.explorer import Pick
-from sweepscope.dashboard.view_models.ranking import shows_mfu
-from sweepscope.pipeline.reference.layout_text import full_layout_text, layout_key
 
 
 def cell_answer(cell: Cell) -> str:
@@ -135,62 +129,6 @@ def default_cell(grid: pl.DataFrame) -> tuple[str, str]:
     return row["model"], row["scale"]
 
 
-def big_number(cell: Cell) -> tuple[str, str]:
-    """The panel's figure and its unit."""
-    if cell["mfu"] is not None:
-        return percent(cell["mfu"]), "MFU"
-    return number(cell["tokens_per_s_per_gpu"]), "tokens/s/GPU"
-
-
-def facts(cell: Cell) -> list[tuple[str, str]]:
-    """What the panel lists of the winner."""
-    peak = "not logged" if cell["mem_peak_bytes"] is None else gib(cell["mem_peak_bytes"])
-    if cell["mem_peak_bytes"] is not None and cell["memory_bytes"] is not None:
-        peak = f"{number(cell['mem_peak_bytes'] / numbers.GIB, 1)} of {gib(cell['memory_bytes'])}"
-    repeats = cell["repeats"] or 1
-    spread = "no repeat" if repeats == 1 else f"spread {percent(cell['repeat_spread'])}"
-    return [
-        ("Throughput", f"{number(cell['tokens_per_s_per_gpu'])} tokens/s/GPU"),
-        ("Step time", numbers.seconds(cell["step_time_s"]) if cell["step_time_s"] is not None else "not logged"),
-        ("Peak memory", peak),
-        ("Evidence", f"{count(repeats, 'run')}, {spread}"),
-        ("Outcomes", cell["outcome"]),
-    ]
-
-
-def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell) -> list[tuple[str, str]]:
-    """The estimator's pick for the cell, and its measured value and rank if it was run.
-
-    `ranked` are the completed layouts of the cell in rank order, `tries` how runs of each of its layouts ended.
-    """
-    if pick.row is None or pick.mfu is None:
-        none = "nothing can be launched"
-        lean = f"nothing fits: the leanest needs ~{gib(pick.need_bytes, 0)}"
-        return [("Pick", none if isnan(pick.need_bytes) else lean)]
-    likely = f", {between(pick.interval)} likely" if pick.interval else ""
-    # Without a penalty learned from comparable runs, the likely MFU is unknown.
-    is_learned = pick.interval is not None or pick.row.get("est_penalty") is not None
-    name = "Likely" if is_learned else "The hardware allows"
-    rows = [("Pick", full_layout_text(pick.row)), (name, f"~{percent(pick.mfu)}{likely}")]
-    wanted = layout_key(pick.row)
-    row = next((row for row in ranked.iter_rows(named=True) if layout_key(row) == wanted), None)
-    if row is None:
-        alike = [layout_key(row) == wanted for row in tries.iter_rows(named=True)]
-        return [*rows, ("Measured", _unranked(tries.filter(pl.Series(alike, dtype=pl.Boolean)), cell))]
-    rank = f"rank {number(row['rank_in_cell'])} of {number(ranked.height)}"
-    return [*rows, ("Measured", f"{performance(row, unit='')}, {rank}")]
-
-
-def _unranked(tries: pl.DataFrame, cell: Cell) -> str:
-    """Outcomes of a layout without a rank, or that it was not tried, and the outcomes of the others."""
-    by_status = dict(tries.group_by("status").agg(pl.col("runs").sum()).iter_rows())
-    if by_status:
-        return f"tried: {outcome_text(by_status)}"
-    if cell["run_id"] is None and cell["runs_tried"]:
-        return f"not tried; of {count(cell['runs_tried'], 'other try', 'other tries')} none completed"
-    return "not tried" if cell["runs_tried"] else "not tried, nor is any other layout"
-
-
 def estimated(grid: pl.DataFrame, values: Mapping[tuple[str, str], float]) -> str:
     """What a tilde in an empty cell means, and of how many such cells there are; empty where there is none."""
     empty = grid.filter(pl.col("run_id").is_null()).height
@@ -198,20 +136,6 @@ def estimated(grid: pl.DataFrame, values: Mapping[tuple[str, str], float]) -> st
         return ""
     some = "" if len(values) == empty else f", in {number(len(values))} of {number(empty)} empty cells"
     return f"estimated for the layout that should be fastest{some}"
-
-
-def panel_reason(cell: Cell) -> str:
-    """Why the selected cell has no winner, for the panel."""
-    mark = CELL_STATE[cell["cell_state"]]
-    reason = cell["cell_reason"] or cell["short_reason"]
-    return f"**{mark.text}**" + (f" · {reason}" if reason else "")
-
-
-def ranking_qualifier(ranked: pl.DataFrame) -> str:
-    """What the bars show."""
-    unit = "MFU %, gap in tokens/s/GPU" if shows_mfu(ranked.head(6)) else "tokens/s/GPU, gap to the winner"
-    more = f", first 6 of {number(ranked.height)}" if ranked.height > 6 else ""
-    return f"{unit}{more}"
 
 
 def track(grid: pl.DataFrame) -> str:

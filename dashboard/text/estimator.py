@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
-from sweepscope.dashboard.format.columns import column_label
 from sweepscope.dashboard.format.numbers import (
     NBSP,
     capital,
     count,
-    gib,
-    in_sentence,
     number,
     percent,
-    plain,
-    points,
-    seconds,
 )
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.estimator import (
     FITTED,
     OTHER_STUDY,
-    UNEXPLAINED,
     UNFITTED,
-    Hover,
-    Loss,
-    measured_mfu,
     times,
 )
-from sweepscope.schemas.registry import COLUMNS
 from sweepscope.schemas.thresholds import PATTERN_RUNS, PENALISED_RATIO
 
 NOTHING = "**No run is in this store yet.** Run **sweepscope ingest PATH** on a sweep."
@@ -153,45 +141,6 @@ def beyond_peak(runs: int) -> str:
     )
 
 
-def hover(row: Row) -> Hover:
-    """Subject, layout, then measured beside estimated, without the words and units that all points share."""
-    memory = "peak memory not logged"
-    if row["mem_peak_allocated_bytes"] is not None:
-        memory = f"peak {gib(row['mem_peak_allocated_bytes'])}, estimated {gib(row['est_mem_bytes'])}"
-    return Hover(
-        name=plain(name(row)),
-        layout=plain(row["layout"] or row["pattern"]),
-        step_s=_bare(seconds(row["step_time_s"])),
-        est_step_s=_bare(seconds(row["est_step_time_s"])),
-        times=_bare(times(row["time_ratio"])),
-        mfu_percent=_bare(percent(measured_mfu(row))),
-        est_mfu_percent=_bare(percent(row["est_mfu"])),
-        memory=memory.replace(NBSP, " "),
-    )
-
-
-def _bare(text: str) -> str:
-    """A figure without its unit."""
-    return text.split(NBSP, maxsplit=1)[0]
-
-
-def name(row: Row) -> str:
-    """A run by model and size.
-
-    >>> name({"model": "Llama 8B", "num_nodes": 2, "num_gpus": 16})
-    'Llama 8B on 2 nodes'
-    >>> name({"model": None, "num_nodes": None, "num_gpus": 8})
-    'unnamed model on 8 GPUs'
-    """
-    where = count(row["num_nodes"], "node") if row["num_nodes"] else count(row["num_gpus"], "GPU")
-    return f"{row['model'] or 'unnamed model'} on {where}"
-
-
-def option(row: Row, role: str) -> str:
-    """A run in the selector, after what it is an example of."""
-    return f"{role}: {name(row)} · {row['layout'] or row['pattern']}"
-
-
 def parity_alt(runs: int, slow: int, kind: str) -> str:
     """What the scatter shows."""
     return (
@@ -223,45 +172,6 @@ def patterns_alt(patterns: Sequence[Row], kind: str) -> str:
 def too_few(patterns: int) -> str:
     """What the dot chart leaves out."""
     return f"{count(patterns, 'pattern')} of fewer than {PATTERN_RUNS} runs left out." if patterns else ""
-
-
-def waterfall_alt(row: Row, losses: Sequence[Loss]) -> str:
-    """What the waterfall shows."""
-    largest = sorted(losses, key=lambda loss: -loss.share)[:2]
-    listed = " and ".join(f"{loss.name.lower()} {points(-loss.share)}" for loss in largest)
-    return f"From peak to the measured MFU of {percent(measured_mfu(row))}: most is lost to {listed} points."
-
-
-def unexplained(losses: Sequence[Loss]) -> str:
-    """What the hatched bar means for this run."""
-    share = next(loss.share for loss in losses if loss.name == UNEXPLAINED)
-    if share < 0:
-        return "Unexplained is negative: the run is faster than its estimate."
-    return f"Unexplained, {percent(share, 0)} of the step, is time beyond what the estimate accounts for."
-
-
-def recount(row: Row) -> str:
-    """Why other pages show another MFU of this run, where they do: theirs counts FLOPs of its own; else ""."""
-    if row["mfu"] is None or percent(row["mfu"]) == percent(measured_mfu(row)):
-        return ""
-    formula = str(row["mfu_basis"] or "other FLOPs").partition(";")[0]
-    return f" Other pages show {percent(row['mfu'])}, by {formula}; here MFU counts the FLOPs of the estimate."
-
-
-def assumed(assumptions: str | None) -> str:
-    """What the estimate assumed, columns by the names that tables have for them.
-
-    >>> assumed("num_layers, num_kv_heads of Llama 3 8B; no recomputation")
-    ' Assumed: layers, KV heads of Llama 3 8B; no recomputation.'
-    """
-    if not assumptions:
-        return ""
-    names = re.compile(r"\b(?:" + "|".join(sorted(COLUMNS, key=len, reverse=True)) + r")\b")
-
-    def label(match: re.Match[str]) -> str:
-        return in_sentence(column_label(match[0])) if "_" in match[0] else match[0]
-
-    return f" Assumed: {names.sub(label, assumptions)}."
 
 
 def account(rows: Sequence[Row]) -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
 import polars as pl
 
-from sweepscope.dashboard.format.numbers import count, number, seconds
+from sweepscope.dashboard.format.numbers import capital, count, number, seconds
 from sweepscope.dashboard.queries.query import Row
-from sweepscope.dashboard.text.network import file_line, hang_answer, hang_title
+from sweepscope.dashboard.text.network import file_line
 from sweepscope.dashboard.view_models.hang import STEP_STATE, Sequence2D
-from sweepscope.dashboard.view_models.network import ranks_text
+from sweepscope.dashboard.view_models.network import (
+    RANK_STATE,
+    ranks_text,
+)
 from sweepscope.schemas.vocab.nccl import HANG_EVIDENCE
 
 NONE_CHOSEN = (
@@ -123,3 +127,43 @@ def evidence_line(row: Row) -> tuple[int | None, str, str]:
 def stack_title(rank: int, row: Row) -> str:
     """Where a rank was when it enqueued its last collective of the group."""
     return f"rank {rank}, {row['op']} seq {row['seq']} ({row['op_state']})"
+
+
+def hang_title(row: Row) -> str:
+    """A hang in a few words.
+
+    >>> hang_title({"op": "ALLREDUCE", "seq": 118, "process_group": "0"})
+    'ALLREDUCE seq 118 of group 0'
+    """
+    op = row["op"] or "A collective"
+    seq = "" if row["seq"] is None else f" seq {row['seq']}"
+    group = "" if row["process_group"] is None else f" of group {row['process_group']}"
+    return f"{op}{seq}{group}"
+
+
+def hang_answer(row: Row) -> str:
+    """Who is the suspect and why, or that it cannot be determined."""
+    reason = (row["suspect_reason"] or "").rstrip(".")  # a quoted line may end a sentence itself
+    if row["suspect"] is None:
+        why = reason.removeprefix("not determinable").lstrip(": ")
+        return "**Not determinable.** " + (f"{capital(why)}." if why else "The lines do not show it.")
+    noun = "ranks" if "," in row["suspect"] else "rank"
+    return f"**Suspect: {noun} {row['suspect']}.** {capital(reason)}."
+
+
+def hang_meta(row: Row) -> str:
+    """How long it waited, by which evidence, in which file."""
+    parts = [file_line(row), HANG_EVIDENCE[row["evidence_source"]]]
+    if row["ran_for_ms"] is not None:
+        parts.append(f"waited {seconds(row['ran_for_ms'] / 1000)}")
+    if row["timeout_ms"] is not None:
+        parts.append(f"timeout {seconds(row['timeout_ms'] / 1000)}")
+    if row["numel_in"] is not None:
+        parts.append(f"{number(row['numel_in'])} elements in")
+    return " · ".join(parts)
+
+
+def states_text(states: pl.DataFrame) -> str:
+    """How many ranks are in which state, for the legend and as the picture's text."""
+    counted = Counter(states["state"].to_list())
+    return " · ".join(f"{mark.text}: {number(counted[name])}" for name, mark in RANK_STATE.items() if counted[name])

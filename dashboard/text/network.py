@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -11,14 +10,13 @@ import polars as pl
 from sweepscope.dashboard.format.numbers import bandwidth, capital, count, number, plain, seconds, shortened
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.network import (
-    RANK_STATE,
     Finding,
     line_name,
     size_text,
     version_numbers,
     version_range,
 )
-from sweepscope.schemas.vocab.nccl import HANG_EVIDENCE, RULE
+from sweepscope.schemas.vocab.nccl import RULE
 
 NOTHING = (
     "**No NCCL output is in this store yet.** Set **NCCL_DEBUG=INFO** in the job, then run **sweepscope ingest PATH** "
@@ -225,43 +223,3 @@ def init_hover(row: Row) -> str:
     if row["init_slowest_rank"] is not None:
         parts.append(f"slowest rank {row['init_slowest_rank']}")
     return "<br>".join(parts)
-
-
-def hang_title(row: Row) -> str:
-    """A hang in a few words.
-
-    >>> hang_title({"op": "ALLREDUCE", "seq": 118, "process_group": "0"})
-    'ALLREDUCE seq 118 of group 0'
-    """
-    op = row["op"] or "A collective"
-    seq = "" if row["seq"] is None else f" seq {row['seq']}"
-    group = "" if row["process_group"] is None else f" of group {row['process_group']}"
-    return f"{op}{seq}{group}"
-
-
-def hang_answer(row: Row) -> str:
-    """Who is the suspect and why, or that it cannot be determined."""
-    reason = (row["suspect_reason"] or "").rstrip(".")  # a quoted line may end a sentence itself
-    if row["suspect"] is None:
-        why = reason.removeprefix("not determinable").lstrip(": ")
-        return "**Not determinable.** " + (f"{capital(why)}." if why else "The lines do not show it.")
-    noun = "ranks" if "," in row["suspect"] else "rank"
-    return f"**Suspect: {noun} {row['suspect']}.** {capital(reason)}."
-
-
-def hang_meta(row: Row) -> str:
-    """How long it waited, by which evidence, in which file."""
-    parts = [file_line(row), HANG_EVIDENCE[row["evidence_source"]]]
-    if row["ran_for_ms"] is not None:
-        parts.append(f"waited {seconds(row['ran_for_ms'] / 1000)}")
-    if row["timeout_ms"] is not None:
-        parts.append(f"timeout {seconds(row['timeout_ms'] / 1000)}")
-    if row["numel_in"] is not None:
-        parts.append(f"{number(row['numel_in'])} elements in")
-    return " · ".join(parts)
-
-
-def states_text(states: pl.DataFrame) -> str:
-    """How many ranks are in which state, for the legend and as the picture's text."""
-    counted = Counter(states["state"].to_list())
-    return " · ".join(f"{mark.text}: {number(counted[name])}" for name, mark in RANK_STATE.items() if counted[name])

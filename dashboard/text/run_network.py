@@ -6,7 +6,8 @@ import polars as pl
 
 from sweepscope.dashboard.format.numbers import capital, count, number, seconds
 from sweepscope.dashboard.queries.query import Row
-from sweepscope.dashboard.text.network import file_line, hang_title
+from sweepscope.dashboard.text.hang import hang_title
+from sweepscope.dashboard.text.network import file_line
 from sweepscope.dashboard.view_models.network import size_text
 from sweepscope.schemas.vocab.nccl import RULE
 

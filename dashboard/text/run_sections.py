@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from sweepscope.dashboard.format.numbers import count, memory, number, part_of, percent, seconds, significant
 from sweepscope.dashboard.queries.query import Row
-from sweepscope.dashboard.text.failures import hours_text, stretch
+from sweepscope.dashboard.text.failure_lists import stretch
+from sweepscope.dashboard.text.failures import hours_text
 from sweepscope.dashboard.text.run import card_bytes, card_text
 from sweepscope.dashboard.view_models.configuration import Fact
 from sweepscope.dashboard.view_models.curves import Curve, beyond_in_words

@@ -10,7 +10,8 @@ import polars as pl
 from sweepscope.dashboard.format.numbers import count, number, shortened
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.network import size_text
-from sweepscope.dashboard.view_models.topology import ALL_LINKS, NO_HOST, TRANSPORT, Picture, counted, crossings
+from sweepscope.dashboard.view_models.topology import ALL_LINKS, NO_HOST, TRANSPORT, crossings
+from sweepscope.dashboard.view_models.topology_picture import Picture, counted
 
 NONE = (
     "No file here shows which ranks are connected: NCCL_DEBUG=INFO prints links and rings as a communicator comes up."

@@ -9,7 +9,7 @@ import pytest
 from sweepscope.dashboard.format.metrics import METRICS
 from sweepscope.dashboard.selection.filters import Filters, Range
 from sweepscope.dashboard.selection.slices import Slice
-from sweepscope.dashboard.text import best
+from sweepscope.dashboard.text import best, best_cell
 from sweepscope.dashboard.view_models.cells import without_untried
 from sweepscope.dashboard.view_models.explorer import Pick
 from sweepscope.schemas.vocab import CELL_STATE
@@ -41,7 +41,7 @@ def test_a_model_that_does_not_fit_says_by_how_much() -> None:
 def test_every_empty_state_has_a_sentence(state: str) -> None:
     found = only(grid(empty(state=state, cell_reason="PP16 needs 16 GPUs")))
     assert best.cell_answer(found).startswith("**80B on 1 node ")
-    assert best.panel_reason(found)
+    assert best_cell.panel_reason(found)
 
 
 def test_a_cell_that_was_not_run_does_not_claim_failures() -> None:
@@ -89,10 +89,10 @@ def test_the_best_cell_is_selected_at_first() -> None:
 
 
 def test_facts_never_show_a_missing_value_as_zero() -> None:
-    facts = dict(best.facts(only(grid(cell(step_time_s=None, mem_peak_bytes=None)))))
+    facts = dict(best_cell.facts(only(grid(cell(step_time_s=None, mem_peak_bytes=None)))))
     assert (facts["Step time"], facts["Peak memory"]) == ("not logged", "not logged")
     assert facts["Evidence"] == "1 run, no repeat"
-    assert spaced(dict(best.facts(only(grid(cell()))))["Peak memory"]) == "66.9 of 79.6 GiB"
+    assert spaced(dict(best_cell.facts(only(grid(cell()))))["Peak memory"]) == "66.9 of 79.6 GiB"
 
 
 def test_charts_can_be_heard() -> None:
@@ -135,19 +135,21 @@ def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
         schema_overrides={"recompute": pl.String},
     )
     untried = tries()
-    by_name = {name: value.replace("\xa0", " ") for name, value in best.pick_rows(pick, ranked, untried, cell())}
+    by_name = {name: value.replace("\xa0", " ") for name, value in best_cell.pick_rows(pick, ranked, untried, cell())}
     assert by_name == {
         "Pick": "DP16 TP8 PP1 · GAS2 MBS8 · Z0",
         "Likely": "~36.9 %, 31.6 to 38.6 % likely",
         "Measured": "36.3 %, rank 2 of 2",
     }
     unlearned = replace(pick, interval=None)
-    assert best.pick_rows(unlearned, ranked, untried, cell())[1] == ("The hardware allows", "~36.9\xa0%")
+    assert best_cell.pick_rows(unlearned, ranked, untried, cell())[1] == ("The hardware allows", "~36.9\xa0%")
     learned = replace(unlearned, row={**PICKED, "est_penalty": 1.2})
-    assert best.pick_rows(learned, ranked, untried, cell())[1][0] == "Likely"
+    assert best_cell.pick_rows(learned, ranked, untried, cell())[1][0] == "Likely"
     tight = Pick(None, None, None, 196 * 2**30, "")
-    assert best.pick_rows(tight, ranked, untried, cell()) == [("Pick", "nothing fits: the leanest needs ~196\xa0GiB")]
-    assert best.pick_rows(replace(tight, need_bytes=float("nan")), ranked, untried, cell()) == [
+    assert best_cell.pick_rows(tight, ranked, untried, cell()) == [
+        ("Pick", "nothing fits: the leanest needs ~196\xa0GiB")
+    ]
+    assert best_cell.pick_rows(replace(tight, need_bytes=float("nan")), ranked, untried, cell()) == [
         ("Pick", "nothing can be launched")
     ]
 
@@ -166,4 +168,4 @@ def test_what_nobody_tried_is_told_apart_from_what_did_not_complete(
 ) -> None:
     pick = Pick(PICKED, 0.369, None, 60 * 2**30, "explorer?nodes=16")
     ranked = pl.DataFrame(schema=[*STATED, "rank_in_cell"])
-    assert dict(best.pick_rows(pick, ranked, tries(*rows), cell(**found)))["Measured"] == text
+    assert dict(best_cell.pick_rows(pick, ranked, tries(*rows), cell(**found)))["Measured"] == text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sweepscope.dashboard.text import estimator as texts
+from sweepscope.dashboard.text import estimator_run as run_texts
 from sweepscope.dashboard.view_models.estimator import Loss
 
 Row = dict[str, Any]
@@ -86,21 +87,21 @@ def test_reasons_alike_stand_together_and_single_ones_in_full() -> None:
 
 def test_an_mfu_that_other_pages_show_otherwise_is_explained() -> None:
     row = {"mfu": 0.398, "mfu_basis": "6N, attention left out; peak 2250", "est_mfu": 0.5, "time_ratio": 1.25}
-    assert texts.recount(row).replace("\xa0", " ") == (
+    assert run_texts.recount(row).replace("\xa0", " ") == (
         " Other pages show 39.8 %, by 6N, attention left out; here MFU counts the FLOPs of the estimate."
     )
-    assert texts.recount({**row, "mfu": 0.4004}) == texts.recount({**row, "mfu": None}) == ""
+    assert run_texts.recount({**row, "mfu": 0.4004}) == run_texts.recount({**row, "mfu": None}) == ""
 
 
 def test_assumptions_name_no_columns() -> None:
-    text = texts.assumed("num_layers, tie_word_embeddings of Qwen3 14B; num_kv_heads = num_heads")
+    text = run_texts.assumed("num_layers, tie_word_embeddings of Qwen3 14B; num_kv_heads = num_heads")
     assert text == " Assumed: layers, tied embeddings of Qwen3 14B; KV heads = heads."
-    assert texts.assumed(None) == ""
+    assert run_texts.assumed(None) == ""
 
 
 def test_unexplained_is_told_by_its_sign() -> None:
-    assert "faster than its estimate" in texts.unexplained([Loss("Unexplained", -0.1, 0.3)])
-    assert "67\xa0% of the step" in texts.unexplained([Loss("Unexplained", 0.668, 0.78)])
+    assert "faster than its estimate" in run_texts.unexplained([Loss("Unexplained", -0.1, 0.3)])
+    assert "67\xa0% of the step" in run_texts.unexplained([Loss("Unexplained", 0.668, 0.78)])
 
 
 def test_names_are_escaped_in_hovers() -> None:
@@ -117,7 +118,7 @@ def test_names_are_escaped_in_hovers() -> None:
         "mem_peak_allocated_bytes": None,
         "est_mem_bytes": 1e9,
     }
-    values = [part.replace("\xa0", " ") for part in texts.hover(row)]
+    values = [part.replace("\xa0", " ") for part in run_texts.hover(row)]
     assert values == [
         "&lt;b&gt;x&lt;/b&gt; on 1 node",
         "DP only",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sweepscope.dashboard.text import failure_lists as list_texts
 from sweepscope.dashboard.text import failures as texts
 from sweepscope.dashboard.view_models.failures import Pattern
 
@@ -112,11 +113,11 @@ def test_a_stretched_run_says_how_much_and_where() -> None:
         "usual_duration_s": 630.0,
         "stretch_cause": "outside_of_steps",
     }
-    assert texts.stretched_line(row) == ("8B · DP8", "2.0 h instead of 10.5 min; time outside of its steps")
+    assert list_texts.stretched_line(row) == ("8B · DP8", "2.0 h instead of 10.5 min; time outside of its steps")
 
 
 def test_stars_of_a_log_line_do_not_become_bold() -> None:
-    assert texts.wording("error: *** STEP # CANCELLED ***") == "error:  STEP # CANCELLED"
+    assert list_texts.wording("error: *** STEP # CANCELLED ***") == "error:  STEP # CANCELLED"
 
 
 def test_logs_that_just_stop_count_as_failed_and_the_page_says_what_they_weigh() -> None:

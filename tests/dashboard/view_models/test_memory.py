@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sweepscope.dashboard.text import memory as texts
+from sweepscope.dashboard.text import memory_run as run_texts
 from sweepscope.dashboard.view_models import memory
 from sweepscope.schemas.vocab.memory import MEM_FIT, PART, PART_KIND
 from tests.run_rows import open_store
@@ -93,17 +93,17 @@ def test_a_failed_run_with_levels_is_shown_first() -> None:
 @pytest.mark.parametrize("status", ["failed", "truncated", "unknown"])
 def test_a_run_that_ended_for_no_known_reason_is_not_known_to_fit(status: str) -> None:
     row = {"mem_verdict": "fits", "verdict_evidence": "held 77.40 GiB of 79.65 GiB", "status": status}
-    assert texts.verdict_text(row, status) == (
+    assert run_texts.verdict_text(row, status) == (
         "**Near the limit when it ended.** Held 77.40 GiB of 79.65 GiB. Memory may be the cause; the log has no reason."
     )
-    assert texts.need(row) == "? near the limit when it ended"
+    assert run_texts.need(row) == "? near the limit when it ended"
 
 
 @pytest.mark.parametrize("status", ["completed", "hang"])
 def test_a_run_whose_end_is_known_fits_near_the_limit(status: str) -> None:
     row = {"mem_verdict": "fits", "verdict_evidence": "held 3 of 4", "status": status}
-    assert texts.verdict_text(row, status) == "**Fits, near the limit.** Held 3 of 4."
-    assert texts.need(row) == "✓ fits, near the limit"
+    assert run_texts.verdict_text(row, status) == "**Fits, near the limit.** Held 3 of 4."
+    assert run_texts.need(row) == "✓ fits, near the limit"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_run_whose_end_is_known_fits_near_the_limit(status: str) -> None:
 )
 def test_a_verdict_names_the_line_of_its_request_among_several(basis: str, lines: int, end: str) -> None:
     row = {"mem_verdict": "recompute", "verdict_evidence": "asked for 1.88 GiB", "verdict_basis": basis}
-    text = texts.verdict_text({**row, "oom_lines": lines}, "oom")
+    text = run_texts.verdict_text({**row, "oom_lines": lines}, "oom")
     assert text == f"**Needs recompute: giving up activations frees enough.** Asked for 1.88 GiB.{end}"
 
 

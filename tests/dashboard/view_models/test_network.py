@@ -6,6 +6,7 @@ import polars as pl
 
 from sweepscope.dashboard.charts import network as charts
 from sweepscope.dashboard.format.theme import DARK, LIGHT
+from sweepscope.dashboard.text import hang as hang_texts
 from sweepscope.dashboard.text import network as texts
 from sweepscope.dashboard.view_models import network
 from sweepscope.schemas.vocab.nccl import RULE
@@ -99,8 +100,8 @@ def test_the_recorders_counters_stand_beside_the_rank() -> None:
 
 def test_a_hang_without_suspect_says_so_and_why() -> None:
     row = hang_row(suspect=None, suspect_reason="not determinable: all 8 ranks entered")
-    assert texts.hang_answer(row) == "**Not determinable.** All 8 ranks entered."
-    assert texts.hang_answer(hang_row(suspect="2,3", suspect_reason="did not join")) == (
+    assert hang_texts.hang_answer(row) == "**Not determinable.** All 8 ranks entered."
+    assert hang_texts.hang_answer(hang_row(suspect="2,3", suspect_reason="did not join")) == (
         "**Suspect: ranks 2,3.** Did not join."
     )
 
@@ -170,4 +171,4 @@ def test_every_rule_has_a_short_name_for_the_answer() -> None:
 
 def test_a_reason_that_ends_a_sentence_gets_no_second_full_stop() -> None:
     row = hang_row(suspect="3", suspect_reason="rank 3 failed before: RuntimeError: Killed.")
-    assert texts.hang_answer(row) == "**Suspect: rank 3.** Rank 3 failed before: RuntimeError: Killed."
+    assert hang_texts.hang_answer(row) == "**Suspect: rank 3.** Rank 3 failed before: RuntimeError: Killed."

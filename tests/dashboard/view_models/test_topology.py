@@ -10,7 +10,7 @@ import pytest
 from sweepscope.dashboard.charts import topology as charts
 from sweepscope.dashboard.format.theme import LIGHT
 from sweepscope.dashboard.text import topology as texts
-from sweepscope.dashboard.view_models import topology
+from sweepscope.dashboard.view_models import topology, topology_picture
 from sweepscope.schemas.tables.nccl import NCCL_GRAPHS, NCCL_LINKS, NCCL_RANKS
 from tests.nccl_rows import graph_row, link_row, rank_row
 
@@ -59,15 +59,15 @@ def test_ranks_stand_in_the_order_of_the_ring() -> None:
 
 
 def test_links_keep_their_transport() -> None:
-    found = topology.picture(4, ranks(2, 2), LINKS, RING, topology.ALL_LINKS)
+    found = topology_picture.picture(4, ranks(2, 2), LINKS, RING, topology.ALL_LINKS)
     assert [host for host, _, _ in found.hosts] == ["n0", "n1"]
     assert sorted((edge.kind, edge.count) for edge in found.edges) == [("p2p", 2), ("rdma", 2), ("socket", 2)]
-    assert topology.counted(found) == [("p2p", 1), ("rdma", 1), ("socket", 1)]
+    assert topology_picture.counted(found) == [("p2p", 1), ("rdma", 1), ("socket", 1)]
     assert "TCP sockets: 1" in texts.alt(found, {"nranks": 4})
 
 
 def test_a_ring_takes_the_transport_of_its_links_either_way() -> None:
-    found = topology.picture(4, ranks(2, 2), LINKS, RING, "ring 0")
+    found = topology_picture.picture(4, ranks(2, 2), LINKS, RING, "ring 0")
     kind_of = {edge.hover: edge.kind for edge in found.edges}
     assert kind_of["0 → 2: RDMA network, straight from the GPU"] == "rdma"
     assert kind_of["3 → 0: transport not in this file"] == "unknown"
@@ -77,7 +77,7 @@ def test_a_ring_takes_the_transport_of_its_links_either_way() -> None:
 
 def test_a_large_communicator_is_drawn_by_host() -> None:
     pairs = [(rank, rank + 1, "NET/IB/GDRDMA" if rank % 8 == 7 else "P2P/IPC") for rank in range(2047)]
-    found = topology.picture(2048, ranks(256, 8), links(*pairs), RING.head(0), topology.ALL_LINKS)
+    found = topology_picture.picture(2048, ranks(256, 8), links(*pairs), RING.head(0), topology.ALL_LINKS)
     assert (len(found.nodes), len(found.edges), found.is_by_host) == (256, 255, True)
     assert dict(found.inside) == {"p2p": 2 * 7 * 256}
     figure = charts.draw_topology(found, LIGHT)
@@ -91,7 +91,7 @@ def row(nranks: int, **changes: Any) -> dict[str, Any]:
 
 
 def test_words_say_how_the_ring_crosses_and_what_is_missing() -> None:
-    found = topology.picture(4, ranks(2, 2), LINKS, RING, topology.ALL_LINKS)
+    found = topology_picture.picture(4, ranks(2, 2), LINKS, RING, topology.ALL_LINKS)
     said = texts.notes(found, row(4), ranks(2, 2), topology.ring_order(4, RING), RING)
     assert said == ["Ring 0 crosses from host to host 4 times for 2 hosts: 2 would do."]
     partial = texts.notes(found, row(4, is_membership_exact=False), ranks(1, 2), [0, 2, 1, 3], RING)
@@ -101,6 +101,6 @@ def test_words_say_how_the_ring_crosses_and_what_is_missing() -> None:
 
 @pytest.mark.parametrize("hosts", [1, 3, 24, 25, 300])
 def test_no_two_hosts_stand_at_one_place(hosts: int) -> None:
-    found = topology.picture(hosts * 65, ranks(hosts, 65), LINKS, RING, topology.ALL_LINKS)
+    found = topology_picture.picture(hosts * 65, ranks(hosts, 65), LINKS, RING, topology.ALL_LINKS)
     places = {(round(x, 6), round(y, 6)) for x, y in (node.point for node in found.nodes)}
     assert len(places) == hosts

@@ -1,0 +1,79 @@
+"""Sentences of the lists on failures: stretched runs, reasons, and what to submit again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sweepscope.dashboard.format.numbers import count, number
+from sweepscope.dashboard.queries.query import Row
+
+_WORDING_CHARS = 110
+_STRETCH = {
+    "slow_steps": "its steps are slow",
+    "outside_of_steps": "time outside of its steps",
+    "unknown": "its steps were not logged",
+}
+
+
+def stretched_line(row: Row) -> tuple[str, str]:
+    """A stretched run: what it is, and by how much."""
+    what = " · ".join(str(part) for part in (row["model"], row["layout"]) if part)
+    return what, stretch(row)
+
+
+def stretch(row: Row) -> str:
+    """By how much a run was stretched, and where the time went."""
+    much = f"{_duration(row['duration_s'])} instead of {_duration(row['usual_duration_s'])}"
+    return f"{much}; {_STRETCH[row['stretch_cause']]}"
+
+
+def _duration(seconds: float) -> str:
+    """
+    >>> _duration(7200.0), _duration(630.0), _duration(40.0)
+    ('2.0 h', '10.5 min', '40 s')
+    """
+    if seconds >= 3600:
+        return f"{number(seconds / 3600, 1)} h"
+    return f"{number(seconds / 60, 1)} min" if seconds >= 60 else f"{number(seconds)} s"
+
+
+def retry_title(configurations: int) -> str:
+    """Qualifier of the retry list."""
+    return f"{count(configurations, 'configuration')} without an answer because of the machines"
+
+
+NOT_LOGGED = "not logged"
+
+
+def retry_unknown(rows: Sequence[Row]) -> str:
+    """What to do with rows of the retry list without a command or job; empty where all have one."""
+    bare = [row for row in rows if row["model"] is None and row["layout"] is None]
+    if not bare:
+        return ""
+    names = "names" if len(bare) == 1 else "name"
+    frameworks = sorted({row["framework"] for row in bare if row["framework"]})
+    known = f" Known is the framework: {', '.join(frameworks)}." if frameworks else ""
+    return (
+        f"**{count(len(bare), 'row')} at the end {names} neither model nor layout,** nor does what was ingested beside "
+        f"the log.{known} Directory and evidence line identify the run. Where the trainer wrote a configuration "
+        "file, put it beside the log and ingest again."
+    )
+
+
+NO_RETRY = (
+    "No configuration lost its answer to the machines alone. Left out are those that ran out of memory or crashed: "
+    "another try would end the same way."
+)
+
+
+def wording(text: str | None) -> str:
+    """A deciding line with its digits taken out, cut to what fits in a list.
+
+    >>> wording(None), wording("RuntimeError: # is not #")
+    ('no reason logged', 'RuntimeError: # is not #')
+    """
+    text = re.sub(r"\*{2,}", "", text or "").strip()  # two stars would read as bold
+    if not text:
+        return "no reason logged"
+    return text if len(text) <= _WORDING_CHARS else f"{text[: _WORDING_CHARS - 1].rstrip()}…"
