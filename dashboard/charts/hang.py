@@ -56,7 +56,10 @@ def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], theme: Theme) -> 
 
 
 def draw_activity(activity: pl.DataFrame, states: pl.DataFrame, theme: Theme) -> go.Figure:
-    """A row per rank with a dot per collective that it enqueued (`hang.activity`); the last by its state's colour."""
+    """A row per rank with a dot per collective that it enqueued; the last one in the colour of the rank's state.
+
+    `activity` and `states` are frames of the functions of the same names in `view_models.hang`.
+    """
     figure = go.Figure()
     positions = {rank: position for position, rank in enumerate(states["rank"].sort())}
     state_of = dict(states.select("rank", "state").iter_rows())

@@ -78,7 +78,10 @@ def draw_by_nodes(
     published_hovers: Sequence[str],
     theme: Theme,
 ) -> go.Figure:
-    """Bandwidth over nodes at one size: measured points filled, published ones hollow with their 5-95 % bar."""
+    """Bandwidth over nodes at one size: measured points filled, published ones hollow with their 5-95 % bar.
+
+    `measured` are rows of `queries.network.by_nodes`, `published` of `published_bandwidths`, each with its hovers.
+    """
     figure = go.Figure()
     low, usual, high = (published[f"bandwidth_{name}bytes_per_s"] / 1e9 for name in ("p5_", "", "p95_"))
     figure.add_scatter(

@@ -53,7 +53,14 @@ TERM_NAME = {
 
 
 def answer(peaks: pl.DataFrame, verdicts: Sequence[tuple[str, int]], spread: pl.DataFrame, snapshots: int) -> str:
-    """What the failed runs need, and how much the allocator holds beyond what is allocated."""
+    """What the failed runs need, and how much the allocator holds beyond what is allocated.
+
+    Args:
+        peaks: rows of `queries.memory.peaks`.
+        verdicts: verdicts of the failed runs with their number.
+        spread: rows of `memory_fragmentation`, the widest scope first.
+        snapshots: number of memory artefacts.
+    """
     parts = [part for part in (_failed(peaks, verdicts), _fragmentation(spread)) if part]
     if parts:
         return " ".join(parts)
@@ -101,7 +108,10 @@ def meta(runs: int, sweep: str | None, sweeps: int, snapshots: int) -> str:
 
 
 def figures(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame) -> list[tuple[str, str, str]]:
-    """Label, value and note of the plain figures."""
+    """Label, value and note of the plain figures.
+
+    `peaks` are rows of `queries.memory.peaks`, `spread` of `memory_fragmentation`, `terms` of `memory_terms`.
+    """
     return [
         ("Fullest GPU", *_fullest(peaks)),
         ("Reserved beyond allocated", *_beyond_allocated(spread)),

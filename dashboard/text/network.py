@@ -108,7 +108,11 @@ def meta(totals: Row, sweep: str | None, sweeps: int) -> str:
 
 
 def figures(totals: Row, inits: pl.DataFrame, best: Row | None, hangs: pl.DataFrame) -> list[tuple[str, str, str]]:
-    """Label, value and note of the plain figures."""
+    """Label, value and note of the plain figures.
+
+    `inits` are rows of `queries.network.init_times`, `hangs` of `queries.network.hangs`, `best` is the row of
+    `best_bandwidth`.
+    """
     versions = sum(len(numbers) for numbers in version_numbers(totals["versions"] or []).values())
     largest = count(totals["nranks_max"], "rank") if totals["nranks_max"] else "not logged"
     known = f"known from {number(totals['files_with_communicators'])} of {count(totals['files'], 'file')}"

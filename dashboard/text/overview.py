@@ -96,7 +96,12 @@ def figures(
 ) -> list[tuple[str, str, str]]:
     """The four figures as label, value, note.
 
-    `wider` is the row of `queries.failures.totals` that Failures shows, `without_mfu` is of `queries.overview`.
+    Args:
+        cells: rows of the grid, with outcomes (`view_models.cells`).
+        layouts: completed layouts of the grid.
+        repeated: of those, layouts that ran more than once.
+        wider: the row of `queries.failures.totals` that Failures shows.
+        without_mfu: rows of `queries.overview.without_mfu`.
     """
     answered = cells.filter(pl.col("run_id").is_not_null())
     best = answered.filter(pl.col("mfu").is_not_null()).sort("mfu", descending=True)
@@ -154,7 +159,7 @@ def worth_running(cells: pl.DataFrame, limit: int = 3) -> list[Item]:
 def furthest_behind(cells: pl.DataFrame, ratios: pl.DataFrame, limit: int = 3) -> list[dict[str, Any]]:
     """Cells whose best run is furthest behind what its hardware allows: where most can still be found.
 
-    `ratios` are rows of `queries.overview.behind`.
+    `cells` are rows of the grid, `ratios` of `queries.overview.behind`.
     """
     compared = cells.join(ratios, on="run_id", how="inner").sort("time_ratio", "run_id", descending=[True, False])
     return compared.head(limit).to_dicts()

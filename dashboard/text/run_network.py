@@ -15,7 +15,10 @@ _RULES_SHOWN = 4
 
 
 def facts(files: pl.DataFrame, comms: pl.DataFrame, calls: pl.DataFrame) -> list[tuple[str, str, str]]:
-    """Label, value and note: library, network, transports, channels, time to come up, bytes moved."""
+    """Label, value and note: library, network, transports, channels, time to come up, bytes moved.
+
+    Rows of `queries.run_network`: its `files`, communicators (`comms`) and collectives (`calls`).
+    """
     first = files.row(0, named=True)
     rows = [("Library", _library(files), "")]
     if first["networks"]:

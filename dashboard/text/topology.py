@@ -53,7 +53,15 @@ def alt(found: Picture, row: Row) -> str:
 
 
 def notes(found: Picture, row: Row, ranks: pl.DataFrame, order: Sequence[int], graphs: pl.DataFrame) -> list[str]:
-    """What the picture does not show: how the ring crosses nodes, and what is missing."""
+    """What the picture does not show: how the ring crosses nodes, and what is missing.
+
+    Args:
+        found: the picture.
+        row: its communicator, of `queries.topology.communicators`.
+        ranks: rows of `queries.topology.ranks`.
+        order: ranks along the ring.
+        graphs: rows of `queries.topology.graphs`.
+    """
     sentences = []
     if found.inside:
         within = ", ".join(f"{TRANSPORT[kind].word}: {number(links)}" for kind, links in found.inside.items())

@@ -18,6 +18,8 @@ def with_outcomes(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters)
     Adds `runs_tried`, `runs_completed` (and ranked), `runs_judged` (completed or failed), `runs_failed`, `outcome`
     ("114 completed, 62 failed"), `failure_rate` (failed over judged, as in `failure_rates`; NULL when none is judged),
     `short_reason` (second line of an empty cell), and `scale` (see `with_scale`).
+
+    `cells` are rows of `queries.cells.cells`, `outcomes` of `queries.cells.outcomes`.
     """
     by_cell: dict[tuple[object, ...], list[dict[str, object]]] = {}
     for row in outcomes.iter_rows(named=True):
@@ -45,13 +47,8 @@ def with_scale(cells: pl.DataFrame) -> pl.DataFrame:
 
 _ADDED = pl.Schema(
     {
-        "cell_state": pl.String,
-        "cell_reason": pl.String,
-        "short_reason": pl.String,
-        "runs_tried": pl.Int64,
-        "runs_completed": pl.Int64,
-        "runs_judged": pl.Int64,
-        "runs_failed": pl.Int64,
+        **dict.fromkeys(("cell_state", "cell_reason", "short_reason"), pl.String),
+        **dict.fromkeys(("runs_tried", "runs_completed", "runs_judged", "runs_failed"), pl.Int64),
         "outcome": pl.String,
         "failure_rate": pl.Float64,
     }
@@ -68,9 +65,8 @@ def _outcome_of(cell: dict[str, object], tries: list[dict[str, object]], filters
     tried = sum(by_status.values())
     failed = sum(int(str(row["runs"])) for row in tries if row["is_failure"])
     completed = by_status.get("completed", 0)
-    state, reason = str(cell["cell_state"]), cell["cell_reason"]
+    state, reason, available = str(cell["cell_state"]), cell["cell_reason"], cell["num_gpus"]
     gpus, dimensions = needed_gpus(filters)
-    available = cell["num_gpus"]
     if state != "measured" and isinstance(available, int) and gpus > available:
         state, reason = "impossible", f"{dimensions} needs {numbers.count(gpus, 'GPU')}"
     return {

@@ -47,7 +47,10 @@ class Dot:
 
 
 def with_ceilings(published: pl.DataFrame, stated: pl.DataFrame) -> pl.DataFrame:
-    """`published` with the columns of the estimator's `ceilings`; `stated` holds rows of `queries.frontier.stated`."""
+    """`published` with the columns of the estimator's `ceilings`.
+
+    `published` are rows of `queries.frontier.published`, `stated` of `queries.frontier.stated`.
+    """
     found = ceilings(stated).select("run_id", *CEILING)
     return published.join(found, on="run_id", how="left", maintain_order="left")
 

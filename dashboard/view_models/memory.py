@@ -95,7 +95,10 @@ def unknown_parts(parts: pl.DataFrame) -> list[str]:
 
 
 def sweeps(peaks: pl.DataFrame, snapshots: pl.DataFrame) -> dict[str, int]:
-    """Runs of each sweep, most first; one with memory artefacts alone has none."""
+    """Number of runs by sweep, most first; a sweep with memory artefacts alone has none.
+
+    `peaks` are rows of `queries.memory.peaks`, `snapshots` of `queries.memory.snapshots`.
+    """
     counted = peaks.drop_nulls("sweep").group_by("sweep").len()
     runs = dict(counted.sort(["len", "sweep"], descending=[True, False]).iter_rows())
     return runs | dict.fromkeys(sorted(set(snapshots["sweep"].drop_nulls()) - runs.keys()), 0)

@@ -27,7 +27,7 @@ _RUN = (
     time("ended_at", "last timestamp in the log, else the job's end (as printed, no time zone)"),
 )
 
-_PLACE = (
+_HARDWARE = (
     text("cluster", "cluster or site name"),
     text("accelerator", "accelerator as named in the `accelerators` table, or as found"),
     integer("num_nodes", "count", "nodes used", minimum=1),
@@ -215,28 +215,10 @@ _MEMORY = (
     integer("oom_missing_bytes", "bytes", "asked for less what the device, or a share of it, had left", minimum=None),
 )
 
-COLUMNS: dict[str, Column] = {
-    column.name: column
-    for group in (
-        _RUN,
-        _PLACE,
-        _MODEL,
-        _LAYOUT,
-        _SOFTWARE,
-        _PERFORMANCE,
-        _LINE,
-        _PUBLISHED,
-        _CELL,
-        _JOB,
-        _NCCL,
-        _MEMORY,
-    )
-    for column in group
-}
+_GROUPS = (_RUN, _HARDWARE, _MODEL, _LAYOUT, _SOFTWARE, _PERFORMANCE, _LINE, _PUBLISHED, _CELL, _JOB, _NCCL, _MEMORY)
+COLUMNS = {column.name: column for group in _GROUPS for column in group}
 
-PLACE, MODEL, LAYOUT, SOFTWARE = (
-    tuple(column.name for column in group) for group in (_PLACE, _MODEL, _LAYOUT, _SOFTWARE)
-)
+HARDWARE, MODEL, LAYOUT, SOFTWARE = (tuple(column.name for column in group) for group in _GROUPS[1:5])
 """Names of the columns of these groups, in order."""
 
 

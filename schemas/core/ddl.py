@@ -57,13 +57,11 @@ def comments(table: Table) -> list[str]:
     """COMMENT ON statements for the table or view and each of its columns."""
     kind = "VIEW" if table.layer == "view" else "TABLE"
     head = f"COMMENT ON {kind} {quote(table.name)} IS {literal(f'{table.description} Grain: {table.grain}.')}"
-    return [
-        head,
-        *(
-            f"COMMENT ON COLUMN {quote(table.name)}.{quote(column.name)} IS {literal(comment(column))}"
-            for column in table.columns
-        ),
-    ]
+    of_columns = (
+        f"COMMENT ON COLUMN {quote(table.name)}.{quote(column.name)} IS {literal(comment(column))}"
+        for column in table.columns
+    )
+    return [head, *of_columns]
 
 
 def constant_macro(name: str, value: float, meaning: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.schemas import vocab
-from sweepscope.schemas.columns.shared import LAYOUT, MODEL, PLACE, SOFTWARE, columns
+from sweepscope.schemas.columns.shared import HARDWARE, LAYOUT, MODEL, SOFTWARE, columns
 from sweepscope.schemas.core.column import flag, integer, number, text
 from sweepscope.schemas.core.rules import in_order, within
 from sweepscope.schemas.core.table import Rule, Table
@@ -66,7 +66,7 @@ RUNS = Table(
         ),
         text("quarantine_reason", "why the run is kept out of every ranking; NULL when it is ranked"),
         text("duplicate_of", "table that holds the same run; such a row counts nowhere. NULL for a run of its own"),
-        PLACE,
+        HARDWARE,
         MODEL,
         LAYOUT,
         SOFTWARE,

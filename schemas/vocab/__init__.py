@@ -246,17 +246,8 @@ EVENT_KIND: dict[str, str] = {
 }
 
 HEALTH_FINDINGS: tuple[str, ...] = (
-    "diverged",
-    "nan_loss",
-    "held_after_end",
-    "oom_by_others",
-    "gpu_busy",
-    "slowdown",
-    "straggler",
-    "silence",
-    "gpu_shared",
-    "not_ending",
-    "skipped_step",
+    *("diverged", "nan_loss", "held_after_end", "oom_by_others", "gpu_busy", "slowdown", "straggler", "silence"),
+    *("gpu_shared", "not_ending", "skipped_step"),
 )
 """Kinds of events that tell what went wrong in a run besides how it ended, the costliest first: one event per run and
 finding (of stragglers: per rank), with its figures."""

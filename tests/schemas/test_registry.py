@@ -47,7 +47,7 @@ def test_a_name_has_one_meaning_unless_a_table_says_that_it_redefines_it() -> No
 
 def test_shared_columns_are_shared() -> None:
     uses = Counter(name for table in ALL.values() for name in set(table.column_names) - set(table.redefines))
-    groups = {*shared.PLACE, *shared.MODEL, *shared.LAYOUT, *shared.SOFTWARE}
+    groups = {*shared.HARDWARE, *shared.MODEL, *shared.LAYOUT, *shared.SOFTWARE}
     assert not [name for name in shared.COLUMNS if uses[name] < 2 and name not in groups]
 
 

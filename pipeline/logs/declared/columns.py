@@ -13,7 +13,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.declared.units import KINDS, Printed, strftime
 from sweepscope.pipeline.logs.facts import STEP_FACTS
-from sweepscope.schemas.columns.shared import LAYOUT, MODEL, PLACE, SOFTWARE
+from sweepscope.schemas.columns.shared import HARDWARE, LAYOUT, MODEL, SOFTWARE
 from sweepscope.schemas.registry import COLUMNS
 
 STEP_COLUMNS = tuple(name for name in STEP_FACTS.names() if name not in ("source", "line_no", "text"))
@@ -21,7 +21,7 @@ PEAKS = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
 """Of these the run keeps the largest value that any line gives."""
 
 RUN_COLUMNS = (
-    *PLACE,
+    *HARDWARE,
     *MODEL,
     *(name for name in LAYOUT if name != "layout"),
     *(name for name in SOFTWARE if name not in ("parser", "parser_version")),
