@@ -62,7 +62,7 @@ class View:
     """What a page needs.
 
     `slices` has one row per slice of the store, `chosen` is the one that the filters and the data pick (None when no
-    run has a cell), `origin_runs` counts the runs of its origin, `ignored` names what the URL asked for in vain.
+    run has a cell), `origin_runs` counts the runs of its origin, `ignored` are values of the URL that it does not have.
     """
 
     store: Store

@@ -82,8 +82,8 @@ def own_constants() -> ChooseProfile:
 def known_profiles() -> dict[str, Profile]:
     """Constants by name: the bundled ones, and over them those that were fitted on this home's runs."""
     bundled = load_profiles()
-    own = {path.stem: read_profile(path, base=bundled["default"]) for path in sorted(_calibration().glob("*.toml"))}
-    return {**bundled, **own}
+    fitted = sorted(_calibration().glob("*.toml"))
+    return {**bundled, **{path.stem: read_profile(path, base=bundled["default"]) for path in fitted}}
 
 
 def own_frameworks(generation: str) -> list[str]:

@@ -62,7 +62,7 @@ def _bounded(store: Store) -> pl.DataFrame:
 
 
 def _origin(view: View) -> str | None:
-    """Whose best run is set beside the published ones: the origin in the address, else the most telling there is."""
+    """Whose best run is set beside the published ones: the origin in the address, else the first offered."""
     offered = offered_origins(queries.origins().run(view.store.con)["origin"].to_list())
     if view.filters.origin in offered:
         return view.filters.origin

@@ -94,7 +94,7 @@ def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
 
 
 def _draw_evidence(run: dict[str, Any], evidence: pl.DataFrame) -> None:
-    rows = section_texts.telling(evidence.to_dicts(), run["status"], _EVIDENCE_SHOWN)
+    rows = section_texts.deciding_lines(evidence.to_dicts(), run["status"], _EVIDENCE_SHOWN)
     basic.section(STATUS[run["status"]].text, texts.evidence_line(run, [row for row, _ in rows]))
     if rows:
         basic.log_lines([(row["line_no"], row["text"], section_texts.alike(more)) for row, more in rows])
@@ -120,11 +120,8 @@ def _publication_facts(row: dict[str, Any]) -> list[tuple[str, str]]:
     title = row["source_title"] or row["source_id"] or "source"
     source = basic.outside_link(title, row["source_url"]) if row["source_url"] else rich(title)
     line = f"{row['source_path']}, line {numbers.number(row['line_no'])}"
-    return [
-        ("Source", source),
-        *((name, rich(value)) for name, value in section_texts.publication(row)),
-        ("File", rich(line)),
-    ]
+    stated = [(name, rich(value)) for name, value in section_texts.publication(row)]
+    return [("Source", source), *stated, ("File", rich(line))]
 
 
 def _draw_memory(view: View, run: dict[str, Any]) -> None:

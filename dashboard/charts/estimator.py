@@ -236,6 +236,6 @@ def _bar(
 
 def _label(layer: Layer, x: float, position: int, text: str, theme: Theme, *, is_inside: bool = False) -> None:
     """A figure left of `x`; where the bar begins at the axis, right inside of it."""
-    place = beside(x, position, -6 if is_inside or x > 9 else 6)
-    patched = note(text, theme.ink) if is_inside else note(text, theme.soft, page=theme.page)
-    layer.add_annotation(**place, **patched)
+    gap = -6 if is_inside or x > 9 else 6
+    label = note(text, theme.ink) if is_inside else note(text, theme.soft, page=theme.page)
+    layer.add_annotation(**beside(x, position, gap), **label)

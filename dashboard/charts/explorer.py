@@ -57,8 +57,9 @@ def draw_front(
     )
     card = estimate.card_bytes / GIB
     right = max(card, x) * 1.06
-    place = beside(x, y, -12 if x > 0.7 * right else 12)
-    figure.add_annotation(**place, yshift=10, **note(f"<b>{percent(mfu)}</b>", theme.accent, size=13, page=theme.page))
+    gap = -12 if x > 0.7 * right else 12
+    label = note(f"<b>{percent(mfu)}</b>", theme.accent, size=13, page=theme.page)
+    figure.add_annotation(**beside(x, y, gap), yshift=10, **label)
     top = max([*rates, y, 1.0]) * 1.15
     figure.add_vline(x=card, line={"width": 1, "color": theme.ink})
     text = note(f"card {gib(estimate.card_bytes)}", theme.mute, page=theme.page)

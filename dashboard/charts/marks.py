@@ -15,7 +15,7 @@ def note(text: str, color: str, *, size: int = 12, page: str | None = None) -> d
 
 
 def beside(x: float, y: float, gap: int) -> dict[str, Any]:
-    """Place of a label `gap` pixels right of a point, or left of it where `gap` is negative."""
+    """Position of a label `gap` pixels right of a point, or left of it where `gap` is negative."""
     return {"x": x, "y": y, "xanchor": "left" if gap > 0 else "right", "xshift": gap}
 
 

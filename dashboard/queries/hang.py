@@ -45,7 +45,7 @@ def records(hang: Mapping[str, Any], *, around: int) -> Query:
     Of a hang known from dumps, those dumps; else dumps beside the log.
     """
     beside = f"source_path IN ({_OF_UNIT})" if hang["evidence_source"] == "flight_recorder" else "run_dir = $run_dir"
-    place = {"run_dir": hang["run_dir"]} if beside.startswith("run_dir") else _of(hang)
+    source = {"run_dir": hang["run_dir"]} if beside.startswith("run_dir") else _of(hang)
     sql = f"""SELECT rank, seq, op, op_state, is_retired, profiling_name, input_sizes, input_dtypes, output_sizes,
   output_dtypes, created_ns, found_started_ns, found_completed_ns, timeout_ms, last_enqueued_seq, last_started_seq,
   last_completed_seq, stack, source_path, line_no, min(seq) OVER (PARTITION BY rank) AS first_seq,
@@ -55,7 +55,7 @@ WHERE {beside} AND rank IS NOT NULL AND seq IS NOT NULL AND NOT is_p2p
   AND $process_group IN (pg_name, pg_name || '(' || pg_desc || ')')
 QUALIFY seq >= least($seq, last_seq) - {around}
 ORDER BY rank, seq"""
-    return Query(sql, {**place, "process_group": hang["process_group"], "seq": hang["seq"]})
+    return Query(sql, {**source, "process_group": hang["process_group"], "seq": hang["seq"]})
 
 
 def dumps(hang: Mapping[str, Any]) -> Query:

@@ -71,11 +71,11 @@ def _condition(search: Search) -> tuple[str, dict[str, object]]:
             parts.append(f"({' OR '.join(either)})")
             if known:
                 params[f"facet_{name}"] = known
-    for place, word in enumerate(search.text.split()):
-        hit = " OR ".join(f"contains(lower({name}), $word_{place})" for name in SEARCHED)
-        logged = f"run_id IN (SELECT run_id FROM events WHERE contains(lower(text), $word_{place}))"
+    for number, word in enumerate(search.text.split()):
+        hit = " OR ".join(f"contains(lower({name}), $word_{number})" for name in SEARCHED)
+        logged = f"run_id IN (SELECT run_id FROM events WHERE contains(lower(text), $word_{number}))"
         parts.append(f"({hit} OR {logged})")
-        params[f"word_{place}"] = word.lower()
+        params[f"word_{number}"] = word.lower()
     return "\n  AND ".join(parts), params
 
 

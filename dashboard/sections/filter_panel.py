@@ -13,20 +13,18 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.selection.filters import ALL, GRID, LAYOUT_RANGES, UNKNOWN, Filters, Range, chips
 from sweepscope.dashboard.selection.slices import Slice, options
 
-_SLICE_LABELS = {
+_LABELS = {
     "origin": "Origin",
     "accelerator": "Accelerator",
     "seq_len": "Sequence",
     "gbs_tokens": "Batch, tokens",
     "sweep": "Sweep",
-}
-_UNSET = {"sweep": ALL}
-_LIST_LABELS = {
     "framework": "Framework",
     "zero_stage": "ZeRO stage",
     "recompute": "Recomputation",
     "precision": "Precision",
 }
+_UNSET = {"sweep": ALL}
 
 
 def draw(view: View, facets: pl.DataFrame | None = None) -> None:
@@ -63,7 +61,7 @@ def _draw_slice(view: View, chosen: Slice) -> None:
         current = getattr(chosen, name)
         key = _seeded(name, _UNSET.get(name, UNKNOWN) if current is None else current)
         columns[index % 2].selectbox(
-            _SLICE_LABELS[name],
+            _LABELS[name],
             values,
             key=key,
             format_func=_shown_as(name),
@@ -88,14 +86,8 @@ def _draw_facets(filters: Filters, values: Mapping[str, Any]) -> None:
             )
         else:
             key = _seeded(name, [value for value in getattr(filters, name) if value in found])
-            column.multiselect(
-                _LIST_LABELS[name],
-                found,
-                key=key,
-                placeholder="all",
-                on_change=_apply_choice,
-                args=(filters, name, key),
-            )
+            changed: dict[str, Any] = {"on_change": _apply_choice, "args": (filters, name, key)}
+            column.multiselect(_LABELS[name], found, key=key, placeholder="all", **changed)
 
 
 def _ends(span: Range | None, found: Sequence[int]) -> tuple[int, int]:

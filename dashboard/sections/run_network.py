@@ -43,12 +43,9 @@ def draw(con: Reader, run_id: str) -> None:
             lists.items([*found, *((*line, "network") for line in texts.finding_lines(findings))])
         if more := texts.more_findings(findings):
             basic.note(more)
-    tables_of_run = [
-        ("communicators", comms, _COMMUNICATORS),
-        ("collectives", calls, _COLLECTIVES),
-        ("warnings", warnings, _WARNINGS),
-    ]
-    shown = [(name, frame, columns) for name, frame, columns in tables_of_run if frame.height]
+    listed = {"communicators": (comms, _COMMUNICATORS), "collectives": (calls, _COLLECTIVES)}
+    listed["warnings"] = (warnings, _WARNINGS)
+    shown = [(name, frame, columns) for name, (frame, columns) in listed.items() if frame.height]
     if shown:
         named = ", ".join(f"{numbers.count(frame.height, 'row')} of {name}" for name, frame, _ in shown)
         with st.expander(f"NCCL in tables · {named}"):

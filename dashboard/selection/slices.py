@@ -61,7 +61,7 @@ def default_origin(slices: pl.DataFrame) -> str | None:
 
 
 def resolve_slice(filters: Filters, slices: pl.DataFrame) -> tuple[Slice | None, tuple[str, ...]]:
-    """The slice that fits the chosen values and answers most (`_ranked`), and the filters that could not be honoured.
+    """The slice that fits the chosen values and answers most (`_ranked`), and the filters that could not be applied.
 
     A choice that no slice has (an old link) is skipped and its name returned; the others still hold.
     """

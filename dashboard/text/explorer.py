@@ -138,7 +138,7 @@ def constants(profile: Profile, ranked_by: str) -> str:
 
 
 def left_out(names: Sequence[str]) -> str:
-    """Which knobs of the address could not be honoured."""
+    """Which knobs of the address could not be applied."""
     listed = ", ".join(KNOB[name] for name in names)
     return f"Cannot be launched with the rest, so taken from the fastest layout: {listed}." if names else ""
 

@@ -36,7 +36,7 @@ def curve_alt(curve: Curve) -> str:
 _LAST = ("traceback", "launch", "config_conflict", "inconsistent", "skipped_step")
 
 
-def telling(evidence: Sequence[Row], status: str, most: int) -> list[tuple[Row, int]]:
+def deciding_lines(evidence: Sequence[Row], status: str, most: int) -> list[tuple[Row, int]]:
     """At most `most` lines in file order, each with the number of lines like it that follow.
 
     Lines of the status' own kind come before others, heads of tracebacks, launches and conflicts last. Ranks print

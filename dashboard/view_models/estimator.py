@@ -65,10 +65,8 @@ def with_fit(runs: pl.DataFrame) -> pl.DataFrame:
     Needs `est_profile`, `sweep` and `origin`. Profiles are fitted on published studies only.
     """
     studies = {name: study_of(profile) for name, profile in load_profiles().items()}
-    known = pl.DataFrame(
-        {"est_profile": list(studies), "study": list(studies.values())},
-        schema={"est_profile": pl.String, "study": pl.String},
-    )
+    schema = {"est_profile": pl.String, "study": pl.String}
+    known = pl.DataFrame({"est_profile": list(studies), "study": list(studies.values())}, schema=schema)
     is_own = (pl.col("study") == pl.col("sweep")) & (pl.col("origin") == "published")
     fit = pl.when(pl.col("study").is_null()).then(pl.lit(UNFITTED)).when(is_own).then(pl.lit(FITTED))
     return (
@@ -80,17 +78,9 @@ def with_fit(runs: pl.DataFrame) -> pl.DataFrame:
 
 _ACCURACY = pl.Schema(
     {
-        "est_profile": pl.String,
-        "runs": pl.Int64,
-        "predicted": pl.String,
-        "fitted_on": pl.String,
-        "rows": pl.Int64,
-        "unseen_median_error": pl.Float64,
-        "unseen_mean_error": pl.Float64,
-        "interval_coverage": pl.Float64,
-        "split": pl.String,
-        "fitted_at": pl.String,
-        "age_days": pl.Int64,
+        **dict.fromkeys(("est_profile", "predicted", "fitted_on", "split", "fitted_at"), pl.String),
+        **dict.fromkeys(("runs", "rows", "age_days"), pl.Int64),
+        **dict.fromkeys(("unseen_median_error", "unseen_mean_error", "interval_coverage"), pl.Float64),
     }
 )
 _PREDICTED = {"time": "step time, by the hardware", "penalty": "step time, with the penalty", "memory": "peak memory"}
@@ -112,7 +102,8 @@ def accuracy(runs: pl.DataFrame, known: Mapping[str, Profile], today: date) -> p
             if used.get(name):
                 rows.append({"est_profile": name, "runs": used[name], "predicted": "constants of publications"})
             continue
-        at = str(record.about.get("learned_at", profile.about.get("fitted_at", "")))
+        fitted_at = str(record.about.get("learned_at", profile.about.get("fitted_at", "")))
+        age = (today - date.fromisoformat(fitted_at)).days if fitted_at else None
         for part, predicted in _PREDICTED.items():
             errors = record.about.get(part)
             if errors is None or (part == "penalty" and record.penalty is None):
@@ -128,8 +119,8 @@ def accuracy(runs: pl.DataFrame, known: Mapping[str, Profile], today: date) -> p
                     "unseen_mean_error": errors["mape"],
                     "interval_coverage": errors.get("interval_coverage"),
                     "split": errors.get("split", record.about.get("physics_split")),
-                    "fitted_at": at,
-                    "age_days": (today - date.fromisoformat(at)).days if at else None,
+                    "fitted_at": fitted_at,
+                    "age_days": age,
                 }
             )
     return pl.DataFrame(rows, schema=_ACCURACY)

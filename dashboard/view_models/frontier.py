@@ -101,7 +101,7 @@ def _best_and_largest(figures: pl.DataFrame) -> pl.DataFrame:
         | (pl.col("num_gpus") == pl.col("num_gpus").max().over("group"))
         | pl.col("num_gpus").is_null()
     )
-    # of equal figures the largest run speaks for all
+    # of equal figures only the largest run is kept
     return (
         named.filter(keep)
         .sort("num_gpus", descending=True, nulls_last=True, maintain_order=True)

@@ -57,13 +57,8 @@ def against(points: pl.DataFrame, baseline: Baseline) -> pl.DataFrame:
         bases = points.filter(pl.col("size") == pl.col("size").min().over("line"))
     else:
         bases = points.filter(pl.col("size") == baseline.size)
-    bases = bases.unique("line", keep="first", maintain_order=True).select(
-        "line",
-        baseline_size="size",
-        base_speed="tokens_per_s_per_gpu",
-        base_tokens_per_s="tokens_per_s",
-        base_gpus="num_gpus",
-    )
+    base = {"base_speed": "tokens_per_s_per_gpu", "base_tokens_per_s": "tokens_per_s", "base_gpus": "num_gpus"}
+    bases = bases.unique("line", keep="first", maintain_order=True).select("line", baseline_size="size", **base)
     ideal = pl.col("base_tokens_per_s") * pl.col("num_gpus") / pl.col("base_gpus")
     return (
         points.join(bases, on="line", how="left", maintain_order="left")
@@ -71,7 +66,7 @@ def against(points: pl.DataFrame, baseline: Baseline) -> pl.DataFrame:
             scaling_efficiency=speed / pl.col("base_speed"),
             ideal_tokens_per_s=pl.when(pl.col("size") >= pl.col("baseline_size")).then(ideal),
         )
-        .drop("base_speed", "base_tokens_per_s", "base_gpus")
+        .drop(*base)
     )
 
 

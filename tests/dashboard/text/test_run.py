@@ -132,9 +132,9 @@ def test_ranks_that_say_the_same_are_folded_and_the_deciding_kind_comes_first() 
         event_row(kind="oom", line_no=4, text="CUDA out of memory on GPU 1"),
         event_row(kind="exit_code", line_no=5, text="exit code 1"),
     ]
-    shown = run_sections.telling(lines, "oom", 2)
+    shown = run_sections.deciding_lines(lines, "oom", 2)
     assert [(row["line_no"], more) for row, more in shown] == [(3, 1), (5, 0)]
-    everything = run_sections.telling(lines, "oom", 9)
+    everything = run_sections.deciding_lines(lines, "oom", 9)
     assert [row["line_no"] for row, _ in everything] == [1, 2, 3, 5]
 
 
