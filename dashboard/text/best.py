@@ -1,4 +1,4 @@
-"""The answer, the panel and the alt texts of Best configurations."""
+"""The answer, the conditions and the alt texts of Best configurations."""
 
 from __future__ import annotations
 

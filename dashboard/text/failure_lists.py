@@ -29,7 +29,8 @@ def stretch(row: Row) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """
+    """A duration in hours, minutes or seconds.
+
     >>> _duration(7200.0), _duration(630.0), _duration(40.0)
     ('2.0 h', '10.5 min', '40 s')
     """
