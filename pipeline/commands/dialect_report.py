@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sweepscope.pipeline.inspection.dialect_test import MAX_LOG_BYTES, Tested
-from sweepscope.pipeline.logs.declared.document import Document
-from sweepscope.pipeline.logs.declared.explain import Explanation, Found, Near, Shape
+from sweepscope.pipeline.logs.declared.explain import Explanation, Found, Shape
+from sweepscope.pipeline.logs.declared.near import Near
+from sweepscope.pipeline.logs.declared.rules import Document
 
 _WIDTH = 110
 _LEAD = 30
@@ -46,7 +47,7 @@ def _owner(result: Explanation, document: Document) -> str:
 
 
 def _rule(found: Found) -> list[str]:
-    number = found.place.rsplit(":", 1)[-1]
+    number = found.location.rsplit(":", 1)[-1]
     lines = [f"{found.label} (line {number} of the file): {found.lines:,} lines, {found.nearly:,} nearly"]
     if found.pattern:
         lines.append(f"  {cut(found.pattern, 0)[0]}")

@@ -25,9 +25,7 @@ def _fill_throughput(runs: pl.DataFrame) -> pl.DataFrame:
     """Step time, tokens/s and tokens/s/GPU from each other; a logged value is never replaced."""
     return runs.with_columns(
         tokens_per_s=pl.coalesce(
-            "tokens_per_s",
-            _col("tokens_per_s_per_gpu") * _col("num_gpus"),
-            _col("gbs_tokens") / _col("step_time_s"),
+            "tokens_per_s", _col("tokens_per_s_per_gpu") * _col("num_gpus"), _col("gbs_tokens") / _col("step_time_s")
         )
     ).with_columns(
         tokens_per_s_per_gpu=pl.coalesce("tokens_per_s_per_gpu", _col("tokens_per_s") / _col("num_gpus")),

@@ -147,10 +147,7 @@ def _newly_filled(before: pl.DataFrame, after: pl.DataFrame, names: tuple[str, .
     filled = [name for name in names if after[name].null_count() < before[name].null_count()]
     parts = [
         after.filter(before[name].is_null() & after[name].is_not_null()).select(
-            "run_id",
-            name=pl.lit(name),
-            value=pl.col(name).cast(pl.String),
-            setting_source=pl.lit(source),
+            "run_id", name=pl.lit(name), value=pl.col(name).cast(pl.String), setting_source=pl.lit(source)
         )
         for name in filled
     ]

@@ -18,7 +18,8 @@ from typing import Any
 from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.logs.declared.compile import compile_document
-from sweepscope.pipeline.logs.declared.document import Document, read_document
+from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.declared.rules import Document
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.store.durable_files import reading, storing, sync

@@ -54,7 +54,7 @@ def read_network(
     """
     entries = {entry.path: entry for path in paths for entry in list_files(path)}
     found = discover(
-        entries.values(), is_simulated=lambda _place: False, named={printable(canonical(path)) for path in paths}
+        entries.values(), is_simulated=lambda _path: False, named={printable(canonical(path)) for path in paths}
     )
     found = found.filter(pl.col("kind").is_in(KINDS)).with_row_index("source").cast({"source": pl.Int64})
     on_plan("bytes", int(found["bytes"].sum() or 0))

@@ -128,8 +128,10 @@ class Dialect:
     claims: int = 0
 
     def __post_init__(self) -> None:
-        own = {one.name for one in fields(self) if getattr(self, one.name) is not one.default} & set(FACT_SCHEMAS)
-        if unnamed := own - self.literals_by_function.keys():
+        stated = {part.name for part in fields(self) if getattr(self, part.name) is not part.default} & set(
+            FACT_SCHEMAS
+        )
+        if unnamed := stated - self.literals_by_function.keys():
             raise ValueError(f"{self.name}: name the literals of {min(unnamed)} in literals_by_function")
 
     @cached_property

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
+from types import MappingProxyType
 
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import LineFacts
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, NOTHING, PEAK_FACTS, SETTING_FACTS, Facts, conform
+from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.literals import holding
+from sweepscope.pipeline.text.quantities import number
 from sweepscope.pipeline.text.timestamps import timestamp
 
 
@@ -135,16 +138,28 @@ def quotient(all_: pl.Expr, each: pl.Expr) -> pl.Expr:
     return pl.when(all_ % each == 0).then(all_ // each)
 
 
-def milestones(lines: pl.DataFrame, *, launch: str | None = None, training_end: str | None = None) -> pl.DataFrame:
-    """EVENT_FACTS of lines that match either pattern: a run begins, or has ended well."""
-    text = pl.col("text")
-    found = pl.concat(
-        lines.filter(text.str.contains(pattern)).with_columns(kind=pl.lit(kind))
-        for kind, pattern in (("launch", launch), ("training_end", training_end))
-        if pattern is not None
-    )
-    ts = pl.coalesce(timestamp(text), timestamp(pl.col("prefix")))
-    return conform(found.with_columns(ts=ts, text=text.str.strip_chars()), EVENT_FACTS)
+def milestones(*, launch: str | None = None, training_end: str | None = None) -> LineFacts:
+    """A function from lines to EVENT_FACTS of those that match either pattern: a run begins, or has ended well."""
+    patterns = {"launch": launch, "training_end": training_end}
+    wanted = [(kind, pattern) for kind, pattern in patterns.items() if pattern is not None]
+
+    def events(lines: pl.DataFrame) -> pl.DataFrame:
+        text = pl.col("text")
+        found = pl.concat(
+            lines.filter(text.str.contains(pattern)).with_columns(kind=pl.lit(kind)) for kind, pattern in wanted
+        )
+        ts = pl.coalesce(timestamp(text), timestamp(pl.col("prefix")))
+        return conform(found.with_columns(ts=ts, text=text.str.strip_chars()), EVENT_FACTS)
+
+    return events
+
+
+def extract_numbers(
+    lines: pl.DataFrame, numbers: Mapping[str, str], texts: Mapping[str, str] = MappingProxyType({})
+) -> pl.DataFrame:
+    """`lines` with a column per pattern, as of `extract_each`: Float64 those of `numbers`, text those of `texts`."""
+    extracted = extract_each(lines, {**numbers, **texts})
+    return extracted.with_columns(number(pl.col(name)) for name in numbers)
 
 
 def last_of_each_step(facts: Facts) -> Facts:

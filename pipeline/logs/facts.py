@@ -98,10 +98,11 @@ class Facts:
 
 
 def conform(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """`frame` with exactly the columns of a fact schema; missing ones are NULL."""
+    """`frame` with exactly the columns of a fact schema; NULL where one is missing, or its text is no such value."""
     have = frame.columns
     return frame.select(
-        (pl.col(name) if name in have else pl.lit(None)).cast(dtype).alias(name) for name, dtype in schema.items()
+        (pl.col(name) if name in have else pl.lit(None)).cast(dtype, strict=False).alias(name)
+        for name, dtype in schema.items()
     )
 
 

@@ -8,15 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sweepscope.pipeline.scheduler import (
-    flux,
-    kubernetes,
-    lsf,
-    pbs,
-    slurm_json,
-    slurm_sacct,
-    slurm_scontrol,
-)
+from sweepscope.pipeline.scheduler import flux, kubernetes, lsf, pbs, slurm_json, slurm_sacct, slurm_scontrol
 
 # Blank lines, echoed commands and squeue's time, then a header with a job's id, a record, a pod, or a bare row of a
 # table. qstat prints up to two lines of titles above its rule.

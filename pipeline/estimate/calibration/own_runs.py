@@ -66,12 +66,12 @@ def own_recipes(usable: pl.DataFrame) -> list[Recipe]:
 
 def with_own(folder: Path) -> ChooseProfile:
     """Chooser of profiles: one of a home's `folder` where there is one, else the bundled one."""
-    own: dict[str, Profile] = {}
+    calibrated: dict[str, Profile] = {}
     if folder.is_dir():
         base = load_profiles()["default"]
-        own = {path.stem: read_profile(path, base=base) for path in sorted(folder.glob("*.toml"))}
+        calibrated = {path.stem: read_profile(path, base=base) for path in sorted(folder.glob("*.toml"))}
 
     def choose(generation: str, framework: str | None) -> Profile:
-        return own.get(f"{generation}-{framework}") or choose_profile(generation, framework)
+        return calibrated.get(f"{generation}-{framework}") or choose_profile(generation, framework)
 
     return choose

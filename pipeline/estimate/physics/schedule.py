@@ -52,19 +52,19 @@ def bubble_share(at: Layouts, weights_share: Array = _EVEN) -> Array:
     - DualPipe in V form: (pp - 1) times the same of chunks half as large.
     """
     filled = np.clip((at.gas - 1.0) / np.maximum(at.pp - 1.0, 1.0), 0.0, 1.0)
-    one_of: dict[int, Array] = {
+    share_of: dict[int, Array] = {
         INTERLEAVED: 1.0 / at.vpp,
         ZB_H1: (1.0 - (1.0 + filled) * weights_share) / at.vpp,
         ZB_V: np.maximum(1.0 - (1.0 + 2.0 * filled) * weights_share, 0.0),
     }
     dual = (3.0 - 5.0 * weights_share) / 2.0
-    one_of[DUALPIPE] = dual * np.maximum(at.pp / 2.0 - 1.0, 0.0) / np.maximum(at.pp - 1.0, 1.0)
-    one_of[DUALPIPE_V] = dual / 2.0
+    share_of[DUALPIPE] = dual * np.maximum(at.pp / 2.0 - 1.0, 0.0) / np.maximum(at.pp - 1.0, 1.0)
+    share_of[DUALPIPE_V] = dual / 2.0
     # A list without a schedule in its column may still have chunks: those are interleaved.
     share: Array = np.where(at.schedule <= ONE_F_ONE_B, 1.0 / at.vpp, 1.0)
-    for code, own in one_of.items():
+    for code, of_schedule in share_of.items():
         if (at.schedule == code).any():
-            share = np.where(at.schedule == code, own, share)
+            share = np.where(at.schedule == code, of_schedule, share)
     return share
 
 
@@ -79,7 +79,7 @@ def in_flight(at: Layouts, *, is_first: bool) -> Array:
     alive = np.minimum(at.pp, at.gas)
     is_chunked = (at.vpp > 1) & (at.schedule <= ZB_H1)
     interleaved = np.where(is_chunked & (at.gas >= at.pp), 1.0 + (at.pp - 1.0) / (at.pp * at.vpp), 1.0)
-    held = {
+    held_by = {
         AFAB: at.gas,
         ZB_H1: alive * interleaved if is_first else 1.0 + (alive - 1.0) * KEPT_FOR_WEIGHTS,
         ZB_V: alive,
@@ -87,9 +87,9 @@ def in_flight(at: Layouts, *, is_first: bool) -> Array:
         DUALPIPE_V: np.minimum(at.pp + 0.5, at.gas),
     }
     most = alive * interleaved if is_first else np.ones(1)
-    for code, own in held.items():
+    for code, of_schedule in held_by.items():
         if (at.schedule == code).any():
-            most = np.where(at.schedule == code, own, most)
+            most = np.where(at.schedule == code, of_schedule, most)
     return most
 
 

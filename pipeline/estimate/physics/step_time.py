@@ -11,10 +11,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from sweepscope.pipeline.estimate.physics import communication as comm
-from sweepscope.pipeline.estimate.physics.compute import (
-    head_s,
-    machine,
-)
+from sweepscope.pipeline.estimate.physics.compute import head_s, machine
 from sweepscope.pipeline.estimate.physics.layer_time import layer_time
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
 from sweepscope.pipeline.estimate.physics.memory import stage_params

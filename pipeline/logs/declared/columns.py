@@ -32,13 +32,7 @@ RUN_COLUMNS = (
 )
 EVENT_COLUMNS = ("ts", "rank", "host")
 
-_QUANTITY = {
-    "s": "time",
-    "bytes": "bytes",
-    "fraction": "share",
-    "TFLOP/s/GPU": "flops",
-    "TFLOP/s": "flops",
-}
+_QUANTITY = {"s": "time", "bytes": "bytes", "fraction": "share", "TFLOP/s/GPU": "flops", "TFLOP/s": "flops"}
 _USUAL = {"time": "duration", "bytes": "size", "flops": "TFLOPs", "instant": "iso", "share": "%"}
 _AMBIGUOUS = ("time", "bytes", "share")
 
@@ -55,7 +49,7 @@ class Target:
 def canonical(name: str, allowed: Iterable[str]) -> str | None:
     """The column that `name` means: itself, or with a unit's suffix left out (`step_time`: `step_time_s`)."""
     known = tuple(allowed)
-    return next((one for one in (name, f"{name}_s", f"{name}_bytes", f"{name}_logged") if one in known), None)
+    return next((column for column in (name, f"{name}_s", f"{name}_bytes", f"{name}_logged") if column in known), None)
 
 
 def suggestion(word: str, words: Iterable[str]) -> str:
@@ -73,8 +67,8 @@ def target(name: str, word: str | None, allowed: tuple[str, ...]) -> Target:
     column = canonical(name, allowed)
     if column is None:
         if elsewhere := canonical(name, RUN_COLUMNS if "step" in allowed else STEP_COLUMNS):
-            place = "a [[setting]]" if elsewhere in RUN_COLUMNS else "a [[step]]"
-            raise ValueError(f"{name} belongs into {place}: here it is not a column. {suggestion(name, allowed)}")
+            table = "a [[setting]]" if elsewhere in RUN_COLUMNS else "a [[step]]"
+            raise ValueError(f"{name} belongs into {table}: here it is not a column. {suggestion(name, allowed)}")
         raise ValueError(f"{name} is no column here. {suggestion(name, allowed)} ({{_}} matches any one word)")
     wanted, dtype = _wanted(column)
     fitting = [kind.word for kind in KINDS.values() if _fits(kind, wanted)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from sweepscope.pipeline.logs.declared.columns import PEAKS, Target
-from sweepscope.pipeline.logs.declared.document import Arguments, Document, File, Rule, pair_regex
+from sweepscope.pipeline.logs.declared.rules import Arguments, Document, File, Rule, key_regex, pair_regex
 from sweepscope.pipeline.logs.dialect import Dialect, Sidecar
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.extractors import last_of_each_step, named_settings
@@ -71,7 +70,7 @@ def steps(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
 
 def settings(lines: pl.DataFrame, rules: Sequence[Rule], dumps: Sequence[Arguments]) -> pl.DataFrame:
     """SETTING_FACTS of every rule, of dumped arguments, and of what launchers print."""
-    values = [_long(lines, rule, [name for name in _columns(rule) if name not in PEAKS]) for rule in rules]
+    values = [_long(lines, rule, [name for name in rule.columns if name not in PEAKS]) for rule in rules]
     parts = [part.with_columns(setting_source=pl.lit("log_line")) for part in values]
     printed = [
         named_settings(
@@ -88,7 +87,7 @@ def settings(lines: pl.DataFrame, rules: Sequence[Rule], dumps: Sequence[Argumen
 
 def peaks(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
     """PEAK_FACTS of the memory peaks that any rule names."""
-    parts = [_long(lines, rule, [name for name in _columns(rule) if name in PEAKS]) for rule in rules]
+    parts = [_long(lines, rule, [name for name in rule.columns if name in PEAKS]) for rule in rules]
     facts = [conform(part.with_columns(pl.col("value").cast(pl.Float64, strict=False)), PEAK_FACTS) for part in parts]
     return pl.concat([pl.DataFrame(schema=PEAK_FACTS), *facts])
 
@@ -97,9 +96,8 @@ def events(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
     """EVENT_FACTS of the lines that a rule finds."""
     parts = [pl.DataFrame(schema=EVENT_FACTS)]
     for rule in rules:
-        expression = rule.template.regex if rule.template else rule.regex
-        hits = lines.filter(holds(rule)).filter(pl.col("text").str.contains(expression)).with_columns(ts=_stamp())
-        hits = with_values(hits, rule) if _columns(rule) else hits
+        hits = lines.filter(holds(rule)).filter(pl.col("text").str.contains(rule.expression)).with_columns(ts=_stamp())
+        hits = with_values(hits, rule) if rule.columns else hits
         parts.append(
             conform(hits.with_columns(kind=pl.lit(rule.kind), text=pl.col("text").str.strip_chars()), EVENT_FACTS)
         )
@@ -109,7 +107,7 @@ def events(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
 def holds(rule: Rule) -> pl.Expr:
     """Whether a line holds what every line of the rule holds; the pre-filter of its expressions."""
     text = pl.col("text")
-    if rule.pairs and "step" not in _columns(rule):
+    if rule.pairs and "step" not in rule.columns:
         return text.str.contains_any(list(rule.contains))
     return pl.all_horizontal(text.str.contains(literal, literal=True) for literal in rule.contains)
 
@@ -140,7 +138,7 @@ def with_values(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     text = pl.col("text")
     if rule.pairs is not None:
         # A key whose value cannot be read spoils the record: a record is whole or a reject.
-        keys = {f"pair {place}": key for place, key in enumerate(rule.pairs)}
+        keys = {f"pair {number}": key for number, key in enumerate(rule.pairs)}
         patterns = {name: pair_regex(key, rule.pairs[key]) for name, key in keys.items()}
         values = extract_each(lines.select("text"), patterns).select(list(keys))
         lacks = values.select(pl.any_horizontal(pl.all().is_null())).to_series()
@@ -151,27 +149,8 @@ def with_values(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
         is_spoilt = lacks.scatter(lacks.arg_true(), part.select(pl.any_horizontal(pl.all())).to_series())
         whole = values.select(pl.when(~is_spoilt).then(pl.col(name)).alias(name) for name in keys)
         return lines.with_columns(whole.select(_typed(pl.col(name), rule.pairs[key]) for name, key in keys.items()))
-    expression = rule.template.regex if rule.template else rule.regex
-    groups = lines.select(values=text.str.extract_groups(expression)).unnest("values")
-    return lines.with_columns(groups.select(_typed(pl.col(name), kept) for name, kept in named_targets(rule).items()))
-
-
-def key_regex(key: str) -> str:
-    """Finds a key of pairs, whatever its value."""
-    return rf"""(?:^|[^\w./-])["']?{re.escape(key)}["']?\s*[:=]"""
-
-
-def named_targets(rule: Rule) -> dict[str, Target]:
-    """Group to what it fills."""
-    if rule.template:
-        return {kept.column: kept for kept in (field.target for field in rule.template.fields) if kept}
-    return dict(rule.targets or {})
-
-
-def _columns(rule: Rule) -> list[str]:
-    if rule.pairs is not None:
-        return [kept.column for kept in rule.pairs.values()]
-    return [kept.column for kept in named_targets(rule).values()]
+    groups = lines.select(values=text.str.extract_groups(rule.expression)).unnest("values")
+    return lines.with_columns(groups.select(_typed(pl.col(name), kept) for name, kept in rule.target_by_group.items()))
 
 
 def _typed(text: pl.Expr, kept: Target) -> pl.Expr:

@@ -7,13 +7,12 @@ polars, which take time linear in the line whatever they are, and are compiled h
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.logs.declared import line_template as templates
+from sweepscope.pipeline.logs.declared.argument_lines import argument_regex, check_field
 from sweepscope.pipeline.logs.declared.columns import (
     EVENT_COLUMNS,
     RUN_COLUMNS,
@@ -22,7 +21,9 @@ from sweepscope.pipeline.logs.declared.columns import (
     suggestion,
     target,
 )
-from sweepscope.pipeline.logs.declared.line_template import Template
+from sweepscope.pipeline.logs.declared.line_template import Field
+from sweepscope.pipeline.logs.declared.parse_template import MAX_CHARS, Resolve, parse
+from sweepscope.pipeline.logs.declared.rules import Arguments, Document, File, Rule, pair_regex
 from sweepscope.pipeline.logs.declared.toml_reader import Tables
 from sweepscope.pipeline.logs.registry import DIALECTS, TABLES
 from sweepscope.schemas import vocab
@@ -30,68 +31,6 @@ from sweepscope.schemas import vocab
 _MIN_SIGNATURE_CHARS = 5
 _NAME = re.compile(vocab.DECLARED_FRAMEWORK)
 _RESERVED = ("other", "evidence", "published", "built-in")
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One kind of line.
-
-    Exactly one of `template`, `regex` and `pairs` is given.
-
-    Attributes:
-        place: its file and line, such as "acme.toml:12".
-        label: its number and kind, for messages.
-        regex: named groups, `targets` of which are kept.
-        pairs: key as printed to what it fills.
-        contains: literals that every such line holds.
-        kind: of an event.
-    """
-
-    place: str
-    label: str
-    contains: tuple[str, ...]
-    template: Template | None = None
-    regex: str = ""
-    pairs: Mapping[str, Target] | None = None
-    targets: Mapping[str, Target] | None = None
-    kind: str = ""
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """Lines that each print the name and the value of a setting; `columns` maps those names."""
-
-    place: str
-    label: str
-    regex: str
-    columns: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class File:
-    """A configuration file beside the log: `columns` maps dotted keys, `requires` names keys that make it ours."""
-
-    place: str
-    pattern: str
-    form: str
-    columns: Mapping[str, str]
-    requires: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Document:
-    """A checked dialect file."""
-
-    name: str
-    description: str
-    signature: tuple[str, ...]
-    logs: tuple[str, ...]
-    repeated: str
-    steps: tuple[Rule, ...]
-    settings: tuple[Rule, ...]
-    arguments: tuple[Arguments, ...]
-    events: tuple[Rule, ...]
-    files: tuple[File, ...]
 
 
 def read_document(text: str, origin: str, *, reserved: Collection[str] = ()) -> Document:
@@ -124,7 +63,7 @@ class _Reader(Tables):
         settings = tuple(self.rule("setting", n, part, RUN_COLUMNS) for n, part in self.tables("setting"))
         events = tuple(self.rule("event", n, part, EVENT_COLUMNS) for n, part in self.tables("event"))
         if not steps:
-            raise self.fail(self.place(), "no [[step]]: it has to say how a training step is printed")
+            raise self.fail(self.location(), "no [[step]]: it has to say how a training step is printed")
         return Document(
             name=self.name(),
             description=self.text(self.data, "description", "", default=""),
@@ -143,55 +82,56 @@ class _Reader(Tables):
         taken = {*self.reserved, *_RESERVED, *(d.name for d in DIALECTS), *(t.name for t in TABLES)}
         if not _NAME.fullmatch(name):
             rule = "a small letter, then up to 39 small letters, digits, dots, dashes or underscores"
-            raise self.fail(self.place(key="name"), f"name {name!r} cannot be used: {rule}")
+            raise self.fail(self.location(key="name"), f"name {name!r} cannot be used: {rule}")
         if name in taken:
-            raise self.fail(self.place(key="name"), f"name {name!r} is taken by sweepscope itself. Choose another")
+            raise self.fail(self.location(key="name"), f"name {name!r} is taken by sweepscope itself. Choose another")
         return name
 
     def signature(self) -> tuple[str, ...]:
-        place = self.place(key="signature")
+        location = self.location(key="signature")
         literals = self.strings(self.data, "signature", "", 0)
         for literal in literals:
             if len(literal.strip()) < _MIN_SIGNATURE_CHARS or not re.search(r"[^\W\d_]{2}", literal):
                 message = f"signature {literal!r} could stand in anybody's log. Give at least {_MIN_SIGNATURE_CHARS} "
-                raise self.fail(place, f"{message}characters that only this trainer prints")
+                raise self.fail(location, f"{message}characters that only this trainer prints")
             for dialect in DIALECTS:
                 if any(literal in other for other in dialect.signature_literals):
                     message = f"signature {literal!r} is printed by {dialect.name} as well"
-                    raise self.fail(place, f"{message}. Give text that only this trainer prints")
+                    raise self.fail(location, f"{message}. Give text that only this trainer prints")
         return literals
 
     def rule(self, table: str, number: int, part: dict[str, Any], allowed: tuple[str, ...]) -> Rule:
         label = f"[[{table}]] {number + 1}"
-        own = {"event": ("kind",)}.get(table, ())
-        self.only(part, ("line", "regex", "contains", "units", "pairs", *own), table, number)
+        extra = {"event": ("kind",)}.get(table, ())
+        self.only(part, ("line", "regex", "contains", "units", "pairs", *extra), table, number)
         ways = [way for way in ("line", "regex", "pairs") if way in part]
-        place = self.place(table, number, ways[0] if ways else "")
+        location = self.location(table, number, ways[0] if ways else "")
         if len(ways) != 1:
-            raise self.fail(place, f"{label} needs one of line, regex or pairs, and has {' and '.join(ways) or 'none'}")
+            raise self.fail(
+                location, f"{label} needs one of line, regex or pairs, and has {' and '.join(ways) or 'none'}"
+            )
         kind = ""
         if table == "event":
             kind = self.choice(part, "kind", tuple(vocab.EVENT_KIND), table=table, number=number)
         try:
             rule = self.way(ways[0], part, table, number, allowed)
         except ValueError as error:
-            raise self.fail(place, f"{label}: {error}") from error
-        targets = _targets(rule)
-        if table == "step" and "step" not in targets:
-            raise self.fail(place, f"{label} has no step number. Put {{step}} where the trainer prints it")
-        if table == "setting" and not targets:
-            raise self.fail(place, f"{label} names no column. Write {{tp}} where the trainer prints that value")
-        return Rule(place, label, rule.contains, rule.template, rule.regex, rule.pairs, rule.targets, kind)
+            raise self.fail(location, f"{label}: {error}") from error
+        columns = rule.columns
+        if table == "step" and "step" not in columns:
+            raise self.fail(location, f"{label} has no step number. Put {{step}} where the trainer prints it")
+        if table == "setting" and not columns:
+            raise self.fail(location, f"{label} names no column. Write {{tp}} where the trainer prints that value")
+        return Rule(location, label, rule.contains, rule.template, rule.regex, rule.pairs, rule.targets, kind)
 
     def way(self, way: str, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
-        """The rule without its place. Raises ValueError or UsageError."""
+        """The rule without its location. Raises ValueError or UsageError."""
         if way == "line":
             if strays := {"contains", "units"} & set(part):
                 raise ValueError(f"{min(strays)} goes with regex only. A line says by itself what it contains")
-            parsed = templates.parse(self.text(part, "line", table, number), _resolver(allowed))
+            parsed = parse(self.text(part, "line", table, number), _resolver(allowed))
             if table == "step" and not any(
-                isinstance(one, templates.Field) and one.target and one.target.column == "step"
-                for one in parsed.elements
+                isinstance(part, Field) and part.target and part.target.column == "step" for part in parsed.elements
             ):
                 raise ValueError("the step number {step} is missing, or optional")
             expressions = (parsed.regex, parsed.cut) if parsed.fields else (parsed.regex,)
@@ -201,20 +141,22 @@ class _Reader(Tables):
         if way == "pairs":
             keys = self.table(part, "pairs", table, number)
             pairs = {key: _pair(key, word, allowed) for key, word in keys.items()}
-            own = next((key for key, one in pairs.items() if one.column == "step"), None)
+            step_key = next((key for key, kept in pairs.items() if kept.column == "step"), None)
             if table == "event":
                 raise ValueError("an event is found by line or regex")
             for key, kept in pairs.items():
                 _groups(pair_regex(key, kept))
-            return Rule("", "", (own,) if own else tuple(pairs), pairs=pairs)
+            return Rule("", "", (step_key,) if step_key else tuple(pairs), pairs=pairs)
         contains = self.strings(part, "contains", table, number)
         units = self.table(part, "units", table, number, default={})
         regex = self.text(part, "regex", table, number)
-        if len(regex) > templates.MAX_CHARS:
-            raise ValueError(f"the regex has {len(regex):,} characters; at most {templates.MAX_CHARS:,} are read")
+        if len(regex) > MAX_CHARS:
+            raise ValueError(f"the regex has {len(regex):,} characters; at most {MAX_CHARS:,} are read")
         groups = _groups(regex)
-        if extra := [name for name in units if name not in groups]:
-            raise ValueError(f"units names {extra[0]}, which is no group of the regex. {suggestion(extra[0], groups)}")
+        if unknown := [name for name in units if name not in groups]:
+            raise ValueError(
+                f"units names {unknown[0]}, which is no group of the regex. {suggestion(unknown[0], groups)}"
+            )
         named = [name for name in groups if not name.isdigit()]
         targets = {name: target(name, units.get(name), allowed) for name in named}
         return Rule("", "", contains, regex=regex, targets=targets)
@@ -222,18 +164,18 @@ class _Reader(Tables):
     def argument_dump(self, number: int, part: dict[str, Any]) -> Arguments:
         label = f"[[arguments]] {number + 1}"
         self.only(part, ("line", "columns"), "arguments", number)
-        place = self.place("arguments", number, "line")
+        location = self.location("arguments", number, "line")
         try:
             # Such a line is found by the names that it is asked for, not by text of its own.
-            parsed = templates.parse(self.text(part, "line", "arguments", number), _named, needs_text=False)
+            parsed = parse(self.text(part, "line", "arguments", number), check_field, needs_text=False)
         except ValueError as error:
-            raise self.fail(place, f"{label}: {error}") from error
+            raise self.fail(location, f"{label}: {error}") from error
         written = [field.text for field in parsed.fields]
         if sorted(text for text in written if text != "{_}") != ["{name}", "{value}"]:
-            raise self.fail(place, f"{label} needs {{name}} and {{value}}, once each")
-        regex = _BEGIN_NAME + "".join(_plain(one) for one in parsed.elements)
+            raise self.fail(location, f"{label} needs {{name}} and {{value}}, once each")
+        regex = argument_regex(parsed)
         _groups(regex)
-        return Arguments(place, label, regex, self.columns(part, "arguments", number))
+        return Arguments(location, label, regex, self.columns(part, "arguments", number))
 
     def file(self, number: int, part: dict[str, Any]) -> File:
         self.only(part, ("name", "requires", "columns"), "file", number)
@@ -243,10 +185,10 @@ class _Reader(Tables):
             message = (
                 f"[[file]] {number + 1}: {pattern!r} is not a file that is read. Name a .json, .yaml or .toml file"
             )
-            raise self.fail(self.place("file", number, "name"), f"{message}, without its directory")
+            raise self.fail(self.location("file", number, "name"), f"{message}, without its directory")
         requires = self.strings(part, "requires", "file", number)
-        place = self.place("file", number)
-        return File(place, pattern, form, self.columns(part, "file", number), requires)
+        location = self.location("file", number)
+        return File(location, pattern, form, self.columns(part, "file", number), requires)
 
     def columns(self, part: dict[str, Any], table: str, number: int) -> dict[str, str]:
         """Name as printed to column of `runs`."""
@@ -255,14 +197,9 @@ class _Reader(Tables):
             try:
                 found[key] = target(word, None, RUN_COLUMNS).column
             except ValueError as error:
-                place = self.place(table, number, "columns")
-                raise self.fail(place, f"[[{table}]] {number + 1}: {error}") from error
+                location = self.location(table, number, "columns")
+                raise self.fail(location, f"[[{table}]] {number + 1}: {error}") from error
         return found
-
-
-def pair_regex(key: str, kept: Target) -> str:
-    """Finds `key=value`, `key: value` or `"key": value`, and the value in a group."""
-    return rf"""(?:^|[^\w./-])["']?{re.escape(key)}["']?\s*[:=]\s*["']?{templates.value(kept)}(?:[^\w.]|\.\s|\.?$)"""
 
 
 def _pair(key: str, word: str, allowed: tuple[str, ...]) -> Target:
@@ -272,31 +209,8 @@ def _pair(key: str, word: str, allowed: tuple[str, ...]) -> Target:
     return target(name.strip(), unit.strip() if colon else None, allowed)
 
 
-def _targets(rule: Rule) -> set[str]:
-    kept = [field.target for field in rule.template.fields] if rule.template else []
-    kept += [*(rule.pairs or {}).values(), *(rule.targets or {}).values()]
-    return {one.column for one in kept if one}
-
-
-def _resolver(allowed: tuple[str, ...]) -> Callable[[str, str | None], Target | None]:
+def _resolver(allowed: tuple[str, ...]) -> Resolve:
     return lambda name, word: None if name == "_" else target(name, word, allowed)
-
-
-_BEGIN_NAME = r"(?:^|[^\w./-])"
-_NAME_AND_VALUE = {"{name}": r"""["']?([A-Za-z][\w./-]*)["']?""", "{value}": r"""("[^"]*"|'[^']*'|[^\s,;)}\]]+)"""}
-
-
-def _named(name: str, word: str | None) -> None:
-    if name not in ("name", "value", "_") or word:
-        raise ValueError(f"{{{name}}} means nothing here: there are {{name}}, {{value}}, {{_}} and {{*}}")
-
-
-def _plain(part: templates.Element) -> str:
-    if isinstance(part, templates.Literal):
-        return r"\s*".join(re.escape(word) for word in re.split(r"\s+", part.text))
-    if isinstance(part, templates.Maybe):
-        return f"(?:{''.join(_plain(one) for one in part.parts)})?"
-    return ".*?" if isinstance(part, templates.Anything) else _NAME_AND_VALUE.get(part.text, r"\S+?")
 
 
 def _groups(regex: str) -> list[str]:

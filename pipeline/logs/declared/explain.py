@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.logs.declared import line_template as templates
-from sweepscope.pipeline.logs.declared.compile import compile_document, holds, is_near, key_regex, with_values
-from sweepscope.pipeline.logs.declared.document import Arguments, Document, Rule, pair_regex
-from sweepscope.pipeline.logs.declared.line_template import Anything, Element, Field, Literal, Maybe, Template
+from sweepscope.pipeline.logs.declared.compile import compile_document, holds, is_near, with_values
+from sweepscope.pipeline.logs.declared.line_template import Element, Literal, Maybe
+from sweepscope.pipeline.logs.declared.near import Near, near_line
+from sweepscope.pipeline.logs.declared.rules import Arguments, Document, Rule
 from sweepscope.pipeline.logs.engine.detect import count_signatures, detect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text.line_templates import LineTemplates
@@ -24,25 +24,11 @@ _MIN_TELLING_CHARS = 4
 
 
 @dataclass(frozen=True)
-class Near:
-    """A line that begins like a rule's and is not found by it.
-
-    `at` is the character where it stops being one, `wanted` what should stand there; None where that is unknown.
-    """
-
-    line_no: int
-    text: str
-    at: int | None
-    wanted: str
-    is_reject: bool
-
-
-@dataclass(frozen=True)
 class Found:
     """What one rule makes of the log. `values` are those of the first line found, with their columns."""
 
     label: str
-    place: str
+    location: str
     pattern: str
     lines: int
     line_no: int | None
@@ -119,8 +105,7 @@ def is_found(rows: pl.DataFrame, rule: Rule) -> pl.Series:
         columns = [kept.column for kept in rule.pairs.values()]
         wanted = pl.col("step").is_not_null() if "step" in columns else pl.any_horizontal(pl.col(columns).is_not_null())
         return rows["row"].is_in(candidates.filter(wanted)["row"].implode())
-    expression = rule.template.regex if rule.template else rule.regex
-    return rows.select(holds(rule) & pl.col("text").str.contains(expression)).to_series()
+    return rows.select(holds(rule) & pl.col("text").str.contains(rule.expression)).to_series()
 
 
 def _any(parts: Sequence[pl.Series]) -> pl.Series:
@@ -136,17 +121,17 @@ def _found(rows: pl.DataFrame, rule: Rule, hit: pl.Series, *, near_to: pl.Series
     if is_step and (hit.any() or rejects.any()):
         missed = missed.filter("is_reject")  # lines that merely begin alike are of use only while nothing fits
     near = [
-        _near(line_no, text, rule, is_reject=is_reject)
+        near_line(line_no, text, rule, is_reject=is_reject)
         for line_no, text, is_reject in missed.head(MAX_SHOWN).select("line_no", "text", "is_reject").iter_rows()
     ]
     first = rows.filter(hit).head(1)
     values: dict[str, Any] = {}
-    if first.height and _fills(rule):
+    if first.height and rule.columns:
         filled = with_values(first.select("text"), rule).drop("text").row(0, named=True)
         values = {name: value for name, value in filled.items() if value is not None}
     return Found(
         label=rule.label,
-        place=rule.place,
+        location=rule.location,
         pattern=_pattern(rule),
         lines=int(hit.sum()),
         line_no=first["line_no"].item() if first.height else None,
@@ -157,10 +142,6 @@ def _found(rows: pl.DataFrame, rule: Rule, hit: pl.Series, *, near_to: pl.Series
     )
 
 
-def _fills(rule: Rule) -> bool:
-    return bool(rule.pairs or rule.targets or (rule.template and any(one.target for one in rule.template.fields)))
-
-
 def _pattern(rule: Rule) -> str:
     if rule.template:
         return "".join(_written(part) for part in rule.template.elements)
@@ -169,7 +150,7 @@ def _pattern(rule: Rule) -> str:
 
 def _written(part: Element) -> str:
     if isinstance(part, Maybe):
-        return "{?" + "".join(_written(one) for one in part.parts) + "?}"
+        return "{?" + "".join(_written(inner) for inner in part.parts) + "?}"
     return re.sub(r"\s+", " ", part.text)
 
 
@@ -185,65 +166,6 @@ def _begins(rule: Rule, *, is_step: bool) -> pl.Expr:
     return text.str.contains(rule.template.upto(1)) if is_telling else pl.lit(value=False)
 
 
-def _near(line_no: int, text: str, rule: Rule, *, is_reject: bool) -> Near:
-    at, wanted = None, "the expression does not match"
-    if rule.template:
-        at, wanted = stop(text, rule.template)
-    elif rule.pairs is not None:
-        for key, kept in rule.pairs.items():
-            end = _end(text, key_regex(key))
-            if end is not None and _end(text, pair_regex(key, kept)) is None:
-                blanks = len(text[end:]) - len(text[end:].lstrip())
-                return Near(line_no, text, end + blanks, f"a value of {key}, such as {kept.printed.example}", is_reject)
-        wanted = "a key is missing"
-    return Near(line_no, text, at, wanted, is_reject)
-
-
-def stop(text: str, template: Template) -> tuple[int, str]:
-    """Where in a line the pattern stops to fit, and what it wants there."""
-    parts = tuple(_by_word(template.elements))
-    begun, at = 0, 0
-    for count in range(len(parts), 0, -1):
-        end = _end(text, templates.Template(parts).upto(count))
-        if end is not None:
-            begun, at = count, end
-            break
-    if begun == len(parts):
-        behind = re.match(r"\S*", text[at:])
-        what = behind.group() if behind else ""
-        return at, f"the end of the value: name the unit that is printed, or write {what!r} behind the field"
-    blanks = len(text[at:]) - len(text[at:].lstrip())
-    ahead = next((part for part in parts[begun:] if not isinstance(part, Literal) or part.text.strip()), parts[begun])
-    return at + blanks, _wish(ahead)
-
-
-def _wish(part: Element) -> str:
-    if isinstance(part, Field):
-        return f"{part.text}, such as {part.target.printed.example}" if part.target else f"{part.text}, any word"
-    return f"{part.text.strip()!r}" if isinstance(part, Literal) else "more"
-
-
-def _by_word(elements: Sequence[Element]) -> list[Element]:
-    """Elements with fixed text taken word by word, so that the stop is exact to the word."""
-    parts: list[Element] = []
-    for part in elements:
-        if isinstance(part, Literal):
-            parts += [replace(part, text=word) for word in re.findall(r"\s*\S+|\s+$", part.text)]
-        elif not isinstance(part, Anything) or not parts or not isinstance(parts[-1], Anything):
-            parts.append(part)
-    return parts
-
-
-def _end(text: str, expression: str) -> int | None:
-    """Character behind the first match; None without one. By polars, whose expressions cannot run away."""
-    line = pl.Series([text])
-    begin = line.str.find(expression).item()
-    if begin is None:
-        return None
-    matched = line.str.extract(f"({expression})").item()
-    return len(text.encode()[:begin].decode()) + len(matched)
-
-
 def _dumped(rows: pl.DataFrame, dump: Arguments) -> tuple[pl.Series, Found]:
     printed = (
         rows.select("row", "line_no", "text", pair=pl.col("text").str.extract_all(dump.regex))
@@ -257,7 +179,7 @@ def _dumped(rows: pl.DataFrame, dump: Arguments) -> tuple[pl.Series, Found]:
     first = mine.head(1)
     report = Found(
         label=dump.label,
-        place=dump.place,
+        location=dump.location,
         pattern="",
         lines=int(hit.sum()),
         line_no=first["line_no"].item() if first.height else None,

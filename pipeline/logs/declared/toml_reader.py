@@ -36,7 +36,7 @@ class Tables:
         self.origin = origin
         self.lines = text.splitlines()
 
-    def place(self, table: str = "", number: int = 0, key: str = "") -> str:
+    def location(self, table: str = "", number: int = 0, key: str = "") -> str:
         """`file:line` of a key in the `number`th table of that name, as near as plain text allows."""
         begin, end = 0, len(self.lines)
         heads = [at for at, line in enumerate(self.lines) if re.match(r"\s*\[", line) and not line.startswith("  ")]
@@ -51,16 +51,16 @@ class Tables:
         at = next((at for at in range(begin, end) if key and re.match(wanted, self.lines[at])), begin)
         return f"{self.origin}:{at + 1}"
 
-    def fail(self, place: str, message: str) -> UsageError:
+    def fail(self, location: str, message: str) -> UsageError:
         message = message.rstrip()
-        return UsageError(f"{place}: {message}{'' if message[-1:] in '.?!)' else '.'}")
+        return UsageError(f"{location}: {message}{'' if message[-1:] in '.?!)' else '.'}")
 
     def tables(self, name: str) -> list[tuple[int, dict[str, Any]]]:
         value = self.data.get(name, [])
         if not isinstance(value, list) or not all(isinstance(part, dict) for part in value):
-            raise self.fail(self.place(name), f"{name} is a table of its own for each pattern. Write [[{name}]]")
+            raise self.fail(self.location(name), f"{name} is a table of its own for each pattern. Write [[{name}]]")
         if len(value) > MAX_RULES:
-            raise self.fail(self.place(name), f"{len(value)} [[{name}]]: at most {MAX_RULES} are read")
+            raise self.fail(self.location(name), f"{len(value)} [[{name}]]: at most {MAX_RULES} are read")
         return list(enumerate(value))
 
     def only(self, part: dict[str, Any], known: Collection[str], table: str, number: int = 0) -> None:
@@ -68,35 +68,35 @@ class Tables:
             if key not in known:
                 where = f" in [[{table}]]" if table else ""
                 raise self.fail(
-                    self.place(table, number, key), f"{key!r} is not known{where}. {suggestion(key, known)}"
+                    self.location(table, number, key), f"{key!r} is not known{where}. {suggestion(key, known)}"
                 )
 
     def text(self, part: dict[str, Any], key: str, table: str, number: int = 0, default: str | None = None) -> str:
         value = part.get(key, default)
         if not isinstance(value, str) or (not value.strip() and default is None):
             message = "is missing" if value is None else f"is {value!r}, not a text"
-            raise self.fail(self.place(table, number, key), f'{key} {message}. Write {key} = "..."')
+            raise self.fail(self.location(table, number, key), f'{key} {message}. Write {key} = "..."')
         return value
 
     def strings(
         self, part: dict[str, Any], key: str, table: str, number: int, default: tuple[str, ...] | None = None
     ) -> tuple[str, ...]:
         value = part.get(key, default)
-        is_good = isinstance(value, list | tuple) and all(isinstance(one, str) and one.strip() for one in value)
+        is_good = isinstance(value, list | tuple) and all(isinstance(text, str) and text.strip() for text in value)
         if not is_good or (not value and default is None) or len(value or ()) > MAX_LITERALS:
             message = "is missing" if value is None else f"has to hold 1 to {MAX_LITERALS} texts"
-            raise self.fail(self.place(table, number, key), f'{key} {message}. Write {key} = ["..."]')
+            raise self.fail(self.location(table, number, key), f'{key} {message}. Write {key} = ["..."]')
         return tuple(value or ())
 
     def table(
         self, part: dict[str, Any], key: str, table: str, number: int, default: dict[str, str] | None = None
     ) -> dict[str, str]:
         value = part.get(key, default)
-        is_good = isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+        is_good = isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
         if not is_good or (not value and default is None) or len(value or {}) > MAX_KEYS:
             message = "is missing" if value is None else "has to map what is printed to columns"
             raise self.fail(
-                self.place(table, number, key), f'{key} {message}. Write {key} = {{ "as printed" = "column" }}'
+                self.location(table, number, key), f'{key} {message}. Write {key} = {{ "as printed" = "column" }}'
             )
         return dict(value or {})
 
@@ -114,5 +114,5 @@ class Tables:
         if value not in words:
             near = suggestion(value, words)
             known = "" if near.startswith("There are") else f" There are: {', '.join(words)}."  # or meant otherwise
-            raise self.fail(self.place(table, number, key), f"{key} {value!r} is not known. {near}{known}")
+            raise self.fail(self.location(table, number, key), f"{key} {value!r} is not known. {near}{known}")
         return value

@@ -144,10 +144,7 @@ _NUMBERS = (
     _unit("millions", "number", "M", _times(1e6), "1.2 for 1,200,000"),
     _unit("billions", "number", "[BG]", _times(1e9), "7.0 for 7,000,000,000"),
 )
-_SHARES = (
-    _unit("%", "share", "%", _over(100), "41.2%"),
-    Printed("fraction", "share", NUMBER, number, "0.412"),
-)
+_SHARES = (_unit("%", "share", "%", _over(100), "41.2%"), Printed("fraction", "share", NUMBER, number, "0.412"))
 _TFLOPS = (
     _unit("GFLOPs", "flops", r"(?i:gflop/?s?(?:/s(?:/gpu)?)?)", _over(1e3), "412000 GFLOPs"),
     _unit("TFLOPs", "flops", r"(?i:tflop/?s?(?:/s(?:/gpu)?)?)", number, "412.0 TFLOPs"),
@@ -198,7 +195,7 @@ def strftime(form: str) -> Printed:
     except pl.exceptions.PolarsError as error:
         raise ValueError(f"{form} is no time: {str(error).splitlines()[0]}") from error
     directives = {found[1] for found in re.finditer(r"%(.)", form)}
-    if not all(directives & one for one in ({"Y", "y"}, {"m", "b", "B"}, {"d"}, {"H", "I"}, {"M"})):
+    if not all(directives & choices for choices in ({"Y", "y"}, {"m", "b", "B"}, {"d"}, {"H", "I"}, {"M"})):
         raise ValueError(f"{form} needs year, month, day, hour and minute")
 
     def read(text: pl.Expr) -> pl.Expr:

@@ -88,9 +88,9 @@ def _figures(oom: pl.DataFrame) -> pl.DataFrame:
     # Inside a PID namespace: the first process of the list is this one, if it uses what PyTorch reserved.
     is_first_own = pl.col("this_bytes").is_null() & (pl.col("first_bytes") >= _ROUNDING * pl.col("reserved_bytes"))
     is_first_own = is_first_own.fill_null(value=False)
-    own = pl.coalesce("this_bytes", pl.when(is_first_own).then("first_bytes"), "reserved_bytes")
+    own_bytes = pl.coalesce("this_bytes", pl.when(is_first_own).then("first_bytes"), "reserved_bytes")
     named = pl.col("listed_bytes").fill_null(0) - pl.when(is_first_own).then("first_bytes").otherwise(0.0)
-    rows = rows.with_columns(own_bytes=own, named_bytes=named, skipped=is_first_own.cast(pl.Int64))
+    rows = rows.with_columns(own_bytes=own_bytes, named_bytes=named, skipped=is_first_own.cast(pl.Int64))
     hidden = pl.col("total_bytes") - pl.col("free_bytes") - pl.col("own_bytes") - pl.col("named_bytes")
     unexplained = pl.max_horizontal(
         pl.lit(float(FOREIGN_UNLISTED_BYTES)), FOREIGN_UNLISTED_SHARE * pl.col("total_bytes")

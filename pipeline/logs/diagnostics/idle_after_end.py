@@ -61,9 +61,9 @@ def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame
     text = pl.col("text")
     waited_s = text.str.extract(r"ran for (\d+) milliseconds").cast(pl.Float64, strict=False) / 1000
     since_s = (pl.coalesce("ts", _glog_time()) - pl.col("end_ts")).dt.total_seconds().cast(pl.Float64)
-    held = stops.with_columns(held_s=pl.max_horizontal(waited_s, since_s), is_waited=since_s.is_null())
-    held = held.filter(pl.col("held_s") >= HELD_STOPPED_S)
-    longest = held.sort("held_s", "line_no", descending=[True, False]).unique(
+    waits = stops.with_columns(held_s=pl.max_horizontal(waited_s, since_s), is_waited=since_s.is_null())
+    waits = waits.filter(pl.col("held_s") >= HELD_STOPPED_S)
+    longest = waits.sort("held_s", "line_no", descending=[True, False]).unique(
         "run_id", keep="first", maintain_order=True
     )
     where = pl.when(pl.col("last_step").is_not_null()).then(pl.format("after the last step {}", "last_step"))
@@ -82,16 +82,16 @@ def held_by_job(joined: pl.DataFrame) -> pl.DataFrame:
     """
     held_s = (pl.col("ended_at_job") - pl.col("ended_at")).dt.total_seconds().cast(pl.Float64)
     least_s = pl.when(pl.col("job_state").is_in(_STOPPED)).then(HELD_STOPPED_S).otherwise(HELD_ENDED_S)
-    held = joined.filter((pl.col("status") == "completed") & pl.col("is_last") & (held_s >= least_s))
-    if held.is_empty():
+    waits = joined.filter((pl.col("status") == "completed") & pl.col("is_last") & (held_s >= least_s))
+    if waits.is_empty():
         return pl.DataFrame(schema=FINDING)
     until = pl.concat_str(pl.lit("the end of the job, whose state is "), "job_state")
-    held = held.with_columns(
+    waits = waits.with_columns(
         held_s=held_s, is_waited=pl.lit(value=False), until=until, where=pl.lit("after the log's last line")
     )
     job_row = {"source_path": "source_path_job", "line_no": "line_no_job", "ts": "ended_at_job"}
-    held = held.select("run_id", "num_gpus", "held_s", "is_waited", "until", "where", **job_row)
-    return finding(held.with_columns(text=_text()), "held_after_end")
+    waits = waits.select("run_id", "num_gpus", "held_s", "is_waited", "until", "where", **job_row)
+    return finding(waits.with_columns(text=_text()), "held_after_end")
 
 
 def _glog_time() -> pl.Expr:

@@ -124,7 +124,7 @@ def _messages(parts: pl.DataFrame) -> pl.DataFrame:
         step=pl.when(seconds.is_not_null()).then(
             pl.coalesce(text.str.extract(_COUNTER).cast(pl.Int64, strict=False), ordinal)
         ),
-        steps_planned=text.str.extract(_COUNTER, 2).cast(pl.Int64, strict=False),
+        steps_planned=text.str.extract(_COUNTER, 2),
         loss=number(text.str.extract(rf"\b[Ll]oss: *({NUMBER})")),
         step_time_s=pl.when(seconds != 0).then(seconds),
         tflops_per_gpu_logged=number(text.str.extract(rf"\bTFLOPS: *({NUMBER})(?:,|\s|$)")),
@@ -220,7 +220,7 @@ DIALECT = Dialect(
     steps=steps,
     settings=settings,
     peaks=peaks,
-    events=lambda lines: milestones(lines, training_end=_END),
+    events=milestones(training_end=_END),
     combined=COMBINED,
     finalize=finalize,
     literals_by_function=dict.fromkeys(("steps", "settings", "peaks", "events"), _LITERALS),

@@ -87,7 +87,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     )
     before = pl.col("value").cast(pl.Int64, strict=False)
     started = rows.with_columns(
-        step=pl.when(pl.col("name").is_in(_BATCHES_BEFORE)).then(before + 1).otherwise(pl.col("step")),
+        step=pl.when(pl.col("name").is_in(_BATCHES_BEFORE)).then(before + 1).otherwise(pl.col("step"))
     )
     values = [column for column in STEP_FACTS.names() if column not in ("source", "line_no", "rank", "ts", "text")]
     has_value = pl.any_horizontal(pl.col(column).is_not_null() for column in values if column in started.columns)
@@ -116,10 +116,7 @@ def finalize(facts: Facts) -> Facts:
     blocks = (
         rows.filter(pl.col("block") > 0)
         .group_by("source", "rank", "block", maintain_order=True)
-        .agg(
-            pl.col(values).drop_nulls().first(),
-            is_batch=pl.col("step").first().is_not_null(),
-        )
+        .agg(pl.col(values).drop_nulls().first(), is_batch=pl.col("step").first().is_not_null())
     )
     is_whole = pl.col("loss").is_not_null() & pl.col("step").is_not_null()
     header = pl.coalesce("text", pl.format("[batch={}/{}]", "step", "steps_planned"))
@@ -178,8 +175,7 @@ _DURATION = pl.col("arg:max_duration").str.extract(r"^(\d+)ba$")
 
 COMBINED = (
     CombinedSetting(
-        "precision",
-        pl.col("arg:precision").replace_strict(_PRECISIONS, default=None, return_dtype=pl.String),
+        "precision", pl.col("arg:precision").replace_strict(_PRECISIONS, default=None, return_dtype=pl.String)
     ),
     CombinedSetting(
         "zero_stage", pl.col("arg:sharding").replace_strict(_SHARDING, default=None, return_dtype=pl.String)
@@ -202,11 +198,6 @@ COMBINED = (
 _END = r"^\s*Done\.\s*$|composer\.trainer\.trainer: .*[Tt]raining (?:finished|complete)"
 
 
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """`Starting training...` and `Done.` are what llm-foundry's script prints around the training."""
-    return milestones(lines, launch=r"^\s*Starting training\.\.\.\s*$", training_end=_END)
-
-
 _STEP_LITERALS = (
     *("[batch=", "[token=", "[sample=", "[second=", "[epoch=", "[iteration="),
     *("Train time/batch:", "Train trainer/global_step:", "Train loss/train/total:"),
@@ -223,7 +214,7 @@ DIALECT = Dialect(
     steps=steps,
     settings=settings,
     peaks=peaks,
-    events=events,
+    events=milestones(launch=r"^\s*Starting training\.\.\.\s*$", training_end=_END),
     combined=COMBINED,
     finalize=finalize,
     steps_show_current_memory=True,

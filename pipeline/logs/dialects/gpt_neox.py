@@ -17,10 +17,9 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.megatron import dialect
-from sweepscope.pipeline.logs.extractors import has_value, is_true, named_settings, whole
+from sweepscope.pipeline.logs.extractors import extract_numbers, has_value, is_true, named_settings, whole
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
-from sweepscope.pipeline.text.field_extraction import extract_each
-from sweepscope.pipeline.text.quantities import NUMBER, divided, human, number
+from sweepscope.pipeline.text.quantities import NUMBER, divided, human
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 # DeepSpeed's pipeline ends its own line with samples/sec.
@@ -50,9 +49,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines; one without its time, or cut before its loss, stays unparsed. The loss is absent while skipping."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_MINE))
-    fields = extract_each(mine, {**_NUMBERS, **_OTHERS, **STAMPS}).with_columns(
-        pl.col("number", "steps_planned").cast(pl.Int64, strict=False),
-        *(number(pl.col(name)) for name in _NUMBERS),
+    fields = extract_numbers(mine, _NUMBERS, {**_OTHERS, **STAMPS}).with_columns(
         ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
         tflops_per_gpu_logged=divided(human(pl.col("flops")), 1e12),
     )

@@ -15,10 +15,9 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import computed_settings, matched_settings, milestones, whole
+from sweepscope.pipeline.logs.extractors import computed_settings, extract_numbers, matched_settings, milestones, whole
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
-from sweepscope.pipeline.text.field_extraction import extract_each
-from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.quantities import NUMBER
 from sweepscope.pipeline.text.timestamps import timestamp
 
 _LOOKS_LIKE = r"record_current_batch_training_metrics\b.*\btflops="
@@ -44,12 +43,11 @@ _COUNTER = {"number": r"[\s,]step=(\d+)[\s,]", "complete": r"[\s,](num_consumed_
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Metric lines; one that does not reach its token count is cut and stays unparsed."""
     mine = lines.filter(pl.col("text").str.contains(_LOOKS_LIKE))
-    rows = extract_each(mine, {**_NUMBERS, **_COUNTER}).with_columns(number(pl.col(name)) for name in _NUMBERS)
+    rows = extract_numbers(mine, _NUMBERS, _COUNTER)
     return conform(
         rows.with_columns(
-            pl.col("consumed_tokens").cast(pl.Int64, strict=False),
             ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
-            step=pl.when(pl.col("complete").is_not_null()).then(pl.col("number").cast(pl.Int64, strict=False)),
+            step=pl.when(pl.col("complete").is_not_null()).then("number"),
         ),
         STEP_FACTS,
     )
@@ -79,18 +77,13 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 COMBINED = (CombinedSetting("num_gpus", whole("dp") * whole("pp") * whole("tp"), ("dp",), setting_source="derived"),)
 
 
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """The processes have found each other: a run begins."""
-    return milestones(lines, launch=_SIZES)
-
-
 DIALECT = Dialect(
     name="internevo",
     module=__name__,
     signature_literals=(_RATE, "in record_current_batch_training_metrics", "INFO launch.py", "hybrid_zero_optim.py"),
     steps=steps,
     settings=settings,
-    events=events,
+    events=milestones(launch=_SIZES),
     combined=COMBINED,
     literals_by_function={
         "steps": ("tflops=",),

@@ -21,7 +21,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import Dialect, History
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import last_of_each_step, matched_settings, milestones
+from sweepscope.pipeline.logs.extractors import extract_numbers, last_of_each_step, matched_settings, milestones
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import hparams
 from sweepscope.pipeline.text.field_extraction import extract_each
@@ -79,7 +79,7 @@ def bars(lines: pl.DataFrame) -> pl.DataFrame:
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Bars with a loss; an open one stays unparsed."""
-    rows = extract_each(bars(lines), _NUMBERS).with_columns(number(pl.col(name)) for name in _NUMBERS)
+    rows = extract_numbers(bars(lines), _NUMBERS)
     rows = rows.with_columns(loss=pl.coalesce(*LOSSES))
     step = pl.when(pl.col("is_whole") & pl.col("loss").is_not_null()).then("counted")
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
@@ -124,11 +124,6 @@ END = r"`Trainer\.fit` stopped: `max_(?:steps|epochs)=\d+` reached"
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The number of processes, and the machine."""
     return pl.concat([matched_settings(lines, _LINE.items()), environment.settings(lines)])
-
-
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Processes that registered (again, after a restart), and a training that reached its limit."""
-    return milestones(lines, launch=_LINE["num_gpus"], training_end=END)
 
 
 _NEMO = ("reduced_train_loss", "train_step_timing in s")
@@ -200,7 +195,7 @@ DIALECT = Dialect(
     signature_literals=SIGNATURES,
     steps=steps,
     settings=settings,
-    events=events,
+    events=milestones(launch=_LINE["num_gpus"], training_end=END),
     finalize=last_of_each_step,
     sidecars=hparams.LIGHTNING,
     histories=(History("metrics.csv", read_metrics),),

@@ -57,7 +57,6 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     counted = pl.when(pl.col("complete").is_not_null()).then(shown + (~is_update).cast(pl.Int64))
     return conform(
         extract_each(mine, _FIELDS).with_columns(
-            pl.col("steps_planned").cast(pl.Int64, strict=False),
             step=pl.coalesce(counted, pl.col("bare").cast(pl.Int64, strict=False)),
             loss=number(pl.col("loss")),
             tokens_per_s_per_gpu=number(pl.col("speed")),
@@ -129,11 +128,6 @@ COMBINED = (
 _END = r"^\s*Training time: [\d.]+ ?s|^\s*\| *- Training Time *:"
 
 
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """The training time, which is printed after the last step."""
-    return milestones(lines, training_end=_END)
-
-
 DIALECT = Dialect(
     name="litgpt",
     module=__name__,
@@ -144,7 +138,7 @@ DIALECT = Dialect(
     steps=steps,
     settings=settings,
     peaks=peaks,
-    events=events,
+    events=milestones(training_end=_END),
     combined=COMBINED,
     sidecars=run_files.LITGPT,
     finalize=last_of_each_step,

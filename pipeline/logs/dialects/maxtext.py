@@ -16,10 +16,16 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import computed_settings, matched_settings, milestones, named_settings, whole
+from sweepscope.pipeline.logs.extractors import (
+    computed_settings,
+    extract_numbers,
+    matched_settings,
+    milestones,
+    named_settings,
+    whole,
+)
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
-from sweepscope.pipeline.text.field_extraction import extract_each
-from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.quantities import NUMBER
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 _PROFILED = "profiler activation/deactivation step: "
@@ -45,16 +51,10 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_STEP))
     return conform(
-        extract_each(mine, {**_NUMBERS, "number": _STEP, **STAMPS})
-        .with_columns(
-            *(number(pl.col(name)) for name in _NUMBERS),
+        extract_numbers(mine, _NUMBERS, {"number": _STEP, **STAMPS}).with_columns(
             ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
-        )
-        .with_columns(
             loss=pl.coalesce("loss", "main_loss"),
-            step=pl.when(pl.any_horizontal(pl.col("loss", "main_loss").is_not_null())).then(
-                pl.col("number").cast(pl.Int64, strict=False)
-            ),
+            step=pl.when(pl.any_horizontal(pl.col("loss", "main_loss").is_not_null())).then("number"),
         ),
         STEP_FACTS,
     )
@@ -196,11 +196,6 @@ COMBINED: tuple[CombinedSetting, ...] = (
 _END = r"^\s?EXIT_CODE=0\s*$"
 
 
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """EVENT_FACTS: a dump, whose first line names the Jax version, begins a run; the launcher prints its exit code."""
-    return milestones(lines, launch="System Information: Jax Version:", training_end=_END)
-
-
 DIALECT = Dialect(
     name="maxtext",
     module=__name__,
@@ -210,7 +205,7 @@ DIALECT = Dialect(
     ),
     steps=steps,
     settings=settings,
-    events=events,
+    events=milestones(launch="System Information: Jax Version:", training_end=_END),
     combined=COMBINED,
     literals_by_function={
         "steps": ("completed step: ", _PROFILED),

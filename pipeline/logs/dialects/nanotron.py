@@ -63,10 +63,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         pl.col(*_COUNTERS).cast(pl.Int64, strict=False), *(human(pl.col(name)) for name in _NUMBERS)
     )
     fields = printed.with_columns(
-        pl.col("consumed_tokens", "mem_allocated_bytes").cast(pl.Int64, strict=False),
-        ts=stamped(),
-        rank=pl.coalesce("rank", _printer()),
-        step_time_s=divided(pl.col("elapsed_ms"), 1000),
+        ts=stamped(), rank=pl.coalesce("rank", _printer()), step_time_s=divided(pl.col("elapsed_ms"), 1000)
     )
     complete = pl.col("loss").is_not_null() & pl.col("step_time_s").is_not_null()
     return conform(fields.with_columns(step=pl.when(complete).then("number")), STEP_FACTS)
@@ -157,8 +154,7 @@ def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     peaks = {"allocated": "mem_peak_allocated_bytes", "reserved": "mem_peak_reserved_bytes"}
     printed = extract_each(
-        lines.filter(text.str.contains("Memory usage: ", literal=True)),
-        {label: _PEAK.format(label) for label in peaks},
+        lines.filter(text.str.contains("Memory usage: ", literal=True)), {label: _PEAK.format(label) for label in peaks}
     )
     exact = computed_peaks(printed, {name: size(pl.col(label)) for label, name in peaks.items()})
     stepped = extract_each(
@@ -167,11 +163,6 @@ def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     rounded = pl.col("reserved")
     least = rounded - 0.5 * pl.lit(10.0).pow(rounded.log10().floor() - 2)
     return pl.concat([exact, computed_peaks(stepped, {"mem_peak_reserved_bytes": least})])
-
-
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """The Config dump begins a run; in benchmark mode (helpers.py log_throughput) the trainer prints its end."""
-    return milestones(lines, launch=r"Config\(general=GeneralArgs\(", training_end="Throughput logging complete")
 
 
 _RESERVED = "| cuda_max_memory_reserved: "
@@ -196,7 +187,7 @@ DIALECT = Dialect(
     steps=steps,
     settings=settings,
     peaks=peaks,
-    events=events,
+    events=milestones(launch=r"Config\(general=GeneralArgs\(", training_end="Throughput logging complete"),
     combined=COMBINED,
     steps_show_current_memory=True,
     literals_by_function={

@@ -100,7 +100,7 @@ def _runs(table: pl.DataFrame) -> pl.DataFrame:
     throughput, model_tflops = number(text("tok/s/gpu")), number(text("mTFLOPs"))
     measured = throughput > 0
     named = table.with_columns(
-        *(pl.coalesce(integer(name), _named(table, column)).alias(f"runs.{column}") for name, column in _WHOLE.items()),
+        *(pl.coalesce(integer(name), _named(table, column)).alias(f"runs.{column}") for name, column in _WHOLE.items())
     )
     experts = pl.col("runs.ep").fill_null(1)
     split = pl.col("runs.dp") * pl.col("runs.tp") * pl.col("runs.pp") * pl.col("runs.cp").fill_null(1) * experts

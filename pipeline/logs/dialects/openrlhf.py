@@ -21,9 +21,8 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
-from sweepscope.pipeline.logs.extractors import is_true, milestones, named_settings, quotient, whole
+from sweepscope.pipeline.logs.extractors import extract_numbers, is_true, milestones, named_settings, quotient, whole
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Facts, conform
-from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -32,24 +31,21 @@ _BAR = (
     rf"(?P<total>\d+) \[(?P<clock>[\d:]+)<[^\]]*?(?:, (?:gpt_loss|policy_loss|loss)=(?P<shown_loss>{NUMBER}))[,\]]"
 )
 _GLOBAL_STEP = r"\bGlobal step (\d+)(?: \[\w+\])?: \{"
-_FIELDS = {
-    "number": _GLOBAL_STEP,
+_NUMBERS = {
     "loss": rf"'policy_loss': ({NUMBER})[,}}]",
     "step_time_s": rf"'timing/step_total': ({NUMBER})[,}}]",
     "learning_rate": rf"'actor_lr': ({NUMBER})[,}}]",
     "grad_norm": rf"'actor_grad_norm': ({NUMBER})[,}}]",
-    "complete": _GLOBAL_STEP + r"[^{}]*(\})",
 }
+_COUNTERS = {"number": _GLOBAL_STEP, "complete": _GLOBAL_STEP + r"[^{}]*(\})"}
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Lines of global steps, and redraws of bars with a loss, which `finalize` makes steps of."""
     text = pl.col("text")
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
-    printed = extract_each(lines.filter(text.str.contains(_GLOBAL_STEP)), _FIELDS).with_columns(
-        *(number(pl.col(name)) for name in ("loss", "step_time_s", "learning_rate", "grad_norm")),
-        ts=ts,
-        step=pl.when(pl.col("complete").is_not_null()).then(pl.col("number").cast(pl.Int64, strict=False)),
+    printed = extract_numbers(lines.filter(text.str.contains(_GLOBAL_STEP)), _NUMBERS, _COUNTERS).with_columns(
+        ts=ts, step=pl.when(pl.col("complete").is_not_null()).then("number")
     )
     drawn = lines.with_columns(bar=text.str.extract_groups(_BAR)).unnest("bar").drop_nulls("done")
     done, total, epoch, episode = (
@@ -146,7 +142,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     """EVENT_FACTS: the last epoch's or episode's bar when it is full, and DeepSpeed's launcher."""
     done = [pl.col("text").str.extract(_FULL, group) for group in range(1, 5)]
     is_last = pl.coalesce(done[0], done[2]) == pl.coalesce(done[1], done[3])
-    full = milestones(lines.filter(is_last.fill_null(value=False)), training_end=_FULL)
+    full = milestones(training_end=_FULL)(lines.filter(is_last.fill_null(value=False)))
     return conform(pl.concat([full, deepspeed_settings.events(lines)]), EVENT_FACTS)
 
 
@@ -170,10 +166,7 @@ COMBINED = (
         setting_source="derived",
     ),
     CombinedSetting(
-        "num_gpus",
-        whole("dp") * whole("tp").fill_null(1) * whole("cp").fill_null(1),
-        ("dp",),
-        setting_source="derived",
+        "num_gpus", whole("dp") * whole("tp").fill_null(1) * whole("cp").fill_null(1), ("dp",), setting_source="derived"
     ),
 )
 

@@ -52,12 +52,12 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     complete = pl.col("loss").is_not_null() & pl.col("per_gpu").is_not_null()
     return conform(
         extract_each(mine, _FIELDS).with_columns(
-            rank=pl.col("printer").cast(pl.Int64, strict=False),
-            step=pl.when(complete).then(pl.col("number").cast(pl.Int64, strict=False)),
+            rank="printer",
+            step=pl.when(complete).then("number"),
             loss=number(pl.col("loss")),
             tokens_per_s=human(pl.col("tokens_per_s")),
             tokens_per_s_per_gpu=human(pl.col("per_gpu")),
-            consumed_tokens=human(pl.col("tokens")).cast(pl.Int64, strict=False),
+            consumed_tokens=human(pl.col("tokens")),
             mfu_logged=divided(number(pl.col("percent")), 100),
             # memory_reserved of a run without a GPU prints 0.00GB: not measured, not zero.
             mem_reserved_bytes=_known(size(pl.col("memory"))),
@@ -170,8 +170,5 @@ DIALECT = Dialect(
     settings=settings,
     finalize=finalize,
     literals_by_function={"steps": ("Step:",), "settings": ("Number of parameters:", *environment.LITERALS)},
-    sidecars=(
-        Sidecar("config.json", "config", read_config),
-        Sidecar("status.txt", "status", read_status),
-    ),
+    sidecars=(Sidecar("config.json", "config", read_config), Sidecar("status.txt", "status", read_status)),
 )

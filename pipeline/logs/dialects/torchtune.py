@@ -21,6 +21,7 @@ from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
 from sweepscope.pipeline.logs.extractors import (
     computed_settings,
+    extract_numbers,
     is_true,
     matched_settings,
     milestones,
@@ -28,7 +29,6 @@ from sweepscope.pipeline.logs.extractors import (
     whole,
 )
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
-from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -58,21 +58,19 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
     # The logger ends each line with a blank: what a cut one ends in never matches.
     logged = lines.filter(text.str.contains(_LOGGED))
-    fields = extract_each(logged, {**_NUMBERS, "shown": r"^\s*Step (\d+) \|"}).with_columns(
-        number(pl.col(name)) for name in _NUMBERS
-    )
-    allocated = pl.coalesce(pl.col("allocated") * 2**30, "in_bytes").round().cast(pl.Int64, strict=False)
+    fields = extract_numbers(logged, _NUMBERS, {"shown": r"^\s*Step (\d+) \|"})
+    allocated = pl.coalesce(pl.col("allocated") * 2**30, "in_bytes").round()
     printed = fields.with_columns(
         ts=ts,
-        step=pl.when(pl.col("loss").is_not_null()).then(pl.col("shown").cast(pl.Int64, strict=False)),
+        step=pl.when(pl.col("loss").is_not_null()).then("shown"),
         mem_allocated_bytes=allocated,
-        mem_reserved_bytes=(pl.col("reserved") * 2**30).round().cast(pl.Int64, strict=False),
+        mem_reserved_bytes=(pl.col("reserved") * 2**30).round(),
     )
     bars = lines.filter(text.str.contains(_BAR))
     drawn = bars.with_columns(text.str.extract_groups(_BAR).alias("bar"), clock=text.str.extract(_DRAWN, 3))
     drawn = drawn.unnest("bar").with_columns(
         ts=ts,
-        step=pl.col("shown").cast(pl.Int64, strict=False),
+        step="shown",
         loss=number(pl.col("printed")),
         step_time_s=elapsed_s(pl.col("clock")),  # so far: `finalize` takes the differences
     )
@@ -123,11 +121,6 @@ def _without_repeats(totals: pl.DataFrame) -> pl.DataFrame:
 
 # `intermediate_checkpoint` is false for the last epoch only.
 _END = r"\bSaving final epoch checkpoint\."
-
-
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Where a recipe begins, and where it saves the model that it has trained."""
-    return milestones(lines, launch=_PRINTED["arg:recipe"], training_end=_END)
 
 
 def finalize(facts: Facts) -> Facts:
@@ -192,7 +185,7 @@ DIALECT = Dialect(
     ),
     steps=steps,
     settings=settings,
-    events=events,
+    events=milestones(launch=_PRINTED["arg:recipe"], training_end=_END),
     combined=COMBINED,
     finalize=finalize,
     literals_by_function={"steps": _STEP_LITERALS, "settings": _SETTING_LITERALS, "events": _EVENT_LITERALS},

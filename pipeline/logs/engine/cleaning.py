@@ -126,16 +126,16 @@ def _cleaned(lines: pl.DataFrame, *, wanted: Collection[str] | None) -> pl.DataF
     """
     if lines.is_empty():
         return lines.with_columns(_NO_PREFIX)
-    rows = lines.with_columns(pl.col("text").str.strip_chars_end("\r\n")).with_row_index("place")
+    rows = lines.with_columns(pl.col("text").str.strip_chars_end("\r\n")).with_row_index("row")
     templates = LineTemplates.of(rows)
     is_odd, prefix = templates.answers(_is_odd).astype(bool), templates.answers(_prefix_chars)
     if not (is_odd.any() or prefix.any()):
-        return rows.with_columns(_NO_PREFIX).drop("place")
+        return rows.with_columns(_NO_PREFIX).drop("row")
     is_prefixed = (prefix > 0) & ~is_odd
     plain = rows.filter(~is_odd & ~is_prefixed).with_columns(_NO_PREFIX)
     cut, unpainted = _cut(rows.filter(is_prefixed), prefix[is_prefixed]), _unpainted(rows.filter(is_odd), wanted)
     together = pl.concat([plain, _labelled(pl.concat([cut, unpainted]))])
-    return together.sort("place", maintain_order=True).drop("place")
+    return together.sort("row", maintain_order=True).drop("row")
 
 
 def _is_odd(text: pl.Series) -> pl.Series:

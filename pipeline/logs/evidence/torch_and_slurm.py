@@ -74,11 +74,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"CANCELLED (?:AT \S+ )?DUE TO TIME LIMIT|^\s?DUE TO TIME LIMIT \*\*\*|"
         r"^\s?TERM_RUNLIMIT: |PBS: job killed: walltime \S+ exceeded limit",
     ),
-    (
-        "node_fail",
-        ("DUE TO NODE FAILURE", "NODE FAILURE", "Node failure on "),
-        r"DUE TO NODE FAILURE|Node failure on ",
-    ),
+    ("node_fail", ("DUE TO NODE FAILURE", "NODE FAILURE", "Node failure on "), r"DUE TO NODE FAILURE|Node failure on "),
     (
         "preempted",
         ("DUE TO PREEMPTION", "DUE TO JOB REQUEUE", "TERM_PREEMPT"),

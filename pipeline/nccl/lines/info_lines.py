@@ -12,9 +12,9 @@ from sweepscope.pipeline.nccl.lines.distinct import coded_rows
 
 _PREFIX = {"source": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64, "is_first": pl.Boolean}
 _TEXT = {"text": pl.String, "is_cut": pl.Boolean}
-_PLACE = {"position": pl.Int64, "line_no": pl.Int64}
-ROWS = pl.Schema({**_PLACE, "prefix_id": pl.UInt32, "text_id": pl.UInt32})
-MESSAGES = pl.Schema({**_PLACE, **_PREFIX, **_TEXT})
+_POSITION = {"position": pl.Int64, "line_no": pl.Int64}
+ROWS = pl.Schema({**_POSITION, "prefix_id": pl.UInt32, "text_id": pl.UInt32})
+MESSAGES = pl.Schema({**_POSITION, **_PREFIX, **_TEXT})
 """One message: `position` of its line in the block; `is_first`, `is_cut` as in `messages.Message`."""
 
 
@@ -41,7 +41,7 @@ class InfoLines:
         frame = pl.DataFrame(list(messages), schema=MESSAGES, orient="row")
         prefixes, prefix_id = coded_rows(frame.select(_PREFIX.keys()))
         texts, text_id = coded_rows(frame.select(_TEXT.keys()))
-        rows = frame.select(*_PLACE, prefix_id=pl.Series(prefix_id), text_id=pl.Series(text_id)).cast(ROWS)
+        rows = frame.select(*_POSITION, prefix_id=pl.Series(prefix_id), text_id=pl.Series(text_id)).cast(ROWS)
         return cls(rows, texts["text"], texts["is_cut"].to_numpy(), prefixes)
 
     @classmethod

@@ -52,10 +52,7 @@ def _step_text(run: SimulatedRun, exact: ExactStep) -> str:
     ]
     if run.variant != "2021":
         parts.append(f"throughput per GPU (TFLOP/s/GPU): {_tflops(run, exact):.1f}")
-    parts += [
-        f"learning rate: {exact.learning_rate:.{_rate_digits(run)}E}",
-        f"global batch size: {run.layout.gbs:5d}",
-    ]
+    parts += [f"learning rate: {exact.learning_rate:.{_rate_digits(run)}E}", f"global batch size: {run.layout.gbs:5d}"]
     if exact.loss > 0:
         parts.append(f"lm loss: {exact.loss:.6E}")
     parts += [

@@ -122,12 +122,7 @@ def config_json(run: SimulatedRun) -> str:
         "dataset": {"name": "roneneldan/TinyStories", "subset_name": None, "num_workers": 0, "num_proc": 1},
         "checkpoint": {"save_dir": f"ckpt/{run.name}", "save_frequency": 300, "load_path": ""},
         "logging": {"use_wandb": False, "project_name": "picotron", "run_name": run.name},
-        "environment": {
-            "OMP_NUM_THREADS": "1",
-            "TOKENIZERS_PARALLELISM": "false",
-            "FLASH_ATTEN": "1",
-            "HF_TOKEN": "x",
-        },
+        "environment": {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "FLASH_ATTEN": "1", "HF_TOKEN": "x"},
     }
     return json.dumps(config, indent=4)
 

@@ -12,12 +12,7 @@ from sweepscope.pipeline.simulate.truth import SimulatedRun
 
 RENDERERS: dict[str, Renderer] = {
     renderer.framework: renderer
-    for renderer in (
-        nanotron.RENDERER,
-        picotron.RENDERER,
-        megatron.RENDERER,
-        torchtitan.RENDERER,
-    )
+    for renderer in (nanotron.RENDERER, picotron.RENDERER, megatron.RENDERER, torchtitan.RENDERER)
 }
 
 

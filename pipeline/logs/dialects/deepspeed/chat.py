@@ -19,6 +19,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from sweepscope.pipeline.logs.extractors import extract_numbers
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
@@ -41,7 +42,7 @@ _FIELDS = {
     "plain_loss": rf", loss = ({NUMBER})\s*$",
     "printer": r", Rank: (\d+), loss = ",
 }
-SAID = (
+PRINTED_SETTINGS = (
     ("mbs", r"\bTime/seq [\d.]+s, Batch Size: (\d+), Sequence Length: \d+"),
     ("seq_len", r"\bTime/seq [\d.]+s, Batch Size: \d+, Sequence Length: (\d+)"),
 )
@@ -58,10 +59,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         rank=pl.coalesce(pl.col("printer").cast(pl.Int64, strict=False), "rank"),
         ts=ts,
     )
-    step = pl.when(pl.col("loss").is_not_null()).then(pl.col("number").cast(pl.Int64, strict=False))
-    paces = extract_each(lines.filter(text.str.contains(_PACE)), _PACES).with_columns(
-        *(number(pl.col(name)) for name in _PACES), ts=ts
-    )
+    step = pl.when(pl.col("loss").is_not_null()).then("number")
+    paces = extract_numbers(lines.filter(text.str.contains(_PACE)), _PACES).with_columns(ts=ts)
     return pl.concat([conform(batches.with_columns(step=step), STEP_FACTS), conform(paces, STEP_FACTS)])
 
 

@@ -21,10 +21,17 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import chat
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
-from sweepscope.pipeline.logs.extractors import computed_peaks, is_true, matched_settings, named_settings, whole
-from sweepscope.pipeline.logs.facts import EVENT_FACTS, STEP_FACTS, conform
+from sweepscope.pipeline.logs.extractors import (
+    computed_peaks,
+    extract_numbers,
+    is_true,
+    matched_settings,
+    milestones,
+    named_settings,
+    whole,
+)
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import run_files
-from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
@@ -53,9 +60,8 @@ _OTHERS = {
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """STEP_FACTS of lines about one optimizer step; a cut one stays unparsed. Step 0 only marks the engine's start."""
-    fields = extract_each(lines, {**_STEPS, **_NUMBERS, **_OTHERS, **STAMPS})
+    fields = extract_numbers(lines, _NUMBERS, {**_STEPS, **_OTHERS, **STAMPS})
     steps_ = fields.filter(pl.col("mine").is_not_null()).with_columns(
-        *(number(pl.col(name)) for name in _NUMBERS),
         ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
         step=pl.coalesce(*_STEPS).cast(pl.Int64, strict=False),
         mem_allocated_bytes=_gib(pl.col("allocated")),
@@ -96,7 +102,7 @@ _OPTIONS = {
 # launch.py prints a process's command as a list. A switch has no value: the next option is none.
 _OPTION = r"--(\w+)(?:[ =]|', ')([\w./~][\w./~-]*)"
 # DeepSpeed-Chat main.py; transformers' summary, which its example scripts keep.
-_SAID = {
+_PRINTED = {
     "arg:epochs": r"^\s*Beginning of Epoch \d+/(\d+), Total Micro Batches",
     "arg:epoch_batches": r"^\s*Beginning of Epoch \d+/\d+, Total Micro Batches (\d+)",
     "mbs": r"^\s*Instantaneous batch size per device = (\d+)",
@@ -122,7 +128,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(
         [
             options,
-            matched_settings(lines, [*_SAID.items(), *_PROFILED.items(), *chat.SAID]),
+            matched_settings(lines, [*_PRINTED.items(), *_PROFILED.items(), *chat.PRINTED_SETTINGS]),
             deepspeed_settings.settings(lines),
             environment.settings(lines),
         ]
@@ -134,11 +140,7 @@ _END = r"^\s*saving (?:the final )?model ?\.\.\.\s*$"
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """EVENT_FACTS where the launcher begins, and where it or the script reports the end."""
-    text = pl.col("text")
-    saved = lines.filter(text.str.contains(_END)).with_columns(
-        kind=pl.lit("training_end"), ts=timestamp(pl.col("prefix")), text=text.str.strip_chars()
-    )
-    return pl.concat([conform(saved, EVENT_FACTS), deepspeed_settings.events(lines)])
+    return pl.concat([milestones(training_end=_END)(lines), deepspeed_settings.events(lines)])
 
 
 def _precision() -> pl.Expr:

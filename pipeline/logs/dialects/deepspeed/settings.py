@@ -108,7 +108,5 @@ _LAUNCH = r"\[runner\.py:\d+:main\] cmd = "
 # launch.py prints it for each process that returned 0; at the first failure it kills the others instead.
 _END = r"\[launch\.py:\d+:main\] Process \d+ exits successfully"
 
-
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """EVENT_FACTS where DeepSpeed's launcher begins, and where it reports a process that ended well."""
-    return milestones(lines, launch=_LAUNCH, training_end=_END)
+events = milestones(launch=_LAUNCH, training_end=_END)
+"""EVENT_FACTS where DeepSpeed's launcher begins, and where it reports a process that ended well."""

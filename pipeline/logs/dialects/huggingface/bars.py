@@ -57,12 +57,12 @@ def steps_of(bars: pl.DataFrame) -> pl.DataFrame:
 
 
 def _thinned(bar: pl.DataFrame) -> pl.DataFrame:
-    places, times = zip(*_apart(bar["step"], bar["step_time_s"]), strict=True)
-    return bar[list(places)].with_columns(pl.Series("step_time_s", times, dtype=pl.Float64))
+    indexes, times = zip(*_apart(bar["step"], bar["step_time_s"]), strict=True)
+    return bar[list(indexes)].with_columns(pl.Series("step_time_s", times, dtype=pl.Float64))
 
 
 def _apart(steps: Iterable[int], seconds: Iterable[float | None]) -> Iterator[tuple[int, float | None]]:
-    """Place of each redraw that is kept, and the time of its steps."""
+    """Index of each redraw that is kept, and the time of its steps."""
     known = [(index, step, at) for index, (step, at) in enumerate(zip(steps, seconds, strict=True)) if at is not None]
     if not known:
         return

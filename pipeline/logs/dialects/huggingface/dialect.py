@@ -35,7 +35,7 @@ _BAR_FIELDS = {name: _BAR.format_map(_PARTS | {name: f"({part})"}) for name, par
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Progress bars, log dicts and fragments of them, in the order printed; an open dict stays unparsed."""
     text = pl.col("text")
-    indexed = lines.with_row_index("place")
+    indexed = lines.with_row_index("row")
     bar_rows = (
         extract_each(indexed, _BAR_FIELDS)
         .drop_nulls("step")
@@ -50,7 +50,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     cut = pl.concat([dicts.fragments(indexed), notebook_tables.rows(indexed)])
     dict_facts = pl.concat([dict_rows, cut], how="diagonal").with_columns(part=pl.lit(1), ts=ts)
     # LLaMA-Factory's callback logs each dict once more, rounded.
-    both = pl.concat([bar_rows, dict_facts], how="diagonal").sort("place", "part")
+    both = pl.concat([bar_rows, dict_facts], how="diagonal").sort("row", "part")
     return conform(both, STEP_FACTS)
 
 
@@ -64,7 +64,7 @@ _END = (
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Where a training begins, and the final dict or table with which it ends."""
-    marks = milestones(lines, launch=r"\*{5} Running training \*{5}", training_end=_END)
+    marks = milestones(launch=r"\*{5} Running training \*{5}", training_end=_END)(lines)
     return pl.concat([marks, notebook_tables.events(lines)])
 
 
@@ -91,14 +91,7 @@ _SIGNATURE = (
     *deepspeed_settings.SIGNATURES,
 )
 _LITERALS = {
-    "steps": (
-        "'loss': ",
-        '"loss": ',
-        "it/s",
-        "s/it",
-        *dicts.FRAGMENT_LITERALS,
-        *notebook_tables.LITERALS,
-    ),
+    "steps": ("'loss': ", '"loss": ', "it/s", "s/it", *dicts.FRAGMENT_LITERALS, *notebook_tables.LITERALS),
     "settings": (*settings.LITERALS, *environment.LITERALS),
     "peaks": ("memory usage while training", "Peak reserved memory = "),
     "events": (

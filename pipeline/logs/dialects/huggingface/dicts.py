@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.extractors import milestones
+from sweepscope.pipeline.logs.extractors import extract_numbers, milestones
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, STEP_FACTS, Facts, conform
-from sweepscope.pipeline.text.field_extraction import extract_each
-from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.quantities import NUMBER
 
 _Q = "['\"]"  # version 2 printed JSON
 _LOSS_NAME = "loss(?:/policy_avg)?"  # the latter is TRL's, with PPO
@@ -57,8 +56,7 @@ _MEMORY_FIELDS = ("mem_allocated_bytes", "mem_reserved_bytes")
 def read(lines: pl.DataFrame) -> pl.DataFrame:
     """`lines` with what their dicts say; `loss` is NULL where a dict does not reach its brace."""
     is_complete = pl.col("complete").is_not_null()
-    fields = extract_each(lines, {**_NUMBERS, **_COUNTERS, "complete": _COMPLETE})
-    return fields.with_columns(number(pl.col(name)) for name in _NUMBERS).with_columns(
+    return extract_numbers(lines, _NUMBERS, {**_COUNTERS, "complete": _COMPLETE}).with_columns(
         pl.col("consumed_tokens").cast(pl.Int64, strict=False),
         *(_gibibytes(pl.col(name)) for name in _MEMORY_FIELDS),
         # A step's own time is negative until `finalize`, which so distinguishes it from a running total.
@@ -81,7 +79,7 @@ def fragments(lines: pl.DataFrame) -> pl.DataFrame:
 
 def rejoined(facts: Facts) -> Facts:
     """`facts` with one row per wrapped dict, at its first line, and without the other fragments."""
-    rows = facts.steps.sort("source", "line_no", maintain_order=True).with_row_index("place")
+    rows = facts.steps.sort("source", "line_no", maintain_order=True).with_row_index("row")
     is_bare = pl.col("step").is_null() & pl.col("loss").is_null()
     parts = _numbered(rows.filter(is_bare & pl.col("text").is_not_null()))
     if parts.is_empty():
@@ -89,11 +87,11 @@ def rejoined(facts: Facts) -> Facts:
     is_cut = ~pl.col("text").str.contains(LOOKS_LIKE)
     whole = read(_joined(parts))
     joined = whole.filter(pl.col("loss").is_not_null())
-    used = parts.join(joined.select("group"), on="group", how="semi")["place"]
-    stray = parts.filter(is_cut)["place"]
-    kept = rows.filter(~pl.col("place").is_in(pl.concat([used, stray]).unique().implode()))
-    steps = pl.concat([kept, joined.select(kept.columns)]).sort("place")
-    ends = milestones(whole.with_columns(prefix=pl.lit(None, pl.String)), training_end=FINAL)
+    used = parts.join(joined.select("group"), on="group", how="semi")["row"]
+    stray = parts.filter(is_cut)["row"]
+    kept = rows.filter(~pl.col("row").is_in(pl.concat([used, stray]).unique().implode()))
+    steps = pl.concat([kept, joined.select(kept.columns)]).sort("row")
+    ends = milestones(training_end=FINAL)(whole.with_columns(prefix=pl.lit(None, pl.String)))
     ends = conform(ends.with_columns(pl.col("text").str.slice(0, 200)), EVENT_FACTS)
     events = pl.concat([facts.events, ends]).sort("source", "line_no", maintain_order=True)
     return Facts(conform(steps, STEP_FACTS), facts.settings, facts.peaks, events)

@@ -42,10 +42,10 @@ def read_trainer_state(text: str) -> pl.DataFrame:
     entries = state.get("log_history") if isinstance(state, dict) else None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("no log_history of transformers' Trainer in it")
-    places = [text.count("\n", 0, found.start()) + 1 for found in _STEP.finditer(text)] if "\n" in text else []
-    if len(places) != len(entries):
-        places = list(range(1, len(entries) + 1))
-    trained = [(line_no, entry) for line_no, entry in zip(places, entries, strict=True) if "loss" in entry]
+    line_numbers = [text.count("\n", 0, found.start()) + 1 for found in _STEP.finditer(text)] if "\n" in text else []
+    if len(line_numbers) != len(entries):
+        line_numbers = list(range(1, len(entries) + 1))
+    trained = [(line_no, entry) for line_no, entry in zip(line_numbers, entries, strict=True) if "loss" in entry]
     return _facts(trained, _STATE)
 
 

@@ -86,12 +86,12 @@ def _numbered(dicts: pl.DataFrame) -> pl.DataFrame:
     """Steps from the anchors, and from the distance between dicts where there is no anchor."""
     anchored = pl.col("anchor").is_not_null()
     previous, next_one = pl.col("anchor").forward_fill().over(_RUN), pl.col("anchor").backward_fill().over(_RUN)
-    place = pl.when(anchored).then("nth")
+    anchored_nth = pl.when(anchored).then("nth")
     dicts = dicts.with_columns(
         previous=previous,
-        previous_nth=place.forward_fill().over(_RUN),
+        previous_nth=anchored_nth.forward_fill().over(_RUN),
         next_one=next_one,
-        next_nth=place.backward_fill().over(_RUN),
+        next_nth=anchored_nth.backward_fill().over(_RUN),
     )
     gap = (pl.col("next_one") - pl.col("previous").shift(1).over(_RUN)) / (
         pl.col("next_nth") - pl.col("previous_nth").shift(1).over(_RUN)
@@ -101,9 +101,7 @@ def _numbered(dicts: pl.DataFrame) -> pl.DataFrame:
     dicts = dicts.with_columns(every=every.cast(pl.Int64, strict=False))
     since = pl.col("previous") + pl.col("every") * (pl.col("nth") - pl.col("previous_nth"))
     until = pl.col("next_one") - pl.col("every") * (pl.col("next_nth") - pl.col("nth"))
-    dicts = dicts.with_columns(
-        step=pl.coalesce(since, pl.when(until > 0).then(until), pl.col("nth") * pl.col("every")),
-    )
+    dicts = dicts.with_columns(step=pl.coalesce(since, pl.when(until > 0).then(until), pl.col("nth") * pl.col("every")))
     # Streams joined out of order: one number per dict is worth more than a bar's.
     is_mixed = (pl.col("step").diff() <= 0).any().over(_RUN)
     dicts = dicts.with_columns(step=pl.when(is_mixed).then(pl.col("nth") * pl.col("every")).otherwise("step"))
@@ -124,13 +122,13 @@ def _without_echoes(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _rates(dicts: pl.DataFrame) -> pl.DataFrame:
     printed = pl.col("step_time_s")
-    own = pl.when(printed < 0).then(-printed)  # see dicts.read
+    step_own_s = pl.when(printed < 0).then(-printed)  # see dicts.read
     seconds = pl.when(printed >= 0).then(printed).diff().over(_RUN)
     tokens = pl.col("consumed_tokens").diff().over(_RUN)
     done = pl.col("step").diff().over(_RUN)
     is_timed = (seconds > 0) & (done > 0)
     return dicts.with_columns(
-        step_time_s=pl.coalesce(own, pl.when(is_timed).then((seconds / done).round(6))),
+        step_time_s=pl.coalesce(step_own_s, pl.when(is_timed).then((seconds / done).round(6))),
         tokens_per_s=pl.when(is_timed & (tokens > 0)).then((tokens / seconds).round(3)),
         steps_planned=pl.coalesce(pl.col("total").cast(pl.Int64, strict=False), "steps_planned"),
         text=pl.lit(None, pl.String),  # read after all

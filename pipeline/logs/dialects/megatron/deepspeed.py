@@ -19,10 +19,9 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.megatron import dialect, rules
 from sweepscope.pipeline.logs.dialects.megatron import settings as megatron_settings
-from sweepscope.pipeline.logs.extractors import matched_settings, named_settings, whole
+from sweepscope.pipeline.logs.extractors import extract_numbers, matched_settings, named_settings, whole
 from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, conform
-from sweepscope.pipeline.text.field_extraction import extract_each
-from sweepscope.pipeline.text.quantities import NUMBER, divided, number
+from sweepscope.pipeline.text.quantities import NUMBER, divided
 from sweepscope.pipeline.text.timestamps import timestamp
 
 _ADDED = {
@@ -63,15 +62,12 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 def _steps_with_equal_signs(lines: pl.DataFrame) -> pl.DataFrame:
     """ALCF's step lines; one without its time, or cut before its loss, stays unparsed."""
     mine = lines.filter(pl.col("text").str.contains(_EQUAL_LOOKS_LIKE))
-    fields = extract_each(mine, {**_EQUAL, **_EQUAL_COUNTERS}).with_columns(number(pl.col(name)) for name in _EQUAL)
+    fields = extract_numbers(mine, _EQUAL, _EQUAL_COUNTERS)
     is_past_loss = pl.col("loss").is_not_null() | pl.col("past_loss").is_not_null()
     return conform(
         fields.with_columns(
-            pl.col("consumed_tokens", "steps_planned").cast(pl.Int64, strict=False),
             ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
-            step=pl.when(pl.col("elapsed_ms").is_not_null() & is_past_loss).then(
-                pl.col("number").cast(pl.Int64, strict=False)
-            ),
+            step=pl.when(pl.col("elapsed_ms").is_not_null() & is_past_loss).then("number"),
             step_time_s=divided(pl.col("elapsed_ms"), 1000),
         ),
         STEP_FACTS,
@@ -80,7 +76,7 @@ def _steps_with_equal_signs(lines: pl.DataFrame) -> pl.DataFrame:
 
 def _steps_with_colons(lines: pl.DataFrame) -> pl.DataFrame:
     """Megatron's step lines with the fields that this fork adds."""
-    added = extract_each(lines, _ADDED).select("source", "line_no", "text", *(number(pl.col(name)) for name in _ADDED))
+    added = extract_numbers(lines, _ADDED).select("source", "line_no", "text", *_ADDED)
     added = added.with_columns(pl.col("added_tokens").cast(pl.Int64, strict=False))
     # Redraws share a line number, so the text is part of the key.
     found = dialect.steps(lines).join(
@@ -98,7 +94,7 @@ def _steps_with_colons(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-_OWN = {
+_ADDED_ARGUMENTS = {
     "batch_size": "mbs",
     "pipe_parallel_size": "arg:pipe_parallel_size",
     "gas": "gas",
@@ -113,9 +109,9 @@ _DUMPED = r"^\s*(\w+)(?: \.+ |  )(\S.*?)\s*$"
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Megatron's arguments, this fork's and DeepSpeed's."""
-    own = named_settings(lines, _DUMPED, _OWN, setting_source="argument_dump")
+    added = named_settings(lines, _DUMPED, _ADDED_ARGUMENTS, setting_source="argument_dump")
     batch = matched_settings(lines, [("gbs", r"\| global_batch_size=\s*(\d+) \|")])
-    return pl.concat([megatron_settings.settings(lines), own, batch, deepspeed_settings.settings(lines)]).select(
+    return pl.concat([megatron_settings.settings(lines), added, batch, deepspeed_settings.settings(lines)]).select(
         SETTING_FACTS.names()
     )
 
@@ -160,7 +156,7 @@ DIALECT = Dialect(
     literals_by_function={
         **dialect.LITERALS_BY_FUNCTION,
         "steps": (*dialect.STEP_LITERALS, _EQUAL_LITERAL),
-        "settings": (*dialect.LITERALS_BY_FUNCTION["settings"], *_OWN, *deepspeed_settings.LITERALS),
+        "settings": (*dialect.LITERALS_BY_FUNCTION["settings"], *_ADDED_ARGUMENTS, *deepspeed_settings.LITERALS),
         "events": (*dialect.LITERALS_BY_FUNCTION["events"], *deepspeed_settings.EVENT_LITERALS),
     },
 )

@@ -17,9 +17,8 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.dialects.megatron import rules, settings
-from sweepscope.pipeline.logs.extractors import milestones
+from sweepscope.pipeline.logs.extractors import extract_numbers, milestones
 from sweepscope.pipeline.logs.facts import PEAK_FACTS, STEP_FACTS, Facts, conform
-from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, divided, number
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
@@ -55,10 +54,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_STEP) | text.str.contains(_CUT_STEP))
     counters = {"number": r"iteration\s+(\d+)/\s*\d+ \|", "steps_planned": r"iteration\s+\d+/\s*(\d+) \|"}
-    fields = extract_each(mine, {**counters, **_NUMBERS, "past_loss": _PAST_LOSS, **STAMPS}).with_columns(
-        pl.col(*counters).cast(pl.Int64, strict=False),
-        *(number(pl.col(name)) for name in _NUMBERS),
-        ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
+    fields = extract_numbers(mine, _NUMBERS, {**counters, "past_loss": _PAST_LOSS, **STAMPS}).with_columns(
+        ts=pl.coalesce(stamped(), timestamp(pl.col("prefix")))
     )
     step_time_s = pl.coalesce(divided(pl.col("elapsed_ms"), 1000), "elapsed_s")
     complete = step_time_s.is_not_null() & (pl.col("loss").is_not_null() | pl.col("past_loss").is_not_null())
@@ -73,10 +70,10 @@ _ROUNDING_S = 0.00501  # two decimals
 def _steps_and_utilisation(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines, and Megatron-Bridge's line about the same step, which has no number: `finalize` joins it."""
     text = pl.col("text")
-    utilisation = extract_each(
+    utilisation = extract_numbers(
         lines.filter(text.str.contains("MODEL_TFLOP/s/GPU", literal=True)),
         {"step_time_s": _UTILISATION, "tflops_per_gpu_logged": _UTILISATION.replace(f"({NUMBER})", NUMBER, 1)},
-    ).with_columns(number(pl.col(name)) for name in ("step_time_s", "tflops_per_gpu_logged"))
+    )
     return pl.concat([steps(lines), conform(utilisation.drop_nulls("step_time_s"), STEP_FACTS)])
 
 
@@ -141,10 +138,8 @@ _END = (
 # arguments.py _print_args; Megatron-Bridge prints its ConfigContainer as YAML, once per rank.
 _LAUNCH = r"^\s*-{10,} arguments -{10,}|^_target_: megatron\.bridge\.training\.config\.ConfigContainer"
 
-
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """EVENT_FACTS where a run begins, and where the trainer reports its end."""
-    return milestones(lines, launch=_LAUNCH, training_end=_END)
+events = milestones(launch=_LAUNCH, training_end=_END)
+"""EVENT_FACTS where a run begins, and where the trainer reports its end."""
 
 
 STEP_LITERALS = ("iteration  ", "elapsed time per iteration (ms)", "MODEL_TFLOP/s/GPU")

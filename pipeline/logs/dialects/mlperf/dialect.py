@@ -66,7 +66,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     of_events = conform(
         fields.with_columns(
             ts=stamped(),
-            step=number(pl.col("counter")).round().cast(pl.Int64, strict=False),
+            step=number(pl.col("counter")).round(),
             loss=number(pl.coalesce("loss", "value")),
             step_time_s=number(pl.col("seconds")),
             learning_rate=number(pl.col("rate")),
@@ -191,8 +191,7 @@ def finalize(facts: Facts) -> Facts:
         step=pl.col("counter") // pl.col("unit"),
         consumed_tokens=pl.col("counter") // pl.col("unit") * tokens,
         text=pl.coalesce(
-            "text",
-            pl.when(pl.col("unit").is_null()).then(pl.format("the counter {} without a batch size", "counter")),
+            "text", pl.when(pl.col("unit").is_null()).then(pl.format("the counter {} without a batch size", "counter"))
         ),
     )
     return replace(facts, steps=counted_steps.select(steps.columns))

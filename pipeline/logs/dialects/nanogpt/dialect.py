@@ -110,8 +110,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     is_mine = is_modded | pl.any_horizontal(has(name) for name in numbers)
     found = conform(
         mine.filter(is_mine).with_columns(
-            step=pl.when(complete).then(counter.cast(pl.Int64, strict=False)),
-            steps_planned=pl.coalesce("modded_planned", "barred_planned").cast(pl.Int64, strict=False),
+            step=pl.when(complete).then(counter),
+            steps_planned=pl.coalesce("modded_planned", "barred_planned"),
             loss=number(pl.coalesce("nanogpt_loss", "modded_loss", "llmc_loss", "barred_loss", "llama2c_loss")),
             step_time_s=pl.coalesce(
                 _seconds(f"{form}_ms") for form in ("own", "nanogpt", "modded", "barred", "llama2c")
@@ -173,7 +173,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     lines = without_logger(lines, _BEGINNINGS)
     done, planned = (pl.col("text").str.extract(_VALIDATED, group) for group in (1, 2))
     last = lines.filter((done == planned).fill_null(value=False))
-    return milestones(last, training_end=_VALIDATED)
+    return milestones(training_end=_VALIDATED)(last)
 
 
 _PEAKS = {

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.extractors import matched_settings, named_settings
+from sweepscope.pipeline.logs.extractors import extract_numbers, matched_settings, named_settings
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
-from sweepscope.pipeline.text.field_extraction import extract_each
-from sweepscope.pipeline.text.quantities import NUMBER, divided, number
+from sweepscope.pipeline.text.quantities import NUMBER, divided
 from sweepscope.pipeline.text.timestamps import timestamp
 
 BEGINNING = r"step=[0-9]+ loss="
@@ -28,13 +27,11 @@ _NUMBERS = {
 def steps(bare: pl.DataFrame) -> pl.DataFrame:
     """Step lines without their logger (`logger.without_logger`); one that does not reach its MFU stays unparsed."""
     mine = bare.filter(pl.col("text").str.contains(f"^{BEGINNING}"))
-    found = extract_each(mine, {**_NUMBERS, "counter": r"^step=(\d+) "}).with_columns(
-        number(pl.col(name)) for name in _NUMBERS
-    )
+    found = extract_numbers(mine, _NUMBERS, {"counter": r"^step=(\d+) "})
     is_whole = pl.col("percent").is_not_null()
     return conform(
         found.with_columns(
-            step=pl.when(is_whole).then(pl.col("counter").cast(pl.Int64, strict=False)),
+            step=pl.when(is_whole).then("counter"),
             mfu_logged=divided(pl.col("percent"), 100),
             ts=timestamp(pl.concat_str("prefix", "logged", ignore_nulls=True)),
             text="logged",

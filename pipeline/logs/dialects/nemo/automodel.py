@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from sweepscope.pipeline.logs.extractors import extract_numbers
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
-from sweepscope.pipeline.text.field_extraction import extract_each
-from sweepscope.pipeline.text.quantities import NUMBER, number, size
+from sweepscope.pipeline.text.quantities import NUMBER, size
 from sweepscope.pipeline.text.timestamps import timestamp
 
 LITERAL = "| root | step "
@@ -35,11 +35,11 @@ _OTHERS = {"number": r"\| step (\d+) \|", "memory": r"\| mem ([\d.]+ [KMGT]i?B) 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines; one that does not reach its throughput is cut and stays unparsed."""
     mine = lines.filter(pl.col("text").str.contains(_LOOKS_LIKE))
-    rows = extract_each(mine, {**_NUMBERS, **_OTHERS}).with_columns(number(pl.col(name)) for name in _NUMBERS)
+    rows = extract_numbers(mine, _NUMBERS, _OTHERS)
     return conform(
         rows.with_columns(
             ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
-            step=pl.when(pl.col("complete").is_not_null()).then(pl.col("number").cast(pl.Int64, strict=False)),
+            step=pl.when(pl.col("complete").is_not_null()).then("number"),
             mem_allocated_bytes=size(pl.col("memory")),
         ),
         STEP_FACTS,

@@ -23,6 +23,7 @@ from sweepscope.pipeline.logs.dialects.lightning import field
 from sweepscope.pipeline.logs.dialects.nemo import automodel
 from sweepscope.pipeline.logs.extractors import (
     computed_settings,
+    extract_numbers,
     last_of_each_step,
     milestones,
     named_settings,
@@ -31,8 +32,6 @@ from sweepscope.pipeline.logs.extractors import (
 )
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.sidecars import hparams, run_files
-from sweepscope.pipeline.text.field_extraction import extract_each
-from sweepscope.pipeline.text.quantities import number
 from sweepscope.pipeline.text.timestamps import timestamp
 
 _PRINTED = r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\s*\|"
@@ -61,7 +60,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         is_whole=pl.lit(value=True),
     )
     rows = pl.concat([printed, lightning.bars(lines)], how="diagonal").sort("source", "line_no", maintain_order=True)
-    rows = extract_each(rows, _NUMBERS).with_columns(number(pl.col(name)) for name in _NUMBERS)
+    rows = extract_numbers(rows, _NUMBERS)
     rows = rows.with_columns(
         pl.col("mem_reserved_bytes", "mem_allocated_bytes").cast(pl.Int64, strict=False),
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
@@ -156,8 +155,7 @@ COMBINED = (
         "steps_planned", pl.when(whole("arg:max_steps") > 1).then(whole("arg:max_steps") - 1), ("arg:max_steps",)
     ),
     CombinedSetting(
-        "precision",
-        pl.col("arg:precision").replace_strict({"bf16": "bf16", "16": "fp16", "32": "fp32"}, default=None),
+        "precision", pl.col("arg:precision").replace_strict({"bf16": "bf16", "16": "fp16", "32": "fp32"}, default=None)
     ),
     CombinedSetting(
         "is_plan_guessed", pl.when((whole("arg:epoch") == 0) & ~_IS_MAX_STEPS).then(pl.lit("true")), ("arg:epoch",)
@@ -167,11 +165,6 @@ COMBINED = (
 
 def _first_group(pattern: str) -> pl.Expr:
     return pl.coalesce(pl.col("text").str.extract(part) for part in pattern.split("|"))
-
-
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Processes that registered (again, after a restart), and a training that reached its limit."""
-    return milestones(lines, launch=_REGISTERED, training_end=lightning.END)
 
 
 _STEP_LITERALS = (automodel.LITERAL, "Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
@@ -193,7 +186,7 @@ DIALECT = Dialect(
     ),
     steps=steps,
     settings=settings,
-    events=events,
+    events=milestones(launch=_REGISTERED, training_end=lightning.END),
     combined=COMBINED,
     finalize=finalize,
     sidecars=(*hparams.NEMO, *run_files.NEMO),

@@ -18,11 +18,10 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.torchtitan import rules
 from sweepscope.pipeline.logs.dialects.torchtitan import settings as torchtitan_settings
-from sweepscope.pipeline.logs.extractors import milestones
+from sweepscope.pipeline.logs.extractors import extract_numbers, milestones
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.sidecars import run_files
-from sweepscope.pipeline.text.field_extraction import extract_each
-from sweepscope.pipeline.text.quantities import NUMBER, divided, number, size
+from sweepscope.pipeline.text.quantities import NUMBER, divided, size
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 _NUMBERED = r"step:\s*\d+(?:/\d+(?: = [\d.]+%)?)?"  # some forks print `step: 640/644 = 99.4%`
@@ -60,14 +59,11 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     if lines.select(is_bare.any()).item():
         lines = lines.with_columns(pl.when(is_bare).then(text.str.replace_all(_BARE_COLOUR, "")).otherwise(text))
     mine = lines.filter(text.str.contains(_STEP) & ~text.str.contains("validate step:", literal=True))
-    printed = extract_each(mine, {**_NUMBERS, **_OTHERS, **STAMPS}).with_columns(
-        number(pl.col(name)) for name in _NUMBERS
-    )
+    printed = extract_numbers(mine, _NUMBERS, {**_OTHERS, **STAMPS})
     return conform(
         printed.with_columns(
             ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
-            step=pl.when(pl.col("complete").is_not_null()).then(pl.col("number").cast(pl.Int64, strict=False)),
-            steps_planned=pl.col("steps_planned").cast(pl.Int64, strict=False),
+            step=pl.when(pl.col("complete").is_not_null()).then("number"),
             loss=pl.when(pl.col("loss") != _NO_LOSS).then("loss"),
             mfu_logged=divided(pl.col("percent"), 100),
             mem_reserved_bytes=size(pl.col("memory")),
@@ -96,11 +92,6 @@ _LAUNCH = r"torchtitan version: |Starting job: |Building (?:\d-D )?device mesh w
 _END = r"(?:^|- )(?:Training completed|Process group destroyed)\s*$"
 
 
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """EVENT_FACTS where a run begins, and where the trainer reports its end."""
-    return milestones(lines, launch=_LAUNCH, training_end=_END)
-
-
 _EVENT_LITERALS = ("Training completed", "Process group destroyed", "Starting job: ", "torchtitan version:")
 
 DIALECT = Dialect(
@@ -113,7 +104,7 @@ DIALECT = Dialect(
     ),
     steps=steps,
     settings=torchtitan_settings.settings,
-    events=events,
+    events=milestones(launch=_LAUNCH, training_end=_END),
     combined=rules.COMBINED,
     finalize=finalize,
     sidecars=run_files.TORCHTITAN,

@@ -48,7 +48,7 @@ def _known(value: pl.Expr) -> pl.Expr:
 
 def _bytes(kind: str) -> pl.Expr:
     gib = _field(*(f"{part}perf/max_memory_{kind}_gb" for part in ("", "actor/")))  # since 2025 per worker
-    return _known((gib * 2**30).round().cast(pl.Int64, strict=False))
+    return _known((gib * 2**30).round())
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
@@ -61,14 +61,14 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         extract_each(mine, _FIELDS).with_columns(
             ts=timestamp(text),
             rank=pl.lit(None, pl.Int64),
-            step=pl.when(is_training).then(text.str.extract(_STEP).cast(pl.Int64, strict=False)),
+            step=pl.when(is_training).then(text.str.extract(_STEP)),
             loss=_field("train/loss", "actor/loss", "actor/pg_loss"),
             step_time_s=_known(_field("timing_s/step", "perf/time_per_step", r"train/time\(s\)")),
             tokens_per_s_per_gpu=_field("perf/throughput"),
             mfu_logged=_known(_field("perf/mfu/actor", "mfu/actor", "train/mfu")),
             mem_allocated_bytes=_bytes("allocated"),
             mem_reserved_bytes=_bytes("reserved"),
-            consumed_tokens=(_field(r"train/total_tokens\(B\)") * 1e9).round().cast(pl.Int64, strict=False),
+            consumed_tokens=(_field(r"train/total_tokens\(B\)") * 1e9).round(),
             grad_norm=_field("actor/grad_norm", "train/grad_norm"),
             learning_rate=_field("actor/lr", "train/lr"),
         ),
@@ -122,17 +122,12 @@ DIALECT = Dialect(
     ),
     steps=steps,
     settings=settings,
-    events=lambda lines: milestones(lines, training_end=_END),
+    events=milestones(training_end=_END),
     finalize=finalize,
     combined=verl_settings.COMBINED,
     literals_by_function={
         "steps": ("step:", " - timing_", " - perf/"),
-        "settings": (
-            *verl_settings.LITERALS,
-            "Total training steps: ",
-            "Training Progress: ",
-            *environment.LITERALS,
-        ),
+        "settings": (*verl_settings.LITERALS, "Total training steps: ", "Training Progress: ", *environment.LITERALS),
         "events": ("Final validation metrics: ",),
     },
 )

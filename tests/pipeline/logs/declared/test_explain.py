@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.logs.declared.document import read_document
-from sweepscope.pipeline.logs.declared.explain import Explanation, explain, stop
+from sweepscope.pipeline.logs.declared.explain import Explanation, explain
+from sweepscope.pipeline.logs.declared.near import stop
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.text import lines
 from tests.acme import DIALECT, LOG
@@ -32,7 +33,7 @@ def test_a_log_that_fits() -> None:
         ("[[arguments]] 1", 2, 0),
     ]
     step = said.rules[0]
-    assert (step.place, step.line_no) == ("acme.toml:5", 5)
+    assert (step.location, step.line_no) == ("acme.toml:5", 5)
     assert step.values == {
         "step": 1,
         "steps_planned": 3,
