@@ -32,7 +32,8 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import matched_settings, milestones, whole
+from sweepscope.pipeline.logs.expressions import whole
+from sweepscope.pipeline.logs.extractors import matched_settings, milestones
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
@@ -73,14 +74,6 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 
 COMBINED = (CombinedSetting("num_gpus", whole("dp") * whole("tp") * whole("pp"), ("dp",), setting_source="derived"),)
 
-_END = r"^\\[@NAME@\\] training finished"
-
-
-def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """The end of a training."""
-    return milestones(lines, training_end=_END)
-
-
 DIALECT = Dialect(
     name="@NAME@",
     module=__name__,
@@ -92,7 +85,7 @@ DIALECT = Dialect(
     },
     steps=steps,
     settings=settings,
-    events=events,
+    events=milestones(training_end=r"^\\[@NAME@\\] training finished"),
     combined=COMBINED,
 )
 '''

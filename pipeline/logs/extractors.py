@@ -10,7 +10,7 @@ from types import MappingProxyType
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import LineFacts
-from sweepscope.pipeline.logs.facts import EVENT_FACTS, NOTHING, PEAK_FACTS, SETTING_FACTS, Facts, conform
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.literals import holding
 from sweepscope.pipeline.text.quantities import number
@@ -112,30 +112,6 @@ def computed_peaks(lines: pl.DataFrame, values: Mapping[str, pl.Expr]) -> pl.Dat
         conform(lines.select("source", "line_no", name=pl.lit(name), value=value), PEAK_FACTS).drop_nulls("value")
         for name, value in values.items()
     )
-
-
-def is_true(name: str) -> pl.Expr:
-    """Whether a printed value means yes; NULL where nothing was printed."""
-    return pl.col(name).str.to_lowercase().is_in(["true", "1"])
-
-
-def has_value(name: str) -> pl.Expr:
-    """Whether a printed value is more than None or an empty text; false where nothing was printed."""
-    return pl.col(name).is_not_null() & ~pl.col(name).is_in(NOTHING)
-
-
-def whole(name: str) -> pl.Expr:
-    """A printed whole number; NULL for None and for anything else."""
-    return pl.col(name).cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
-
-
-def quotient(all_: pl.Expr, each: pl.Expr) -> pl.Expr:
-    """How many times `each` is in `all_`; NULL where that is no whole number, so that one of the two is misread.
-
-    >>> pl.select(quotient(pl.lit(8), pl.lit(2))).item(), pl.select(quotient(pl.lit(8), pl.lit(3))).item()
-    (4, None)
-    """
-    return pl.when(all_ % each == 0).then(all_ // each)
 
 
 def milestones(*, launch: str | None = None, training_end: str | None = None) -> LineFacts:

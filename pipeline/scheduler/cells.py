@@ -12,9 +12,11 @@ from sweepscope.pipeline.reference.vocabulary import map_words
 from sweepscope.pipeline.scheduler import slurm_values as slurm
 from sweepscope.pipeline.text import host_list
 from sweepscope.pipeline.text.secret_columns import shortened
+from sweepscope.pipeline.text.secrets import shorten
 from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 MAX_TEXT_CHARS = 2_000
+_MAX_RAW_CHARS = 200
 
 REJECTED = pl.Schema({"line_no": pl.Int64, "column": pl.String, "reason": pl.String, "raw": pl.String})
 """One row per line, or value of a line, that could not be read."""
@@ -163,6 +165,11 @@ def conform_rows(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
     shape = SCHEDULER_JOBS.empty()
     frame = pl.DataFrame(rows, schema=shape.schema) if rows else shape
     return frame.with_columns(shortened(pl.col("text"), MAX_TEXT_CHARS))
+
+
+def rejected_line(line_no: int, line: str, reason: str, *, column: str | None = None) -> dict[str, object]:
+    """A row of REJECTED."""
+    return {"line_no": line_no, "column": column, "reason": reason, "raw": shorten(line, _MAX_RAW_CHARS)}
 
 
 def _read(values: pl.Series, column: Column) -> pl.Series:

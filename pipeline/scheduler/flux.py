@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows, without_commands
+from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows, rejected_line, without_commands
 from sweepscope.pipeline.text import host_list
-from sweepscope.pipeline.text.secrets import shorten
 
 _COLUMNS = ("JOBID", "USER", "NAME", "ST", "NTASKS", "NNODES", "TIME", "INFO")
 _COMMAND = re.compile(r"\s*(?:[$#+>]|flux\b)")
@@ -53,8 +52,7 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
             if state := _STATES.get(cells.get("ST", "")):
                 rows.append(_row(cells, state, number, line))
             else:
-                reason = "not a state of Flux"
-                odd.append({"line_no": number, "column": "job_state", "reason": reason, "raw": shorten(line, 200)})
+                odd.append(rejected_line(number, line, "not a state of Flux", column="job_state"))
     yield conform_rows(rows), pl.DataFrame(odd, schema=REJECTED)
 
 

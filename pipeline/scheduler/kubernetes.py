@@ -18,8 +18,7 @@ from email.utils import parsedate_to_datetime
 
 import polars as pl
 
-from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows, without_commands
-from sweepscope.pipeline.text.secrets import shorten
+from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows, rejected_line, without_commands
 
 _COMMAND = re.compile(r"\s*(?:[$#+>]|kubectl\b)")
 _FIELD = re.compile(r"( *)((?:[a-z.]+/)?[A-Za-z][\w -]*):(?: +(\S.*?))? *$")
@@ -195,8 +194,7 @@ def read_pod_list(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataF
             if found:
                 rows.append(_listed(found, number, line.strip()))
             else:
-                reason = "does not have the columns of kubectl get pods"
-                odd.append({"line_no": number, "column": None, "reason": reason, "raw": shorten(line, 200)})
+                odd.append(rejected_line(number, line, "does not have the columns of kubectl get pods"))
     yield conform_rows(rows), pl.DataFrame(odd, schema=REJECTED)
 
 

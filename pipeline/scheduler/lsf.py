@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows, without_commands
-from sweepscope.pipeline.text.secrets import shorten
+from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows, rejected_line, without_commands
 
 _STATES = (
     {"DONE": "completed", "EXIT": "failed", "RUN": "running", "PEND": "pending", "WAIT": "pending"}
@@ -65,8 +64,7 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
             if state := _STATES.get(cells.get("STAT", "")):
                 rows.append(_row(cells, state, number, line.strip()))
             else:
-                reason = "not a state of LSF"
-                odd.append({"line_no": number, "column": "job_state", "reason": reason, "raw": shorten(line, 200)})
+                odd.append(rejected_line(number, line, "not a state of LSF", column="job_state"))
         elif rows and (more := _HOST.fullmatch(line.strip())) and rows[-1]["hosts"]:
             rows[-1]["hosts"] = f"{rows[-1]['hosts']}, {more[1]}"
     rows += [_described(number, "".join(parts)) for number, parts in records]

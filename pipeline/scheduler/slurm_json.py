@@ -16,8 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.scheduler.cells import REJECTED, rows_of
-from sweepscope.pipeline.text.secrets import shorten
+from sweepscope.pipeline.scheduler.cells import REJECTED, rejected_line, rows_of
 
 _JOBS = re.compile(r'"jobs"\s*:\s*\[')
 _JOB = re.compile(r'"(?:job_id|allocation_nodes|array_job_id|association|account)"\s*:')
@@ -43,7 +42,7 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
         jobs = json.loads(text)["jobs"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"not a whole list of jobs: {str(error)[:120]}"
-        rejected = [{"line_no": 1, "column": None, "reason": reason, "raw": shorten(text[:4_000], 200)}]
+        rejected = [rejected_line(1, text[:4_000], reason)]
         yield rows_of({}, [], [])[0], pl.DataFrame(rejected, schema=REJECTED)
         return
     records = [record for job in jobs if isinstance(job, dict) for record in _records(job)]

@@ -33,6 +33,7 @@ class Scene:
 
 
 def c10_stamp(scene: Scene) -> str:
+    """The time of death as PyTorch's C++ logger prints it."""
     return f"{scene.at.month}{scene.at:%d %H:%M:%S}.{scene.rng.randrange(10**9):09d}"
 
 

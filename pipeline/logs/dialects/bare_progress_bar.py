@@ -37,7 +37,7 @@ _FULL = 0.9
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Redraws with a loss, as facts that `finalize` makes steps of: the total is that of the bar."""
+    """STEP_FACTS of redraws with a loss, as facts that `finalize` makes steps of: the total is that of the bar."""
     found = lines.with_columns(bar=pl.col("text").str.extract_groups(_BAR)).unnest("bar").drop_nulls("done")
     found = found.filter(~pl.col("name").str.contains(_EVALUATION))
     whole = found.with_columns(

@@ -21,14 +21,8 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import (
-    computed_peaks,
-    computed_settings,
-    is_true,
-    milestones,
-    named_settings,
-    whole,
-)
+from sweepscope.pipeline.logs.expressions import is_true, whole
+from sweepscope.pipeline.logs.extractors import computed_peaks, computed_settings, milestones, named_settings
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.quantities import NUMBER, human, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -50,7 +44,7 @@ _FROM_ONE = r"^\s*Epoch (?:(\d+)/\d+|\[(\d+)(?:/\d+)?\]): "
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Bars, and every line of the logger that may belong to a step's message, unparsed; `finalize` reads them."""
+    """STEP_FACTS of bars, and unparsed of logger lines that may belong to a step's message: `finalize` reads them."""
     text = pl.col("text")
     is_part = text.str.contains(_CONTINUED) & text.str.contains_any(["Loss:", " time: ", " TFLOPS: "])
     parts = lines.filter(text.str.contains(_HEAD) | is_part).with_columns(
@@ -164,7 +158,7 @@ _OPTION_LITERALS = ("colossalai run", "torchrun", "torch.distributed.")
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """World and parallel sizes and the parameter count from the lines that print them, and the launch's options."""
+    """SETTING_FACTS of world and parallel sizes, the parameter count, and the launch's options."""
     text = pl.col("text")
     computed = {
         name: pl.coalesce(text.str.extract(pattern, group + 1) for group in range(pattern.count("(\\d+)")))
@@ -185,7 +179,7 @@ _PEAKS = {  # benchmark.py, utils/memory.py report_memory_usage
 
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
-    """Peak memory, in units of 1024**2 bytes though they print MB."""
+    """PEAK_FACTS of peak memory, in units of 1024**2 bytes though they print MB."""
     values = {name: number(pl.col("text").str.extract(pattern)) * 2**20 for name, pattern in _PEAKS.items()}
     return computed_peaks(lines, {name: value.round() for name, value in values.items()})
 

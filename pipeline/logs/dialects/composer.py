@@ -15,15 +15,14 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.expressions import switched, whole, words
 from sweepscope.pipeline.logs.extractors import (
     computed_peaks,
     computed_settings,
-    is_true,
     matched_settings,
     milestones,
     named_settings,
     once_per_text,
-    whole,
 )
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
@@ -56,7 +55,7 @@ _GRADIENT = r"^l2_norm/grad/global$"
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Headers (`steps_planned`, and `step` when they count batches) and metrics (one column each), as printed."""
+    """STEP_FACTS of headers (`steps_planned`, and `step` when they count batches) and of metrics (one column each)."""
     text = pl.col("text")
     metric = lines.with_columns(metric=text.str.extract_groups(_METRIC), is_header=text.str.contains(_HEADER))
     is_in_bytes = pl.col("name").str.starts_with("memory/") & ~pl.col("value").str.contains(".", literal=True)
@@ -98,7 +97,7 @@ _PEAK = r"^\s*Train memory/peak_{}_mem(?:_max)?: (\d+\.\d{{4}})\s*$"
 
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
-    """Peaks since the start; the figures without `peak` are what was left after the batch."""
+    """PEAK_FACTS of peaks since the start; the figures without `peak` are what was left after the batch."""
     peaks = {"allocated": "mem_peak_allocated_bytes", "reserved": "mem_peak_reserved_bytes"}
     printed = extract_each(lines, {label: _PEAK.format(label) for label in peaks})
     return computed_peaks(printed, {name: (number(pl.col(label)) * 1e9).round() for label, name in peaks.items()})
@@ -161,7 +160,7 @@ _USED = r"\bUsing precision (?:Precision\.)?((?i:amp_bf16|amp_fp16|amp_fp8|fp32)
 
 @once_per_text
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """The YAML that llm-foundry prints, and the microbatch size of the first metrics."""
+    """SETTING_FACTS of the YAML that llm-foundry prints, and the microbatch size of the first metrics."""
     dumped = named_settings(lines, r"^\s*(\w+): ([\w.]+)\s*$", _CONFIG, setting_source="argument_dump")
     text = pl.col("text")
     size = text.str.extract(r"^\s*Train trainer/device_train_microbatch_size: (\d+)\s*$")
@@ -174,25 +173,15 @@ _SHARDING = {"FULL_SHARD": "3", "SHARD_GRAD_OP": "2", "HYBRID_SHARD": "3", "NO_S
 _DURATION = pl.col("arg:max_duration").str.extract(r"^(\d+)ba$")
 
 COMBINED = (
-    CombinedSetting(
-        "precision", pl.col("arg:precision").replace_strict(_PRECISIONS, default=None, return_dtype=pl.String)
-    ),
-    CombinedSetting(
-        "zero_stage", pl.col("arg:sharding").replace_strict(_SHARDING, default=None, return_dtype=pl.String)
-    ),
+    CombinedSetting("precision", words("arg:precision", _PRECISIONS)),
+    CombinedSetting("zero_stage", words("arg:sharding", _SHARDING)),
     # PyTorch's HYBRID_SHARD shards inside a node.
     CombinedSetting(
         "dp_replicate", pl.when(pl.col("arg:sharding") == "HYBRID_SHARD").then(whole("num_nodes")), ("arg:sharding",)
     ),
     CombinedSetting("gas", whole("arg:local_batch") // whole("mbs"), ("arg:local_batch",)),
     CombinedSetting("steps_planned", _DURATION),
-    CombinedSetting(
-        "recompute",
-        pl.when(is_true("arg:checkpointing"))
-        .then(pl.lit("full"))
-        .when(~is_true("arg:checkpointing"))
-        .then(pl.lit("none")),
-    ),
+    CombinedSetting("recompute", switched("arg:checkpointing", "full", "none")),
 )
 
 _END = r"^\s*Done\.\s*$|composer\.trainer\.trainer: .*[Tt]raining (?:finished|complete)"

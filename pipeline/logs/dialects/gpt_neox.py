@@ -17,7 +17,8 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.megatron import dialect
-from sweepscope.pipeline.logs.extractors import extract_numbers, has_value, is_true, named_settings, whole
+from sweepscope.pipeline.logs.expressions import has_value, is_true, switched, whole, words
+from sweepscope.pipeline.logs.extractors import extract_numbers, named_settings
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.quantities import NUMBER, divided, human
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
@@ -46,7 +47,7 @@ _OTHERS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines; one without its time, or cut before its loss, stays unparsed. The loss is absent while skipping."""
+    """STEP_FACTS of step lines; one without its time, or cut before its loss, stays unparsed. Skipped steps lack it."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_MINE))
     fields = extract_numbers(mine, _NUMBERS, {**_OTHERS, **STAMPS}).with_columns(
@@ -120,15 +121,9 @@ def _kv_heads() -> pl.Expr:
 COMBINED: tuple[CombinedSetting, ...] = (
     CombinedSetting("pp", deepspeed_settings.PIPE_STAGES),
     CombinedSetting("dp", deepspeed_settings.DATA_PARALLEL, ("num_gpus",), setting_source="derived"),
-    CombinedSetting("precision", pl.col("arg:precision").replace_strict(_PRECISION, default=None)),
+    CombinedSetting("precision", words("arg:precision", _PRECISION)),
     CombinedSetting("tie_word_embeddings", ~is_true("arg:no_weight_tying")),
-    CombinedSetting(
-        "recompute",
-        pl.when(is_true("arg:checkpoint_activations"))
-        .then(pl.lit("full"))
-        .when(~is_true("arg:checkpoint_activations"))
-        .then(pl.lit("none")),
-    ),
+    CombinedSetting("recompute", switched("arg:checkpoint_activations", "full", "none")),
     CombinedSetting("gated_mlp", _gated(), ("arg:activation", "arg:mlp_type")),
     # 1 expert is a dense model.
     CombinedSetting("num_experts", pl.when(whole("arg:moe_num_experts") > 1).then(whole("arg:moe_num_experts"))),

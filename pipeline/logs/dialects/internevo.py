@@ -15,7 +15,8 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import computed_settings, extract_numbers, matched_settings, milestones, whole
+from sweepscope.pipeline.logs.expressions import whole
+from sweepscope.pipeline.logs.extractors import computed_settings, extract_numbers, matched_settings, milestones
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.quantities import NUMBER
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -41,7 +42,7 @@ _COUNTER = {"number": r"[\s,]step=(\d+)[\s,]", "complete": r"[\s,](num_consumed_
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Metric lines; one that does not reach its token count is cut and stays unparsed."""
+    """STEP_FACTS of metric lines; one that does not reach its token count is cut and stays unparsed."""
     mine = lines.filter(pl.col("text").str.contains(_LOOKS_LIKE))
     rows = extract_numbers(mine, _NUMBERS, _COUNTER)
     return conform(
@@ -64,7 +65,7 @@ _PRINTED = {
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Parallel sizes, accumulation, and whether ZeRO splits the optimizer."""
+    """SETTING_FACTS of parallel sizes, accumulation, and whether ZeRO splits the optimizer."""
     text = pl.col("text")
     micro_batches = pl.when(text.str.contains(_RATE, literal=True)).then(text.str.extract(r"[\s,]micro_num=(\d+)[\s,]"))
     # A list of one is a single rank's share: nothing is split, or ZeRO's group has one member.

@@ -78,7 +78,7 @@ def bars(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Bars with a loss; an open one stays unparsed."""
+    """STEP_FACTS of bars with a loss; an open one stays unparsed."""
     rows = extract_numbers(bars(lines), _NUMBERS)
     rows = rows.with_columns(loss=pl.coalesce(*LOSSES))
     step = pl.when(pl.col("is_whole") & pl.col("loss").is_not_null()).then("counted")
@@ -122,7 +122,7 @@ END = r"`Trainer\.fit` stopped: `max_(?:steps|epochs)=\d+` reached"
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """The number of processes, and the machine."""
+    """SETTING_FACTS of the number of processes, and the machine."""
     return pl.concat([matched_settings(lines, _LINE.items()), environment.settings(lines)])
 
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.expressions import whole
 from sweepscope.pipeline.logs.extractors import (
     computed_peaks,
     computed_settings,
@@ -23,7 +24,6 @@ from sweepscope.pipeline.logs.extractors import (
     matched_settings,
     milestones,
     named_settings,
-    whole,
 )
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import run_files
@@ -47,7 +47,7 @@ _FIELDS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Micro batches by the optimizer step they belong to; a line that does not reach its time stays unparsed."""
+    """STEP_FACTS of micro batches, by the optimizer step they belong to; a line without its time stays unparsed."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_LOOKS_LIKE))
     shown, micro = pl.col("shown").cast(pl.Int64, strict=False), pl.col("micro").cast(pl.Int64, strict=False)
@@ -80,7 +80,7 @@ _PRECISION = r"'?\bprecision'?(?:=|: )'(bf16|16|32)-(?:true|mixed)'|\bUsing (bfl
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Hyperparameters, the parameter count where the model is trained whole, and how many processes there are."""
+    """SETTING_FACTS of hyperparameters, of the processes, and of parameters where the model is trained whole."""
     dumped = named_settings(
         lines, r"(?:^|[ {(,])'?(\w+)'?(?:=|: )(\d+)(?:[,)}]|\s|$)", _NAMES, setting_source="argument_dump"
     )
@@ -103,7 +103,7 @@ _MEMORY = r"^\s*(?:\| - )?Memory [Uu]sed *: +([\d.]+) GB"
 
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
-    """The peak of what was allocated, which is printed at the end."""
+    """PEAK_FACTS of the peak of what was allocated, which is printed at the end."""
     peak = number(pl.col("text").str.extract(_MEMORY)) * 1e9
     return computed_peaks(lines, {"mem_peak_allocated_bytes": peak.round()})
 

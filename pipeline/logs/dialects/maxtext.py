@@ -16,13 +16,13 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.expressions import whole, words
 from sweepscope.pipeline.logs.extractors import (
     computed_settings,
     extract_numbers,
     matched_settings,
     milestones,
     named_settings,
-    whole,
 )
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.quantities import NUMBER
@@ -47,7 +47,7 @@ _NUMBERS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines; a line that does not reach its loss is cut and stays unparsed."""
+    """STEP_FACTS of step lines; a line that does not reach its loss is cut and stays unparsed."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_STEP))
     return conform(
@@ -153,10 +153,6 @@ _REMAT = {"full": "full", "nothing": "full", "none": "none"} | dict.fromkeys(
 )
 
 
-def _words(name: str, words: dict[str, str]) -> pl.Expr:
-    return pl.col(name).replace_strict(words, default=None, return_dtype=pl.String)
-
-
 def _above_one(value: str) -> pl.Expr:
     """A mixture's value; MaxText prints 1 expert for a dense model."""
     return pl.when(whole("arg:experts") > 1).then(whole(value))
@@ -182,13 +178,13 @@ COMBINED: tuple[CombinedSetting, ...] = (
     CombinedSetting("hidden_size", whole("arg:hidden"), ("arg:hidden",)),
     CombinedSetting("num_experts", _above_one("arg:experts"), ("arg:experts",)),
     CombinedSetting("experts_per_token", _above_one("arg:experts_per_token"), ("arg:experts_per_token",)),
-    CombinedSetting("precision", _words("arg:quantization", _QUANTIZED), ("arg:quantization",)),
+    CombinedSetting("precision", words("arg:quantization", _QUANTIZED), ("arg:quantization",)),
     CombinedSetting(
         "precision",
-        pl.when(_words("arg:quantization", _QUANTIZED).is_null()).then(_words("arg:dtype", _DTYPES)),
+        pl.when(words("arg:quantization", _QUANTIZED).is_null()).then(words("arg:dtype", _DTYPES)),
         ("arg:dtype",),
     ),
-    CombinedSetting("recompute", _words("arg:remat", _REMAT), ("arg:remat",)),
+    CombinedSetting("recompute", words("arg:remat", _REMAT), ("arg:remat",)),
 )
 
 

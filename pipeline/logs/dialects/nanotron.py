@@ -15,7 +15,8 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import computed_peaks, computed_settings, milestones, named_settings, whole
+from sweepscope.pipeline.logs.expressions import whole, words
+from sweepscope.pipeline.logs.extractors import computed_peaks, computed_settings, milestones, named_settings
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import HUMAN, divided, human, size
@@ -56,7 +57,7 @@ def _printer() -> pl.Expr:
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines; one without a whole loss and time stays unparsed."""
+    """STEP_FACTS of step lines; one without a whole loss and time stays unparsed."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(r"\biteration:\s*\d+"))
     printed = extract_each(mine, {**_NUMBERS, **_COUNTERS, **STAMPS}).with_columns(
@@ -124,29 +125,25 @@ def _context_parallel() -> pl.Expr:
     return pl.coalesce(whole("arg:cp"), pl.when(pl.col("arg:dp").is_not_null() & is_past).then(1))
 
 
-def _words(name: str, words: dict[str, str]) -> pl.Expr:
-    return pl.col(name).replace_strict(words, default=None, return_dtype=pl.String)
-
-
 COMBINED = (
     # Experts have ranks of their own beside dp here (parallel/context.py); elsewhere in the store ep lies inside dp.
     CombinedSetting("dp", whole("arg:dp") * whole("arg:ep").fill_null(1), ("arg:dp",)),
     CombinedSetting("ep", whole("arg:ep")),
     CombinedSetting("cp", _context_parallel(), ("arg:cp", "arg:dp")),
-    CombinedSetting("recompute", _words("arg:recompute_layer", {"True": "full", "False": "none"})),
+    CombinedSetting("recompute", words("arg:recompute_layer", {"True": "full", "False": "none"})),
     # REDUCE_SCATTER keeps activations split along the sequence between the tensor-parallel blocks.
     CombinedSetting(
         "sequence_parallel",
         (whole("tp") > 1) & pl.col("arg:tp_mode").str.contains("REDUCE_SCATTER", literal=True),
         ("arg:tp_mode",),
     ),
-    CombinedSetting("precision", _words("arg:dtype", _TYPES)),
+    CombinedSetting("precision", words("arg:dtype", _TYPES)),
     CombinedSetting("pipeline_schedule", _schedule(), ("arg:pp_engine",)),
 )
 
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
-    """Peaks of `Memory usage: 64.15MiB. Peak allocated 309.29MiB. Peak reserved: 496.00MiB`, from every rank.
+    """PEAK_FACTS of `Memory usage: 64.15MiB. Peak allocated 309.29MiB. Peak reserved: 496.00MiB`, from every rank.
 
     The step line repeats the reserved peak in three digits: the least that it can mean counts, so that the exact one
     wins where both are there.

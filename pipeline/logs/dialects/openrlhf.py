@@ -21,7 +21,8 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
-from sweepscope.pipeline.logs.extractors import extract_numbers, is_true, milestones, named_settings, quotient, whole
+from sweepscope.pipeline.logs.expressions import cases, is_true, quotient, whole
+from sweepscope.pipeline.logs.extractors import extract_numbers, milestones, named_settings
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -41,7 +42,7 @@ _COUNTERS = {"number": _GLOBAL_STEP, "complete": _GLOBAL_STEP + r"[^{}]*(\})"}
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Lines of global steps, and redraws of bars with a loss, which `finalize` makes steps of."""
+    """STEP_FACTS of lines of global steps, and redraws of bars with a loss, which `finalize` makes steps of."""
     text = pl.col("text")
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
     printed = extract_numbers(lines.filter(text.str.contains(_GLOBAL_STEP)), _NUMBERS, _COUNTERS).with_columns(
@@ -125,7 +126,7 @@ _OPTION_LITERALS = tuple(f"--{name}" for name in (*_OPTIONS, *_SWITCHES))
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Options of the launch, also as the launcher lists them, and what DeepSpeed prints."""
+    """SETTING_FACTS of options of the launch, also as the launcher lists them, and what DeepSpeed prints."""
     listed = lines.with_columns(pl.col("text").str.replace_all("['\"], ['\"]", " "))
     options = named_settings(listed, r"--([\w.]+)[= ]+(\w[\w./-]*)", _OPTIONS, setting_source="command_line")
     switches = named_settings(listed, r"--([\w.]+)(\s|[\\'\"\]]|$)", _SWITCHES, setting_source="command_line")
@@ -149,10 +150,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 COMBINED = (
     CombinedSetting(
         "precision",
-        pl.when(is_true("arg:bf16") | is_true("arg:ds_bf16"))
-        .then(pl.lit("bf16"))
-        .when(is_true("arg:ds_fp16"))
-        .then(pl.lit("fp16")),
+        cases((is_true("arg:bf16") | is_true("arg:ds_bf16"), "bf16"), (is_true("arg:ds_fp16"), "fp16")),
         ("arg:bf16", "arg:ds_bf16"),
     ),
     CombinedSetting("recompute", pl.when(is_true("arg:gradient_checkpointing")).then(pl.lit("full"))),

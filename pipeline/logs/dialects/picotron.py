@@ -47,7 +47,7 @@ def _known(value: pl.Expr) -> pl.Expr:
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines; a line that does not reach its throughput is cut and stays unparsed."""
+    """STEP_FACTS of step lines; a line that does not reach its throughput is cut and stays unparsed."""
     mine = lines.filter(pl.col("text").str.contains(r"^\s*(?:\[rank \d+\]\s*)?Step:\s*\d"))
     complete = pl.col("loss").is_not_null() & pl.col("per_gpu").is_not_null()
     return conform(

@@ -19,14 +19,13 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
+from sweepscope.pipeline.logs.expressions import is_true, switched, whole, words
 from sweepscope.pipeline.logs.extractors import (
     computed_settings,
     extract_numbers,
-    is_true,
     matched_settings,
     milestones,
     named_settings,
-    whole,
 )
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.quantities import NUMBER, number
@@ -53,7 +52,7 @@ _NUMBERS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Logged steps, a cut one unparsed, and redraws of the bar: `finalize` takes the times of those."""
+    """STEP_FACTS of logged steps, a cut one unparsed, and redraws of the bar: `finalize` takes the times of those."""
     text = pl.col("text")
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
     # The logger ends each line with a blank: what a cut one ends in never matches.
@@ -100,7 +99,7 @@ _PRINTED = {
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """The resolved configuration, and how many steps the first bar has (`arg:bar`)."""
+    """SETTING_FACTS of the resolved configuration, and how many steps the first bar has (`arg:bar`)."""
     text = pl.col("text")
     drawn = lines.filter(text.str.contains(_BAR))
     totals = _without_repeats(computed_settings(drawn, {"arg:bar": text.str.extract(_DRAWN, 2)}))
@@ -147,14 +146,8 @@ _IS_FREED = is_true("arg:reshard").fill_null(value=True)
 _EPOCH_STEPS = pl.coalesce(whole("arg:epoch_steps"), whole("arg:bar"))
 
 COMBINED = (
-    CombinedSetting("precision", pl.col("arg:dtype").replace_strict({"bf16": "bf16", "fp32": "fp32"}, default=None)),
-    CombinedSetting(
-        "recompute",
-        pl.when(is_true("arg:checkpointing"))
-        .then(pl.lit("full"))
-        .when(~is_true("arg:checkpointing"))
-        .then(pl.lit("none")),
-    ),
+    CombinedSetting("precision", words("arg:dtype", {"bf16": "bf16", "fp32": "fp32"})),
+    CombinedSetting("recompute", switched("arg:checkpointing", "full", "none")),
     CombinedSetting(
         "num_gpus", pl.when(pl.col("arg:recipe").str.ends_with("SingleDevice")).then(1), setting_source="derived"
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.logs.evidence.launchers import TABLE_LINE
+from sweepscope.pipeline.logs.expressions import cases
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, conform
 
 _FIELD = r"^(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$"
@@ -62,13 +63,8 @@ def first_failures(events: pl.DataFrame) -> pl.DataFrame:
     named = events.filter(
         pl.col("run_id").is_not_null() & (pl.col("rank").is_not_null() | pl.col("host").is_not_null())
     )
-    order = (
-        pl.when(pl.col("kind") == TABLE_LINE)
-        .then(0)
-        .when(pl.col("kind").is_in(_DIED))
-        .then(1)
-        .when(pl.col("kind").is_in(_RAISED))
-        .then(2)
+    order = cases(
+        (pl.col("kind") == TABLE_LINE, 0), (pl.col("kind").is_in(_DIED), 1), (pl.col("kind").is_in(_RAISED), 2)
     )
     ranked = named.with_columns(
         order=order,

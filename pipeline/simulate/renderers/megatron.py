@@ -29,6 +29,7 @@ def _rate_digits(run: SimulatedRun) -> int:
 
 
 def printed_step(run: SimulatedRun, exact: ExactStep) -> SimulatedStep:
+    """The values that the step line shows."""
     return SimulatedStep(
         step=exact.step,
         ts=exact.ts.replace(microsecond=0) if run.variant in _STAMPED else None,
@@ -103,6 +104,7 @@ def _datetime_line(what: str, at: datetime) -> str:
 
 
 def body(run: SimulatedRun) -> list[LogLine]:
+    """Lines of the workers, from start to the last logged step."""
     layout, vocab = run.layout, run.model.vocab_size
     padded = math.ceil(vocab / (128 * layout.tp)) * 128 * layout.tp
     context = "" if run.variant == "2021" else f"context-parallel size: {layout.cp} "

@@ -29,6 +29,7 @@ def _rates(run: SimulatedRun, exact: ExactStep) -> tuple[float, float, float]:
 
 
 def printed_step(run: SimulatedRun, exact: ExactStep) -> SimulatedStep:
+    """The values that the step line shows."""
     tokens_per_s, per_gpu, tflops = _rates(run, exact)
     return SimulatedStep(
         step=exact.step,
@@ -109,6 +110,7 @@ def _memory_texts(run: SimulatedRun, exact: ExactStep) -> list[str]:
 
 
 def body(run: SimulatedRun) -> list[LogLine]:
+    """Lines of the workers, from start to the last logged step."""
     model, layout = run.model, run.layout
     shard = model.params / (layout.tp * layout.pp)
     start = run.started_at

@@ -32,6 +32,7 @@ def _rates(run: SimulatedRun, exact: ExactStep) -> tuple[float, float, float]:
 
 
 def printed_step(run: SimulatedRun, exact: ExactStep) -> SimulatedStep:
+    """The values that the step line shows."""
     tokens_per_s, per_gpu, mfu_percent = _rates(run, exact)
     return SimulatedStep(
         step=exact.step,
@@ -69,6 +70,7 @@ def _print_rank(run: SimulatedRun) -> int:
 
 
 def body(run: SimulatedRun) -> list[LogLine]:
+    """Lines of the workers, from start to the last logged step."""
     rng = cosmetics(run, "body")
     last = _print_rank(run)
     lines = worker(["rank 0: Creating tokenizer", "rank 0: Broadcasting tokenizer to all ranks"])
@@ -137,6 +139,7 @@ _STATUS_WORDS: Mapping[str, str] = (
 
 
 def sidecars(run: SimulatedRun) -> dict[str, str]:
+    """The configuration file beside the log, and the status file."""
     word = _STATUS_WORDS[run.status]
     if run.status == "cancelled" and run.failure != "scancel":
         word = "fail"

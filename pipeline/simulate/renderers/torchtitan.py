@@ -50,6 +50,7 @@ def _rates(run: SimulatedRun, exact: ExactStep) -> tuple[float, float, float]:
 
 
 def printed_step(run: SimulatedRun, exact: ExactStep) -> SimulatedStep:
+    """The values that the step line shows."""
     tps, tflops, mfu_percent = _rates(run, exact)
     return SimulatedStep(
         step=exact.step,
@@ -129,6 +130,7 @@ def _stamped(texts: Iterable[str], ts: datetime, rank: int) -> list[LogLine]:
 
 
 def body(run: SimulatedRun) -> list[LogLine]:
+    """Lines of the workers, from start to the last logged step."""
     rng = cosmetics(run, "body")
     layout = run.layout
     # The loss is visible on the first rank of the last stage; run_train.sh filters the console to that rank.

@@ -51,7 +51,7 @@ _PACES = {"step_time_s": _PACE, "tflops_per_gpu_logged": r"^\s*End-to-End => .*?
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Lines of generation batches, a cut one unparsed, and lines of their pace, which have no step: see `finalize`."""
+    """STEP_FACTS of generation batches, a cut one unparsed, and of their paces, which have no step: see `finalize`."""
     text = pl.col("text")
     ts = timestamp(pl.col("prefix"))
     batches = extract_each(lines.filter(text.str.contains(_LOOKS_LIKE)), _FIELDS).with_columns(

@@ -21,14 +21,13 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import chat
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
+from sweepscope.pipeline.logs.expressions import cases, is_true, whole
 from sweepscope.pipeline.logs.extractors import (
     computed_peaks,
     extract_numbers,
-    is_true,
     matched_settings,
     milestones,
     named_settings,
-    whole,
 )
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import run_files
@@ -77,7 +76,7 @@ def _gib(text: pl.Expr) -> pl.Expr:
 
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
-    """Peak memory, from both forms of the timer line."""
+    """PEAK_FACTS of both forms of the timer line."""
     peak = pl.col("text").str.extract(r"\bMaxMemAllocated=([\d.]+)GB")
     return computed_peaks(lines, {"mem_peak_allocated_bytes": _gib(peak)})
 
@@ -144,13 +143,10 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _precision() -> pl.Expr:
-    return (
-        pl.when(is_true("arg:ds_bf16"))
-        .then(pl.lit("bf16"))
-        .when(is_true("arg:ds_fp16"))
-        .then(pl.lit("fp16"))
-        .when(~is_true("arg:ds_bf16") & ~is_true("arg:ds_fp16"))
-        .then(pl.lit("fp32"))
+    return cases(
+        (is_true("arg:ds_bf16"), "bf16"),
+        (is_true("arg:ds_fp16"), "fp16"),
+        (~is_true("arg:ds_bf16") & ~is_true("arg:ds_fp16"), "fp32"),
     )
 
 

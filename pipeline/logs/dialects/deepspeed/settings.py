@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.extractors import computed_settings, matched_settings, milestones, named_settings, whole
+from sweepscope.pipeline.logs.expressions import whole
+from sweepscope.pipeline.logs.extractors import computed_settings, matched_settings, milestones, named_settings
 
 NAMES = {
     "train_batch_size": "gbs",

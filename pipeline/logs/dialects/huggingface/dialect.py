@@ -33,7 +33,7 @@ _BAR_FIELDS = {name: _BAR.format_map(_PARTS | {name: f"({part})"}) for name, par
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Progress bars, log dicts and fragments of them, in the order printed; an open dict stays unparsed."""
+    """STEP_FACTS of progress bars, log dicts and their fragments, in the order printed; an open dict is unparsed."""
     text = pl.col("text")
     indexed = lines.with_row_index("row")
     bar_rows = (
@@ -63,7 +63,7 @@ _END = (
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """Where a training begins, and the final dict or table with which it ends."""
+    """EVENT_FACTS where a training begins, and the final dict or table with which it ends."""
     marks = milestones(launch=r"\*{5} Running training \*{5}", training_end=_END)(lines)
     return pl.concat([marks, notebook_tables.events(lines)])
 

@@ -72,7 +72,7 @@ def _gibibytes(value: pl.Expr) -> pl.Expr:
 
 
 def fragments(lines: pl.DataFrame) -> pl.DataFrame:
-    """Lines that may be a part of a dict whose loss is on another line."""
+    """Those of `lines` that may be a part of a dict whose loss is on another line."""
     text = pl.col("text")
     return lines.filter(~text.str.contains(LOOKS_LIKE) & text.str.contains(f"{_OPEN}|{_GOES_ON}"))
 

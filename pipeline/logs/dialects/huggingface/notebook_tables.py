@@ -41,7 +41,7 @@ def steps_planned(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """A bar that is full."""
+    """EVENT_FACTS of a bar that is full."""
     text = pl.col("text")
     full = lines.filter((text.str.extract(_BAR, 1) == text.str.extract(_BAR, 2)).fill_null(value=False))
     ended = full.with_columns(kind=pl.lit("training_end"), ts=timestamp(text), text=text.str.strip_chars())

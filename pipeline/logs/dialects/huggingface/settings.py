@@ -15,13 +15,8 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.huggingface import notebook_tables
-from sweepscope.pipeline.logs.extractors import (
-    computed_settings,
-    matched_settings,
-    named_settings,
-    once_per_text,
-    whole,
-)
+from sweepscope.pipeline.logs.expressions import whole
+from sweepscope.pipeline.logs.extractors import computed_settings, matched_settings, named_settings, once_per_text
 
 _BANNER = {  # trainer.py _inner_training_loop
     "Instantaneous batch size per device": "mbs",
@@ -117,7 +112,7 @@ LITERALS = (
 
 @once_per_text
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """What the banner, the argument and configuration dumps and the command line say."""
+    """SETTING_FACTS of the banner, of argument and configuration dumps, and of the command line."""
     dumped = r"(?:^|[ (,])(\w+)=([\w.+-]+)(?:,|\)|\s*$)"
     yaml = r'^\s*(?:\[[^{]*\] *)?"?(\w+)"?: "?([\w./-]+)"?,?\s*$'
     found = [

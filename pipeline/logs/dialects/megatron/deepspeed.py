@@ -19,7 +19,8 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.megatron import dialect, rules
 from sweepscope.pipeline.logs.dialects.megatron import settings as megatron_settings
-from sweepscope.pipeline.logs.extractors import extract_numbers, matched_settings, named_settings, whole
+from sweepscope.pipeline.logs.expressions import whole
+from sweepscope.pipeline.logs.extractors import extract_numbers, matched_settings, named_settings
 from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.text.quantities import NUMBER, divided
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -55,7 +56,7 @@ _EQUAL_COUNTERS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines in either spelling."""
+    """STEP_FACTS of step lines in either spelling."""
     return pl.concat([_steps_with_colons(lines), _steps_with_equal_signs(lines)])
 
 
@@ -108,7 +109,7 @@ _DUMPED = r"^\s*(\w+)(?: \.+ |  )(\S.*?)\s*$"
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Megatron's arguments, this fork's and DeepSpeed's."""
+    """SETTING_FACTS of Megatron's arguments, this fork's and DeepSpeed's."""
     added = named_settings(lines, _DUMPED, _ADDED_ARGUMENTS, setting_source="argument_dump")
     batch = matched_settings(lines, [("gbs", r"\| global_batch_size=\s*(\d+) \|")])
     return pl.concat([megatron_settings.settings(lines), added, batch, deepspeed_settings.settings(lines)]).select(

@@ -50,7 +50,7 @@ _NUMBERS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines; one without its time, or cut before its loss, stays unparsed."""
+    """STEP_FACTS of step lines; one without its time, or cut before its loss, stays unparsed."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_STEP) | text.str.contains(_CUT_STEP))
     counters = {"number": r"iteration\s+(\d+)/\s*\d+ \|", "steps_planned": r"iteration\s+\d+/\s*(\d+) \|"}
@@ -117,7 +117,7 @@ _PEAKS = (
 
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
-    """Peak memory of every rank that reports; several reports may be glued into one line."""
+    """PEAK_FACTS of peak memory of every rank that reports; several reports may be glued into one line."""
     mine = lines.filter(pl.col("text").str.contains(r"memory \([MG]B\)"))
     found = [
         mine.select("source", "line_no", name=pl.lit(name), hit=pl.col("text").str.extract_all(rf"{label}:\s*[\d.]+"))

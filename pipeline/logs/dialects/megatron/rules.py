@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting
-from sweepscope.pipeline.logs.extractors import has_value, is_true, whole
+from sweepscope.pipeline.logs.expressions import cases, has_value, is_true, whole
 
 
 def _arg(name: str) -> pl.Expr:
@@ -35,19 +35,13 @@ _IS_DUMP = _arg("params_dtype").is_not_null() & _IS_WHOLE
 
 def _precision() -> pl.Expr:
     quantised = {name: has_value(f"arg:{name}") & (_arg(name).str.to_lowercase() != "false") for name in ("fp8", "fp4")}
-    return (
-        pl.when(quantised["fp4"])
-        .then(pl.lit("fp4"))
-        .when(quantised["fp8"] & (_arg("fp8_recipe") == "mxfp8"))
-        .then(pl.lit("mxfp8"))
-        .when(quantised["fp8"])
-        .then(pl.lit("fp8"))
-        .when(_is_on("bf16"))
-        .then(pl.lit("bf16"))
-        .when(_is_on("fp16"))
-        .then(pl.lit("fp16"))
-        .when(_arg("params_dtype") == "torch.float32")
-        .then(pl.lit("fp32"))
+    return cases(
+        (quantised["fp4"], "fp4"),
+        (quantised["fp8"] & (_arg("fp8_recipe") == "mxfp8"), "mxfp8"),
+        (quantised["fp8"], "fp8"),
+        (_is_on("bf16"), "bf16"),
+        (_is_on("fp16"), "fp16"),
+        (_arg("params_dtype") == "torch.float32", "fp32"),
     )
 
 
@@ -59,34 +53,24 @@ def _zero_stage() -> pl.Expr:
     strategies = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
     sharding = _arg("data_parallel_sharding_strategy").replace_strict(strategies, default=None, return_dtype=pl.Int64)
     is_fsdp = (_is_on("use_custom_fsdp") | _is_on("use_megatron_fsdp")).fill_null(value=False)
-    return (
-        pl.when(_is_on("deepspeed"))
-        .then(_whole("zero_stage"))
-        .when(_is_on("use_torch_fsdp2"))
-        .then(3)
-        .when(is_fsdp)
-        .then(sharding)
-        .when(_IS_WHOLE & _is_on("use_distributed_optimizer"))
-        .then(1)
-        .when(_IS_WHOLE & ~_is_on("use_distributed_optimizer"))
-        .then(0)
-        .when(_IS_DUMP & ~_is_on("deepspeed").fill_null(value=False))
-        .then(0)
+    return cases(
+        (_is_on("deepspeed"), _whole("zero_stage")),
+        (_is_on("use_torch_fsdp2"), 3),
+        (is_fsdp, sharding),
+        (_IS_WHOLE & _is_on("use_distributed_optimizer"), 1),
+        (_IS_WHOLE & ~_is_on("use_distributed_optimizer"), 0),
+        (_IS_DUMP & ~_is_on("deepspeed").fill_null(value=False), 0),
     )
 
 
 def _recompute() -> pl.Expr:
     was_full = _is_on("checkpoint_activations") | has_value("arg:activations_checkpoint_method")
     older = _IS_WHOLE & (_arg("recompute_activations").is_not_null() | _arg("checkpoint_activations").is_not_null())
-    return (
-        pl.when(_arg("recompute_granularity").is_in(["full", "selective"]))
-        .then(_arg("recompute_granularity"))
-        .when(_is_on("recompute_activations"))
-        .then(pl.lit("selective"))
-        .when(was_full.fill_null(value=False))
-        .then(pl.lit("full"))
-        .when(_arg("recompute_granularity").is_not_null() | older)
-        .then(pl.lit("none"))
+    return cases(
+        (_arg("recompute_granularity").is_in(["full", "selective"]), _arg("recompute_granularity")),
+        (_is_on("recompute_activations"), "selective"),
+        (was_full.fill_null(value=False), "full"),
+        (_arg("recompute_granularity").is_not_null() | older, "none"),
     )
 
 
@@ -96,28 +80,21 @@ _IS_MLA = _is_on("multi_latent_attention").fill_null(value=False)
 def _kv_heads() -> pl.Expr:
     """Query groups, or one per head; Megatron-Bridge states the groups without a switch, old dumps neither."""
     groups, heads = _whole("num_query_groups"), whole("num_heads")
-    return (
-        pl.when(_IS_MLA)
-        .then(None)
-        .when(_is_on("group_query_attention"))
-        .then(groups)
-        .when(~_is_on("group_query_attention"))
-        .then(heads)
-        .when(groups.is_not_null())
-        .then(groups)
-        .when(_IS_DUMP | _arg("num_query_groups").is_not_null())
-        .then(heads)
+    return cases(
+        (_IS_MLA, pl.lit(None)),
+        (_is_on("group_query_attention"), groups),
+        (~_is_on("group_query_attention"), heads),
+        (groups.is_not_null(), groups),
+        (_IS_DUMP | _arg("num_query_groups").is_not_null(), heads),
     )
 
 
 def _head_dim() -> pl.Expr:
     """With latent attention the width of a value and of a key without its rotary part, where both are the same."""
     width, latent = _whole("kv_channels"), _whole("qk_head_dim")
-    return (
-        pl.when(_IS_MLA)
-        .then(pl.when(_whole("v_head_dim").fill_null(latent) == latent).then(latent))
-        .when(width * whole("num_heads") != whole("hidden_size"))
-        .then(width)
+    return cases(
+        (_IS_MLA, pl.when(_whole("v_head_dim").fill_null(latent) == latent).then(latent)),
+        (width * whole("num_heads") != whole("hidden_size"), width),
     )
 
 
@@ -149,9 +126,7 @@ _IS_MOE = (_EXPERTS > 1) & _arg("deepspeed").is_null()
 
 def _experts() -> tuple[CombinedSetting, ...]:
     pattern = _arg("moe_layer_freq")
-    dense_layers = (
-        pl.when(pattern.str.starts_with("[")).then(pattern.str.count_matches(r"\b0\b")).when(pattern == "1").then(0)
-    )
+    dense_layers = cases((pattern.str.starts_with("["), pattern.str.count_matches(r"\b0\b")), (pattern == "1", 0))
     shared_width = pl.when(_arg("moe_router_topk").is_not_null()).then(
         _whole("moe_shared_expert_intermediate_size").fill_null(0)
     )

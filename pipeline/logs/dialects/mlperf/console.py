@@ -19,12 +19,12 @@ _DUMPED = r"known_args\[\w+\] = | \.{3,} |-+ end of arguments -+|\| global batch
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines, which are known by the number of steps planned: no event has one."""
+    """STEP_FACTS of step lines, which are known by the number of steps planned: no event has one."""
     return dialect.steps(lines)
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Arguments as Megatron and Primus dump them, and nothing that another framework's configuration could be."""
+    """SETTING_FACTS of arguments as Megatron and Primus dump them; other configurations are left out."""
     return megatron_settings.settings(lines.filter(pl.col("text").str.contains(_DUMPED)))
 
 

@@ -20,7 +20,8 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.mlperf import console, names
-from sweepscope.pipeline.logs.extractors import computed_settings, named_settings, once_per_text, whole
+from sweepscope.pipeline.logs.expressions import cases, whole
+from sweepscope.pipeline.logs.extractors import computed_settings, named_settings, once_per_text
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
@@ -56,7 +57,7 @@ _FIELDS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Training events, with the counter as printed; one without a whole counter is cut and stays unparsed.
+    """STEP_FACTS of training events, with the counter as printed; one without a whole counter stays unparsed.
 
     Step lines of the console, too.
     """
@@ -116,7 +117,7 @@ _PROCESSES = r"GLOBAL_RANK: \d+, MEMBER: \d+/(\d+)|Starting with (\d+) processes
 
 @once_per_text
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """The values that the rules ask for, the system description, and what NeMo prints."""
+    """SETTING_FACTS of the values that the rules ask for, the system description, and what NeMo prints."""
     text = pl.col("text")
     value = text.str.extract(r'"value": ?"?([^",}]+)"?')
     logged = lines.filter(_is_event() & _key().is_in(list(_NAMES)) & (value != "null")).with_columns(
@@ -147,16 +148,13 @@ COMBINED = (CombinedSetting("num_gpus", _gpus(), ("num_nodes",)), *names.COMBINE
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """run_start and run_stop. An aborted run did not reach its quality, which the rules do not call a result."""
+    """EVENT_FACTS of run_start and run_stop. An aborted run did not reach its quality: the rules call it no result."""
     text, key = pl.col("text"), _key()
     status = text.str.extract(r'"status": ?"(\w+)"')
-    kind = (
-        pl.when(key == "run_start")
-        .then(pl.lit("launch"))
-        .when((key == "run_stop") & (status == "success"))
-        .then(pl.lit("training_end"))
-        .when((key == "run_stop") & (status == "aborted"))
-        .then(pl.lit("aborted"))
+    kind = cases(
+        (key == "run_start", "launch"),
+        ((key == "run_stop") & (status == "success"), "training_end"),
+        ((key == "run_stop") & (status == "aborted"), "aborted"),
     )
     found = lines.filter(_is_event()).with_columns(kind=kind, ts=timestamp(text)).drop_nulls("kind")
     return conform(found.with_columns(text=text.str.strip_chars()), EVENT_FACTS)
@@ -176,15 +174,11 @@ def finalize(facts: Facts) -> Facts:
     for size in sizes:
         known = known.join(size, on="source", how="left", maintain_order="left")
     gbs, tokens = pl.col("gbs"), pl.col("gbs") * pl.col("seq_len")
-    unit = (
-        pl.when(pl.col("steps_planned").is_not_null())
-        .then(pl.lit(1, pl.Int64))
-        .when(_divides(tokens))
-        .then(tokens)
-        .when(_divides(gbs))
-        .then(gbs)
-        .when(gbs.is_not_null())
-        .then(pl.lit(1, pl.Int64))
+    unit = cases(
+        (pl.col("steps_planned").is_not_null(), pl.lit(1, pl.Int64)),
+        (_divides(tokens), tokens),
+        (_divides(gbs), gbs),
+        (gbs.is_not_null(), pl.lit(1, pl.Int64)),
     )
     counted = known.with_columns(unit=unit, counter=pl.col("step"))
     counted_steps = counted.with_columns(

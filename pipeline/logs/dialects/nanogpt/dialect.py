@@ -24,12 +24,12 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.nanogpt import wordplay
+from sweepscope.pipeline.logs.expressions import whole
 from sweepscope.pipeline.logs.extractors import (
     computed_peaks,
     computed_settings,
     milestones,
     named_settings,
-    whole,
     without_logger,
 )
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
@@ -94,7 +94,7 @@ def _seconds(printed: str) -> pl.Expr:
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Training lines of any of the formats; one that stops before its time (or loss) ends is unparsed."""
+    """STEP_FACTS of training lines of any of the formats; one that stops before its time (or loss) ends is unparsed."""
     bare = without_logger(lines, _BEGINNINGS)
     mine = extract_each(bare.filter(pl.col("text").str.contains(_ANY)), _FIELDS)
 
@@ -145,7 +145,7 @@ _TOKENS_PER_STEP = r"^tokens per iteration will be: ([\d,]+)"
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """nanoGPT's overrides, its parameter count and its tokens per step."""
+    """SETTING_FACTS of nanoGPT's overrides, its parameter count and its tokens per step."""
     lines = without_logger(lines, _BEGINNINGS)
     text = pl.col("text")
     sized = {
@@ -169,7 +169,7 @@ _VALIDATED = r"^step:(\d+)/(\d+) val_loss:\d"
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """The validation behind the last step, with which modded-nanogpt's scripts end."""
+    """EVENT_FACTS of the validation behind the last step, with which modded-nanogpt's scripts end."""
     lines = without_logger(lines, _BEGINNINGS)
     done, planned = (pl.col("text").str.extract(_VALIDATED, group) for group in (1, 2))
     last = lines.filter((done == planned).fill_null(value=False))
@@ -183,7 +183,7 @@ _PEAKS = {
 
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
-    """Peak memory, which modded-nanogpt prints at the end."""
+    """PEAK_FACTS of peak memory, which modded-nanogpt prints at the end."""
     lines = without_logger(lines, _BEGINNINGS)
     return computed_peaks(
         lines, {name: number(pl.col("text").str.extract(pattern)) * 2**20 for name, pattern in _PEAKS.items()}

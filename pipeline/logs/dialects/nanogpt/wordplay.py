@@ -25,7 +25,7 @@ _NUMBERS = {
 
 
 def steps(bare: pl.DataFrame) -> pl.DataFrame:
-    """Step lines without their logger (`logger.without_logger`); one that does not reach its MFU stays unparsed."""
+    """STEP_FACTS of step lines (see `without_logger`); one that does not reach its MFU stays unparsed."""
     mine = bare.filter(pl.col("text").str.contains(f"^{BEGINNING}"))
     found = extract_numbers(mine, _NUMBERS, {"counter": r"^step=(\d+) "})
     is_whole = pl.col("percent").is_not_null()
@@ -53,7 +53,7 @@ SETTING_LITERALS = ("WORLD_SIZE_IN_USE=", *(f'"{name}": ' for name in _NAMES))
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """The configuration, and the size of the world."""
+    """SETTING_FACTS of the configuration, and the size of the world."""
     return pl.concat(
         [
             named_settings(lines, r'^\s+"(\w+)": (\d+),?\s*$', _NAMES, setting_source="argument_dump"),

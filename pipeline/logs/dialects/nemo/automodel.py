@@ -33,7 +33,7 @@ _OTHERS = {"number": r"\| step (\d+) \|", "memory": r"\| mem ([\d.]+ [KMGT]i?B) 
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines; one that does not reach its throughput is cut and stays unparsed."""
+    """STEP_FACTS of step lines; one that does not reach its throughput is cut and stays unparsed."""
     mine = lines.filter(pl.col("text").str.contains(_LOOKS_LIKE))
     rows = extract_numbers(mine, _NUMBERS, _OTHERS)
     return conform(

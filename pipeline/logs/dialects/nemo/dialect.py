@@ -21,6 +21,7 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect, History
 from sweepscope.pipeline.logs.dialects import environment, lightning
 from sweepscope.pipeline.logs.dialects.lightning import field
 from sweepscope.pipeline.logs.dialects.nemo import automodel
+from sweepscope.pipeline.logs.expressions import whole, words
 from sweepscope.pipeline.logs.extractors import (
     computed_settings,
     extract_numbers,
@@ -28,7 +29,6 @@ from sweepscope.pipeline.logs.extractors import (
     milestones,
     named_settings,
     once_per_text,
-    whole,
 )
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.sidecars import hparams, run_files
@@ -52,7 +52,7 @@ _NUMBERS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Printed lines, and bars that carry a metric; a line without loss and time, or an open bar, stays unparsed."""
+    """STEP_FACTS of printed lines, and of bars with a metric; without loss and time, or open, they stay unparsed."""
     text = pl.col("text")
     printed = lines.filter(text.str.contains(_PRINTED)).with_columns(
         counted=text.str.extract(_PRINTED, 2).cast(pl.Int64, strict=False),
@@ -130,7 +130,7 @@ _GROUPS = {
 
 @once_per_text
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Process groups as built, and the configuration as dumped (YAML, or GPTDatasetConfig's fields)."""
+    """SETTING_FACTS of process groups as built, and of the configuration dumped (YAML, GPTDatasetConfig's fields)."""
     text = pl.col("text")
     computed = {name: _first_group(pattern) for name, pattern in _LINE.items()}
     computed |= {name: text.str.extract(pattern).str.count_matches(",") + 1 for name, pattern in _GROUPS.items()}
@@ -154,9 +154,7 @@ COMBINED = (
     CombinedSetting(
         "steps_planned", pl.when(whole("arg:max_steps") > 1).then(whole("arg:max_steps") - 1), ("arg:max_steps",)
     ),
-    CombinedSetting(
-        "precision", pl.col("arg:precision").replace_strict({"bf16": "bf16", "16": "fp16", "32": "fp32"}, default=None)
-    ),
+    CombinedSetting("precision", words("arg:precision", {"bf16": "bf16", "16": "fp16", "32": "fp32"})),
     CombinedSetting(
         "is_plan_guessed", pl.when((whole("arg:epoch") == 0) & ~_IS_MAX_STEPS).then(pl.lit("true")), ("arg:epoch",)
     ),

@@ -53,7 +53,7 @@ _OTHERS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines; one that does not reach its last field is cut and stays unparsed. Validation lines are no steps."""
+    """STEP_FACTS of step lines; one that does not reach its last field stays unparsed. Validations are no steps."""
     text = pl.col("text")
     is_bare = text.str.contains("[36mstep: ", literal=True)
     if lines.select(is_bare.any()).item():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting
-from sweepscope.pipeline.logs.extractors import whole
+from sweepscope.pipeline.logs.expressions import whole
 
 
 def _dimension(name: str) -> pl.Expr:

@@ -52,7 +52,7 @@ def _bytes(kind: str) -> pl.Expr:
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines and what a terminal broke off them; one without any training value is cut and stays unparsed."""
+    """STEP_FACTS of step lines and what a terminal broke off them; one without a training value stays unparsed."""
     text = pl.col("text")
     is_training = text.str.contains(_STEP) & text.str.contains(_TRAINING)
     is_step = text.str.contains(_STEP) & (is_training | ~text.str.contains(_VALIDATION))
@@ -82,7 +82,7 @@ _END = r"\bFinal validation metrics: "
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """The configuration as given and dumped, and the number of steps."""
+    """SETTING_FACTS of the configuration as given and dumped, and the number of steps."""
     planned = {"steps_planned": pl.coalesce(pl.col("text").str.extract(_PLANNED, group) for group in (1, 2))}
     return pl.concat([verl_settings.settings(lines), computed_settings(lines, planned), environment.settings(lines)])
 

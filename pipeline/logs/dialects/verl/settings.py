@@ -13,7 +13,8 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting
-from sweepscope.pipeline.logs.extractors import is_true, matched_settings, named_settings, quotient, whole
+from sweepscope.pipeline.logs.expressions import cases, is_true, quotient, switched, whole
+from sweepscope.pipeline.logs.extractors import matched_settings, named_settings
 
 _ACTOR = "actor_rollout_ref.actor"
 _OVERRIDE = (
@@ -127,18 +128,10 @@ COMBINED = (
     ),
     CombinedSetting(
         "zero_stage",
-        pl.when(_IS_FSDP)
-        .then(3)
-        .when(is_true("arg:distributed_optimizer"))
-        .then(1)
-        .when(~is_true("arg:distributed_optimizer"))
-        .then(0),
+        cases((_IS_FSDP, 3), (is_true("arg:distributed_optimizer"), 1), (~is_true("arg:distributed_optimizer"), 0)),
         ("arg:strategy", "arg:distributed_optimizer"),
     ),
-    CombinedSetting(
-        "recompute",
-        pl.when(is_true("arg:recompute")).then(pl.lit("full")).when(~is_true("arg:recompute")).then(pl.lit("none")),
-    ),
+    CombinedSetting("recompute", switched("arg:recompute", "full", "none")),
     CombinedSetting("cp", pl.when(pl.col("cp").is_null()).then(whole("arg:ulysses")), ("arg:ulysses",)),
     # The longest sequence that the training may meet.
     CombinedSetting("seq_len", whole("arg:prompt") + whole("arg:response")),

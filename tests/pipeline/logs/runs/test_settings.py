@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting
-from sweepscope.pipeline.logs.extractors import has_value, is_true, whole
+from sweepscope.pipeline.logs.expressions import has_value, is_true, whole
 from sweepscope.pipeline.logs.runs.settings import conclude, with_combined
 
 RULE = CombinedSetting("dp", whole("arg:dp") * whole("arg:ep").fill_null(1), ("arg:dp",))
