@@ -42,8 +42,8 @@ _COLUMNS = {
     " last_line:int",
     "warn": f"{_PROCESS} text:str lines:int",
     "env": "line_no:int name:str value:str lines:int",
-    "bench_row": "line_no:int size:int count:int datatype:str reduction:str rest:str is_torn:bool",
-    "bench_rest": "line_no:int rest:str",
+    "bench_row": "line_no:int size:int count:int datatype:str reduction:str figures:str is_torn:bool",
+    "bench_half": "line_no:int figures:str",
     "bench_mark": "line_no:int mark:str value:str",
     "watchdog": "line_no:int kind:str rank:int printed_rank:int op:str seq:int numel_in:int numel_out:int"
     " timeout_ms:int ran_for_ms:int group:str enqueued:int completed:int stamp:str text:str",

@@ -28,18 +28,18 @@ _STAMP = re.compile(r"\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d.*")
 _LEFT_OUT = re.compile(r"(?<=\d) {24,}(?=\d)")
 
 
-def bench_rows(rows: pl.DataFrame, rests: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `nccl_bench`, by `source`, of the facts `bench_row`, `bench_rest` and `bench_mark`.
+def bench_rows(rows: pl.DataFrame, torn: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `nccl_bench`, by `source`, of the facts `bench_row`, `bench_half` and `bench_mark`.
 
     A figure that cannot be read (masked, cut) is NULL.
     """
     rows = rows.sort("source", "line_no").unique(["source", "line_no"], keep="first", maintain_order=True)
     marks = marks.sort("source", "line_no", maintain_order=True)
-    rows = _with_halves(rows, rests.sort("source", "line_no"))
+    rows = _with_halves(rows, torn.sort("source", "line_no"))
     rows = _latest(rows, marks, "header")
     measured = [
-        (source, line_no, *figures(rest, halves, header))
-        for source, line_no, rest, halves, header in rows.select(*_LINE, "rest", "halves", "header").iter_rows()
+        (source, line_no, *read_figures(figures, halves, header))
+        for source, line_no, figures, halves, header in rows.select(*_LINE, "figures", "halves", "header").iter_rows()
     ]
     schema = {name: pl.Int64 if name in (*_LINE, "root") else pl.Float64 for name in _FIGURES}
     rows = rows.join(pl.DataFrame(measured, schema=schema, orient="row"), on=_LINE, maintain_order="left")
@@ -88,13 +88,13 @@ def library_versions(marks: pl.DataFrame) -> dict[int, list[str]]:
     return found
 
 
-def figures(rest: str, halves: list[str] | None, header: str | None) -> tuple[int | float | None, ...]:
+def read_figures(figures: str, halves: list[str] | None, header: str | None) -> tuple[int | float | None, ...]:
     """Root, and both halves of four figures each, from the words after the operation and the halves torn off.
 
-    >>> figures("-1 1181.52 227.19 340.79 0 1188.52 225.86 338.78 0", None, None)[:5]
+    >>> read_figures("-1 1181.52 227.19 340.79 0 1188.52 225.86 338.78 0", None, None)[:5]
     (-1, 1181.52, 227.19, 340.79, 0.0)
     """
-    words = _LEFT_OUT.sub(" - - - - ", _STAMP.sub("", rest)).split()
+    words = _LEFT_OUT.sub(" - - - - ", _STAMP.sub("", figures)).split()
     words = words[: words.index("|")] if "|" in words else words
     has_root = "root" in header if header else len(words) % 4 == 1
     is_root = bool(words) and re.fullmatch(r"-1|\d{1,9}", words[0]) is not None and (has_root or words[0] == "-1")
@@ -103,8 +103,8 @@ def figures(rest: str, halves: list[str] | None, header: str | None) -> tuple[in
     width = 8 if len(body) == 16 or (header and "p99" in header) else 4
     first, then = body[:width], body[width:]
     for half in halves or []:
-        torn = [_number(word) for word in half.split()]
-        first, then = (torn, then) if len(first) < 3 else (first, torn)
+        values = [_number(word) for word in half.split()]
+        first, then = (values, then) if len(first) < 3 else (first, values)
     factor = 1000.0 if header and header.startswith(_IN_MILLISECONDS) else 1.0
     return int(words[0]) if is_root else None, *_four(first, factor), *_four(then, factor)
 
@@ -129,12 +129,12 @@ def _after(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     return rows.join_asof(marks, on="line_no", by="source", check_sortedness=False)
 
 
-def _with_halves(rows: pl.DataFrame, rests: pl.DataFrame) -> pl.DataFrame:
+def _with_halves(rows: pl.DataFrame, torn: pl.DataFrame) -> pl.DataFrame:
     """`halves`: the first two pieces of figures between a torn row and the row after it."""
-    torn = rows.with_columns(until=pl.col("line_no").shift(-1).over("source")).filter("is_torn")
-    found = _after(rests, torn.select("source", "line_no", "until", row=pl.col("line_no")))
+    torn_rows = rows.with_columns(until=pl.col("line_no").shift(-1).over("source")).filter("is_torn")
+    found = _after(torn, torn_rows.select("source", "line_no", "until", row=pl.col("line_no")))
     found = found.filter(pl.col("row").is_not_null() & (pl.col("line_no") < pl.col("until").fill_null(1 << 62)))
-    halves = found.group_by("source", line_no="row", maintain_order=True).agg(halves=pl.col("rest").head(2))
+    halves = found.group_by("source", line_no="row", maintain_order=True).agg(halves=pl.col("figures").head(2))
     return rows.join(halves, on=_LINE, how="left", maintain_order="left")
 
 

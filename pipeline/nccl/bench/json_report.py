@@ -97,9 +97,9 @@ def _add_row(row: Document, number: int, notes: Notes) -> None:
     if size is None or count is None:
         return
     halves = [_half(_dict(row.get(name))) for name in ("out_of_place", "in_place")]
-    rest = " ".join((str(row.get("root") or "-1").strip(), *halves))
+    figures = " ".join((str(row.get("root") or "-1").strip(), *halves))
     is_torn = False
-    notes.add("bench_row", number, int(size), int(count), str(row.get("type")), str(row.get("redop")), rest, is_torn)
+    notes.add("bench_row", number, int(size), int(count), str(row.get("type")), str(row.get("redop")), figures, is_torn)
 
 
 def _half(half: Document) -> str:

@@ -21,11 +21,11 @@ _TYPES = (
 )
 ROW = (
     rf"(?:^|[\s>:)\]|])(?P<size>\d{{1,18}})\s+(?P<count>\d{{1,18}})\s+(?P<type>{_TYPES})"
-    r"(?:\s+(?P<redop>sum|prod|max|min|avg|all|mulsum|none))?(?P<rest>(?:\s+[-\dX].*)?)\s*$"
+    r"(?:\s+(?P<redop>sum|prod|max|min|avg|all|mulsum|none))?(?P<figures>(?:\s+[-\dX].*)?)\s*$"
 )
-REST = r"(?:^|[>:)\]])\s+(?P<rest>\d[\d.e+]*(?:\s+\d[\d.e+]*){2}(?P<wrong>\s+(?:\d[\d.e+-]*|N/A))?)\s*$"
-"""A row, and the rest of a torn one: in the syntax of both Python's `re` and polars, like those below."""
-_ROW, _REST = re.compile(ROW), re.compile(REST)
+TORN_HALF = r"(?:^|[>:)\]])\s+(?P<figures>\d[\d.e+]*(?:\s+\d[\d.e+]*){2}(?P<wrong>\s+(?:\d[\d.e+-]*|N/A))?)\s*$"
+"""A row, and the half that was torn off one: in the syntax of both Python's `re` and polars, like those below."""
+_ROW, _TORN_HALF = re.compile(ROW), re.compile(TORN_HALF)
 _MARK = r"#|_perf|rccl-tests|Avg bus bandwidth|nThread [0-9]|Rank +[0-9]|  (?:size|bytes)  "
 
 
@@ -61,10 +61,10 @@ MAY_HOLD_FACTS = "|".join(
     (
         *(r"Rank.+ on.+ device.+\[", "Avg bus bandwidth", "size.+count.+type", "bytes.+N.+type", "nThread "),
         *("ccl-library=", "rccl-tests", rf"(?:{'|'.join(OPS)})_perf", rf"\s(?:{_TYPES})(?:\s|$)"),
-        REST.replace("?P<rest>", "?:"),
+        TORN_HALF.replace("?P<figures>", "?:"),
     )
 )
-"""A pattern of polars that every mark, row or rest of a torn row matches: few candidates do."""
+"""A pattern of polars that every mark, row or torn half matches: few candidates do."""
 _COLUMNS = re.compile(r"(?:^|[#\s])((?:size\s+count|bytes\s+N)\s+type\s.*)")
 _FIGURES_OF_A_ROW = 3
 """Least number of figures of a row without a reduction; one with a reduction may have been cut before its first."""
@@ -73,19 +73,19 @@ _FIGURES_OF_A_ROW = 3
 def read_row(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
     """A row, or its first half. `is_torn`: an NCCL message begins where the row breaks off."""
     found = _ROW.search(text)
-    if found is None or not (found["redop"] or is_torn or len(found["rest"].split()) >= _FIGURES_OF_A_ROW):
+    if found is None or not (found["redop"] or is_torn or len(found["figures"].split()) >= _FIGURES_OF_A_ROW):
         return False
-    row = (int(found["size"]), int(found["count"]), found["type"], found["redop"], found["rest"].strip())
+    row = (int(found["size"]), int(found["count"]), found["type"], found["redop"], found["figures"].strip())
     notes.add("bench_row", line_no, *row, is_torn)
     return True
 
 
 def read_rest(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
     """What may be a half of a torn row: four numbers and nothing else (three, where the fourth is glued to NCCL's)."""
-    found = _REST.search(text)
+    found = _TORN_HALF.search(text)
     if found is None or not (found["wrong"] or is_torn):
         return False
-    notes.add("bench_rest", line_no, found["rest"])
+    notes.add("bench_half", line_no, found["figures"])
     return True
 
 

@@ -73,8 +73,8 @@ def _add_row(key: tuple[str | None, ...], halves: Mapping[str, str], number: int
     if not halves:
         return 0
     _, size, datatype, reduction = key[len(_TABLE) :]
-    rest = " ".join(halves.get(placement, "- - - -") for placement in ("0", "1"))
-    notes.add("bench_row", number, int(size or 0), None, datatype, reduction, rest, False)
+    figures = " ".join(halves.get(placement, "- - - -") for placement in ("0", "1"))
+    notes.add("bench_row", number, int(size or 0), None, datatype, reduction, figures, False)
     return 1
 
 

@@ -69,7 +69,7 @@ def _prefixes(leads: pl.Series) -> tuple[pl.DataFrame, np.ndarray]:
     parts = leads.str.extract_groups(_PREFIX).struct.rename_fields(fields).struct.unnest()
     lead = pl.col("lead")
     may_hold_row = (lead.str.len_chars() > LEAD_CHARS) & (
-        lead.str.contains(printed_table.ROW) | lead.str.contains(printed_table.REST)
+        lead.str.contains(printed_table.ROW) | lead.str.contains(printed_table.TORN_HALF)
     )
     is_regular = pl.col("host").is_not_null() & ~lead.str.contains(HEAD) & ~may_hold_row
     parts = parts.select(

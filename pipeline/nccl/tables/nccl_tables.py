@@ -30,7 +30,7 @@ Rows = dict[str, pl.DataFrame]
 _CONTENT = {
     "watchdog": ~pl.col("kind").is_in(["died", "world"]),
     "bench_mark": ~pl.col("mark").is_in(["program", "rccl"]),
-    "bench_rest": pl.lit(value=False),
+    "bench_half": pl.lit(value=False),
 }
 
 
@@ -169,7 +169,7 @@ def _tables_of(facts: Facts) -> Rows:
         "nccl_graphs": graph_rows(facts.take("graph"), comms.events),
         "nccl_devices": devices.device_rows(facts["device"]),
         "nccl_warnings": warn_lines.warning_rows(facts["warn"]),
-        "nccl_bench": bench_rows.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"]),
+        "nccl_bench": bench_rows.bench_rows(facts["bench_row"], facts["bench_half"], facts["bench_mark"]),
     }
     for name in ("nccl_ranks", "nccl_warnings"):
         tables[name] = tables[name].with_columns(pl.when(pl.col("host") != NO_HOST).then(pl.col("host", "pid")))

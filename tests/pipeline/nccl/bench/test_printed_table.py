@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sweepscope.pipeline.ingest.validate import validate
-from sweepscope.pipeline.nccl.bench.bench_rows import figures
+from sweepscope.pipeline.nccl.bench.bench_rows import read_figures
 from sweepscope.schemas.registry import TABLES
 from tests.pipeline.nccl.reading import row_of, tables_of
 
@@ -116,12 +116,12 @@ def test_per_iteration_columns_and_timestamps_are_no_second_half() -> None:
         "#  size count type redop root time algbw busbw #wrong min max p99 cv time algbw busbw #wrong min max p99 cv"
     )
     halves = "10.0 1.0 2.0 0 9.0 11.0 10.9 3.1 20.0 3.0 4.0 0 19.0 21.0 20.9 3.2"
-    found = figures(f"-1 {halves} 2026-01-02 03:04:05", None, header)
+    found = read_figures(f"-1 {halves} 2026-01-02 03:04:05", None, header)
     assert found == (-1, 10.0, 1.0, 2.0, 0.0, 20.0, 3.0, 4.0, 0.0)
 
 
 def test_out_of_place_only() -> None:
-    assert figures("-1 1275.7 105.21 197.26 0", None, None) == (-1, 1275.7, 105.21, 197.26, 0.0, None, None, None, None)
+    assert read_figures("-1 1275.7 105.21 197.26 0", None, None) == (-1, 1275.7, 105.21, 197.26, 0.0, None, None, None, None)
 
 
 def test_a_table_whose_blanks_were_lost_where_it_was_pasted() -> None:
