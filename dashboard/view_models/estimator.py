@@ -12,7 +12,7 @@ import polars as pl
 from sweepscope.dashboard.format.numbers import NBSP, number
 from sweepscope.dashboard.queries.estimator import RATIO_COLUMNS
 from sweepscope.dashboard.queries.query import Row
-from sweepscope.pipeline.estimate.learned.track_record import find_record
+from sweepscope.pipeline.estimate.learned.record_file import find_record
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles
 from sweepscope.pipeline.estimate.rows.waterfall import waterfall
 from sweepscope.schemas.thresholds import PATTERN_RUNS, PENALISED_RATIO

@@ -15,7 +15,7 @@ from sweepscope.pipeline.errors import StoreError
 if TYPE_CHECKING:
     import polars as pl
 
-    from sweepscope.pipeline.estimate.calibration.cross_validate import Recipe
+    from sweepscope.pipeline.estimate.calibration.recipe_rows import Recipe
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,15 +29,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str, Any]:
     """Errors and settings of one recipe's fit, whose profile and track record are written."""
-    from sweepscope.pipeline.estimate.calibration.cross_validate import (
-        choose_weights,
-        cross_validate,
-        fit_recipe,
-        gather_rows,
-    )
+    from sweepscope.pipeline.estimate.calibration.cross_validate import choose_weights, cross_validate, fit_recipe
     from sweepscope.pipeline.estimate.calibration.learn import learn
     from sweepscope.pipeline.estimate.calibration.profile_file import accuracy, render_profile
-    from sweepscope.pipeline.estimate.learned.track_record import render_record, residual_map
+    from sweepscope.pipeline.estimate.calibration.recipe_rows import gather_rows
+    from sweepscope.pipeline.estimate.learned.record_file import render_record
+    from sweepscope.pipeline.estimate.learned.track_record import residual_map
     from sweepscope.pipeline.estimate.physics.profile import constants_digest
 
     rows = gather_rows(recipe, table)

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from sweepscope.pipeline.estimate.calibration.cross_validate import (
     BEATEN,
     Criterion,
-    Rows,
     Unseen,
-    Weights,
     choose_weights,
     fastest,
     shortfall,
     unseen_step_s,
 )
 from sweepscope.pipeline.estimate.calibration.fit import figures
+from sweepscope.pipeline.estimate.calibration.recipe_rows import Rows, Weights
 from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.schemas.thresholds import PENALISED_RATIO
 from tests.validation.cells import rank_cells

@@ -8,16 +8,11 @@ import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.commands.output import note
-from sweepscope.pipeline.estimate.calibration.cross_validate import (
-    Rows,
-    Unseen,
-    cross_validate,
-    fit_recipe,
-    gather_rows,
-)
+from sweepscope.pipeline.estimate.calibration.cross_validate import Unseen, cross_validate, fit_recipe
 from sweepscope.pipeline.estimate.calibration.fit import figures, predict, with_constants
 from sweepscope.pipeline.estimate.calibration.learn import cell_folds, look, needed_unseen, penalised_unseen
 from sweepscope.pipeline.estimate.calibration.published_tables import published_table
+from sweepscope.pipeline.estimate.calibration.recipe_rows import Rows, gather_rows
 from sweepscope.pipeline.estimate.calibration.recipes import RECIPES
 from sweepscope.pipeline.estimate.physics.estimate import allocated_bytes, estimate, step_seconds
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts

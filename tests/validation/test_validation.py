@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.estimate.calibration.cross_validate import Recipe, Rows, Unseen, Weights, gather_rows
+from sweepscope.pipeline.estimate.calibration.cross_validate import Unseen
 from sweepscope.pipeline.estimate.calibration.published_tables import FOLDS, published_table
+from sweepscope.pipeline.estimate.calibration.recipe_rows import Recipe, Rows, Weights, gather_rows
 from tests.pipeline.estimate.rows.test_estimate_rows import row
 from tests.validation.cells import rank_cells
 from tests.validation.html import against, write_report

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from sweepscope.pipeline.estimate.advice.acquisition import Belief, believe, improvement
 from sweepscope.pipeline.estimate.advice.next_runs import BOUND, EARLY
-from sweepscope.pipeline.estimate.calibration.cross_validate import Rows, Unseen, fit_recipe
+from sweepscope.pipeline.estimate.calibration.cross_validate import Unseen, fit_recipe
 from sweepscope.pipeline.estimate.calibration.learn import cell_folds, learn, look, penalised_unseen
+from sweepscope.pipeline.estimate.calibration.recipe_rows import Rows
 from sweepscope.pipeline.estimate.learned.placement_patterns import PATTERNS
 from sweepscope.pipeline.estimate.learned.track_record import residuals_by_pattern
 from sweepscope.pipeline.estimate.physics.layouts import Array

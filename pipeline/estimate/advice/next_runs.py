@@ -7,8 +7,7 @@ penalty), moved by what similar layouts of the cell took beyond theirs.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,9 +15,9 @@ import polars as pl
 
 from sweepscope.pipeline.estimate.advice.acquisition import Belief, believe, improvement
 from sweepscope.pipeline.estimate.advice.cell import is_sound, startup_of
+from sweepscope.pipeline.estimate.advice.exclusions import exclude
 from sweepscope.pipeline.estimate.learned.track_record import conformal_interval
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, Array
-from sweepscope.pipeline.estimate.physics.memory import Memory
 from sweepscope.pipeline.estimate.physics.profile import Profile
 from sweepscope.pipeline.estimate.rows.estimate_rows import OK, PREDICTED, predict
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
@@ -36,11 +35,6 @@ FEW = 3
 """Runs of a cell from which their median residual moves what is expected of the others, where no spread is known."""
 EARLY = 0.9
 """No candidate is believed to take less than this share of what physics allows; 2 % of the playbook's runs did."""
-MEASURED = "already measured"
-RAN_OUT = "ran out of memory"
-AS_LARGE = "needs at least as much memory in every part as a layout that ran out of it"
-FAILED = "failed before, for a reason that the log does not give"
-_PARTS: Final = [f"est_mem_{part.name}_bytes" for part in fields(Memory)]
 
 
 @dataclass(frozen=True)
@@ -120,7 +114,7 @@ def next_runs(
     sound = runs.filter(is_sound())
     done = _estimated(request, runs, rows, is_sound())
     ran_out = _estimated(request, runs, rows, pl.col("status") == "oom")
-    excluded, kept = _exclude(pool, outcomes, ran_out)
+    excluded, kept = exclude(pool, outcomes, ran_out)
     left = pool.filter(pl.Series(kept, dtype=pl.Boolean))
     best = None
     if sound.height:
@@ -160,40 +154,6 @@ def _estimated(request: Request, runs: pl.DataFrame, rows: pl.DataFrame, which: 
     kept = runs.filter(chosen).drop(PREDICTED, strict=False)
     estimated = pl.concat([kept, predict(rows.filter(chosen), always)], how="horizontal")
     return estimated.filter(pl.col("est_status") == OK)
-
-
-def _exclude(
-    pool: pl.DataFrame, tried: list[tuple[tuple[Any, ...], str]], ran_out: pl.DataFrame
-) -> tuple[dict[str, int], list[bool]]:
-    """(reason to count, whether each layout of the pool is still a candidate).
-
-    `tried` names layout and status of every run; `ran_out` holds estimates of those that ran out of memory.
-    """
-    outcomes: dict[tuple[Any, ...], set[str]] = {}
-    for key, status in tried:
-        outcomes.setdefault(key, set()).add(status)
-    needed = ran_out.select(_PARTS).to_numpy()
-    parts = pool.select(_PARTS).to_numpy()
-    as_large: list[bool] = [bool((part >= needed * (1.0 - 1e-9)).all(axis=1).any()) for part in parts]
-    counts: Counter[str] = Counter()
-    kept = []
-    for row, large in zip(pool.iter_rows(named=True), as_large, strict=True):
-        statuses = outcomes.get(layout_key(row), set())
-        reason = (
-            MEASURED
-            if "completed" in statuses
-            else RAN_OUT
-            if "oom" in statuses
-            else FAILED
-            if statuses & {"failed", "unknown"}
-            else AS_LARGE
-            if large
-            else None
-        )
-        kept.append(reason is None)
-        if reason is not None:
-            counts[reason] += 1
-    return dict(counts.most_common()), kept
 
 
 def _spread_of_cell(done: pl.DataFrame) -> tuple[float, str]:

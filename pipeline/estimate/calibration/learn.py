@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweepscope.pipeline.estimate.calibration.cross_validate import Rows, Unseen, fit_memory
+from sweepscope.pipeline.estimate.calibration.cross_validate import Unseen, fit_memory
 from sweepscope.pipeline.estimate.calibration.fit import predict, with_constants
+from sweepscope.pipeline.estimate.calibration.recipe_rows import Rows
 from sweepscope.pipeline.estimate.learned.penalty import (
     FACTORS,
     FEATURES,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from sweepscope.pipeline.estimate.calibration.cross_validate import Recipe, Weights
+from sweepscope.pipeline.estimate.calibration.recipe_rows import Recipe, Weights
 from sweepscope.pipeline.estimate.physics.profile import CONSTANTS, Profile, choose_profile, load_profiles, read_profile
 from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
 from sweepscope.pipeline.reference.clusters import find_cluster

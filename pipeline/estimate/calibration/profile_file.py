@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from sweepscope.pipeline.estimate.calibration.cross_validate import Recipe, Unseen
+from sweepscope.pipeline.estimate.calibration.cross_validate import Unseen
 from sweepscope.pipeline.estimate.calibration.fit import figures
+from sweepscope.pipeline.estimate.calibration.recipe_rows import Recipe
 from sweepscope.pipeline.estimate.physics.layouts import Array
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import polars as pl
 
-from sweepscope.pipeline.estimate.calibration.cross_validate import Recipe, Weights
+from sweepscope.pipeline.estimate.calibration.recipe_rows import Recipe, Weights
 
 _bf16 = ~pl.col("precision").fill_null("bf16").str.contains("(?i)fp8|float8")
 _SHAPE_OF_GEMM: Final = {"gemm_wave_loss": 0.35, "gemm_half_waves": 0.1, "gemm_half_depth": 300.0}

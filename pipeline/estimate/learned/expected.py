@@ -12,7 +12,8 @@ import polars as pl
 
 from sweepscope.pipeline.estimate.learned.penalty import penalty_features
 from sweepscope.pipeline.estimate.learned.placement_patterns import PATTERNS, has_unseen, pattern_codes
-from sweepscope.pipeline.estimate.learned.track_record import Interval, TrackRecord, find_record
+from sweepscope.pipeline.estimate.learned.record_file import find_record
+from sweepscope.pipeline.estimate.learned.track_record import Interval, TrackRecord
 from sweepscope.pipeline.estimate.physics.estimate import Estimate
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
 from sweepscope.pipeline.estimate.physics.question import Question

@@ -19,8 +19,9 @@ from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDU
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import INTERLEAVED, ONE_F_ONE_B
-from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, ask, schedule_of
+from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, ask
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
+from sweepscope.pipeline.estimate.rows.row_layouts import schedule_of
 from sweepscope.pipeline.estimate.search.enumerate import divisors
 from sweepscope.pipeline.reference.layout_text import full_layout_text
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sweepscope.pipeline.estimate.learned.expected import EXPECTED, expect, slowdown
 from sweepscope.pipeline.estimate.learned.placement_patterns import PATTERNS, has_unseen, pattern_codes
-from sweepscope.pipeline.estimate.learned.track_record import find_record
+from sweepscope.pipeline.estimate.learned.record_file import find_record
 from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
 from sweepscope.pipeline.estimate.physics.memory import Memory

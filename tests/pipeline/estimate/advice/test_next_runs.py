@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from sweepscope.pipeline.estimate.advice.cell import cells, startup_of
-from sweepscope.pipeline.estimate.advice.next_runs import AS_LARGE, FAILED, MEASURED, PROPOSED, RAN_OUT, next_runs
+from sweepscope.pipeline.estimate.advice.exclusions import AS_LARGE, FAILED, MEASURED, RAN_OUT
+from sweepscope.pipeline.estimate.advice.next_runs import PROPOSED, next_runs
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.reference.layout_text import layout_key
 from sweepscope.schemas.tables.runs import RUNS

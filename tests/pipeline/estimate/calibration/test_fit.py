@@ -10,18 +10,15 @@ import pytest
 
 from sweepscope.pipeline.estimate.calibration import cross_validate as calibrate
 from sweepscope.pipeline.estimate.calibration.cross_validate import (
-    Recipe,
-    Rows,
-    Weights,
     choose_weights,
     cross_validate,
     fastest,
     fit_recipe,
     fit_time,
-    gather_rows,
     shortfall,
 )
 from sweepscope.pipeline.estimate.calibration.fit import batches, figures, fit
+from sweepscope.pipeline.estimate.calibration.recipe_rows import Recipe, Rows, Weights, gather_rows
 from sweepscope.pipeline.estimate.calibration.recipes import RECIPES
 from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.profile import load_profiles, with_values

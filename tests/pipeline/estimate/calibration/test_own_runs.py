@@ -10,10 +10,11 @@ import pytest
 
 from sweepscope.pipeline.commands.calibrate import fit_to_folder
 from sweepscope.pipeline.derive.complete import complete_runs
-from sweepscope.pipeline.estimate.calibration.cross_validate import cross_validate, fit_recipe, gather_rows
+from sweepscope.pipeline.estimate.calibration.cross_validate import cross_validate, fit_recipe
 from sweepscope.pipeline.estimate.calibration.fit import figures
 from sweepscope.pipeline.estimate.calibration.own_runs import FEWEST, own_recipes, usable_runs, with_own
 from sweepscope.pipeline.estimate.calibration.profile_file import accuracy, render_profile
+from sweepscope.pipeline.estimate.calibration.recipe_rows import gather_rows
 from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile, with_values
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
 

@@ -10,23 +10,21 @@ import polars as pl
 import pytest
 
 from sweepscope.pipeline.errors import InputError
-from sweepscope.pipeline.estimate.calibration.cross_validate import gather_rows
 from sweepscope.pipeline.estimate.calibration.learn import look
 from sweepscope.pipeline.estimate.calibration.published_tables import published_table
+from sweepscope.pipeline.estimate.calibration.recipe_rows import gather_rows
 from sweepscope.pipeline.estimate.calibration.recipes import RECIPES
 from sweepscope.pipeline.estimate.learned.expected import expect
 from sweepscope.pipeline.estimate.learned.penalty import FACTORS, Settings, fit_penalty, penalty_features
 from sweepscope.pipeline.estimate.learned.placement_patterns import PATTERNS, pattern_codes
+from sweepscope.pipeline.estimate.learned.record_file import find_record, read_record, render_record
 from sweepscope.pipeline.estimate.learned.track_record import (
     ENOUGH,
     FEWEST,
     Residuals,
     TrackRecord,
     conformal_interval,
-    find_record,
     learned_penalty,
-    read_record,
-    render_record,
     residual_map,
     residuals_by_pattern,
 )

@@ -121,7 +121,17 @@ def test_per_iteration_columns_and_timestamps_are_no_second_half() -> None:
 
 
 def test_out_of_place_only() -> None:
-    assert read_figures("-1 1275.7 105.21 197.26 0", None, None) == (-1, 1275.7, 105.21, 197.26, 0.0, None, None, None, None)
+    assert read_figures("-1 1275.7 105.21 197.26 0", None, None) == (
+        -1,
+        1275.7,
+        105.21,
+        197.26,
+        0.0,
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 def test_a_table_whose_blanks_were_lost_where_it_was_pasted() -> None:

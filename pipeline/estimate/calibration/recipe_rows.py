@@ -1,0 +1,111 @@
+"""A recipe of a calibration: which constants are fitted, from which starts, and the rows that they are fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sweepscope.pipeline.estimate.calibration.fit import Batch, batches
+from sweepscope.pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles, with_values
+
+_CELL = ("model", "accelerator", "num_gpus", "seq_len", "gbs_tokens", "global_batch_tokens")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How errors weigh in a fit of step times: constants are held to their starts by `pull`, and an estimate that is
+    too slow costs `early` times one that is too fast."""
+
+    pull: float = 0.05
+    early: float = 1.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one profile is fitted.
+
+    `rows` selects rows of `dataset`; `time` and `memory` name the constants with where their search starts; `fixed` are
+    set and not fitted. `group` splits the rows for cross-validation. A recipe that is a bound is fitted to the runs
+    at most PENALISED_RATIO times slower than estimated; of several `weights`, each of its fits chooses those that
+    predict unseen groups best.
+    """
+
+    profile: str
+    dataset: str
+    rows: pl.Expr
+    group: str
+    time: Mapping[str, float] = field(default_factory=dict)
+    memory: Mapping[str, float] = field(default_factory=dict)
+    fixed: Mapping[str, float | bool | str] = field(default_factory=dict)
+    weights: tuple[Weights, ...] = (Weights(),)
+    memory_pull: float = 0.05
+    memory_unit: float = 1e9
+    is_bound: bool = False
+
+    @property
+    def split(self) -> str:
+        """How rows are split; nested where each fold also chooses how errors weigh."""
+        return f"one {self.group} out" + (", nested" if len(self.weights) > 1 else "")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a recipe, ready to be estimated. `fits` caches fits of step times, which nested choices repeat."""
+
+    recipe: Recipe
+    table: pl.DataFrame
+    batches: list[Batch]
+    step_time_s: Array
+    mem_bytes: Array
+    fits: dict[tuple[Weights, bytes], dict[str, float]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def everywhere(self) -> NDArray[np.bool_]:
+        """A mask of all rows."""
+        return np.ones(self.table.height, np.bool_)
+
+    @property
+    def groups(self) -> NDArray[np.str_]:
+        """Group of each row; the recipe leaves a group out together."""
+        return self.table[self.recipe.group].to_numpy()
+
+    @property
+    def cells(self) -> list[tuple[object, ...]]:
+        """The cell of each row: model, accelerators, sequence and batch, as far as the table has them."""
+        return self.table.select(name for name in _CELL if name in self.table.columns).rows()
+
+    def within(self, mask: NDArray[np.bool_]) -> list[Batch]:
+        """Batches of the rows of `mask`."""
+        return [
+            Batch(batch.asked, batch.at[chosen], batch.indices[chosen])
+            for batch in self.batches
+            if (chosen := mask[batch.indices]).any()
+        ]
+
+
+def _numbers(table: pl.DataFrame, name: str) -> Array:
+    if name not in table.columns:
+        return np.full(table.height, np.nan)
+    return table[name].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+
+
+def gather_rows(recipe: Recipe, published: pl.DataFrame) -> Rows:
+    """The rows of `published` (text cells) that a recipe is fitted on: measured, and possible to estimate."""
+    table = published.filter(recipe.rows)
+    start = with_values(load_profiles()["default"], {**recipe.time, **recipe.memory, **recipe.fixed})
+
+    def always(_generation: str, _framework: str | None) -> Profile:
+        return start
+
+    found = batches(table, always)
+    estimable = np.zeros(table.height, np.bool_)
+    for batch in found:
+        estimable[batch.indices] = True
+    seconds = np.where(estimable, _numbers(table, "step_time_s"), np.nan)
+    bytes_ = np.where(estimable, _numbers(table, "peak_mem_gb") * recipe.memory_unit, np.nan)
+    return Rows(recipe, table, found, seconds, bytes_)

@@ -1,0 +1,54 @@
+"""Why a row cannot be estimated, as text: what it does not state, contradicts, or states in unknown words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sweepscope.pipeline.estimate.rows.read_rows import HYBRID
+
+
+def no_cluster(accelerator: str) -> str:
+    """Why an accelerator without a cluster is not modelled."""
+    if re.search(r"(?i)\b(cpu|xeon|epyc)\b", accelerator):
+        return f"{accelerator} is no accelerator: only GPUs and TPUs are modelled"
+    return f"unknown accelerator: {accelerator} (add it to data/hardware/links.csv)"
+
+
+def not_understood(row: dict[str, Any]) -> str:
+    """The cells of a row that hold no such number as they should, or an empty text."""
+    return f"not understood: {row['misread']}" if row["misread"] else ""
+
+
+def missing(row: dict[str, Any]) -> str:
+    """Why a row has no layout, or an empty text."""
+    if wrong := not_understood(row):
+        return wrong
+    unknown = [name for name in ("num_gpus", "dp", "tp", "pp", "mbs", "gas") if not row[name]]
+    if unknown:
+        return f"layout incomplete: {', '.join(unknown)} not stated and not derivable"
+    product = row["dp"] * row["tp"] * row["pp"] * (row["cp"] or 1)
+    if product != row["num_gpus"]:
+        outside = row["ep"] and product * row["ep"] == row["num_gpus"]
+        if not outside:
+            return f"layout needs {product} accelerators, the row has {row['num_gpus']}"
+    if row["stated_recompute"] is not None and row["recompute"] is None:
+        return f"recomputation not understood: {row['stated_recompute']}"
+    if row["zero_stage"] is None and row["dp"] * (row["cp"] or 1) > 1:
+        return "sharding of optimizer and parameters (ZeRO stage or FSDP) not stated"
+    return _missing_group(row)
+
+
+def _missing_group(row: dict[str, Any]) -> str:
+    """Why the group that shares one copy of the sharded states is unknown, or an empty text."""
+    if row["dp_replicate"] == 0:
+        return "dp is no multiple of the ranks that share one copy of the sharded states"
+    if row["dp_replicate"] is None and is_hybrid(row):
+        return "sharded within groups, but neither dp_replicate, dp_shard nor gpus_per_node gives their size"
+    return ""
+
+
+def is_hybrid(row: dict[str, Any]) -> bool:
+    """Whether the row names sharding within groups without their size."""
+    sharding = row["stated_sharding"] or ""
+    return bool(re.search(HYBRID, sharding)) and not re.search(r"\d", sharding)

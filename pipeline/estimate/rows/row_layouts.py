@@ -1,0 +1,61 @@
+"""Layouts of rows: degrees as stated, the schedule by its many names, the framework's defaults for the rest."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Layouts
+from sweepscope.pipeline.estimate.physics.profile import Profile
+from sweepscope.pipeline.estimate.physics.schedule import V_SHAPED
+
+_SCHEDULES = (
+    ("dualpipe-v", r"dual.?pipe.?v"),
+    ("dualpipe", r"dual"),
+    ("zb-v", r"zb.?v|zero.?bubble.?v|\bv.?(zero.?bubble|zb)"),
+    ("zb-h1", r"zero.?bubble|\bzb"),
+    ("interleaved", r"interleav"),
+    ("afab", r"afab|gpipe|all.?forward"),
+)
+"""Words of SCHEDULES by how frameworks and papers name them; anything else is 1F1B."""
+
+
+def schedule_of(name: str) -> str | None:
+    """Word of SCHEDULES in what a framework or paper calls its pipeline schedule, or None where it names none."""
+    return next((word for word, pattern in _SCHEDULES if re.search(pattern, name.casefold())), None)
+
+
+def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
+    """Layouts of complete rows. An expert degree outside dp (dp x tp x pp x cp x ep = N) is folded into dp."""
+    filled = []
+    for row in rows:
+        inside = row["dp"] * row["tp"] * row["pp"] * (row["cp"] or 1)
+        dp = row["dp"] if inside == row["num_gpus"] else row["dp"] * (row["ep"] or 1)
+        word = schedule_of(row["pipeline_schedule"] or profile.schedule) or "1f1b"
+        mode = row["recompute"] or "none"
+        sp = profile.is_sequence_parallel if row["sequence_parallel"] is None else row["sequence_parallel"]
+        ep, chunks = row["ep"] or 1, 2 if word in V_SHAPED else 1
+        etp = row["etp"] or (row["tp"] if (dp * (row["cp"] or 1)) % ep == 0 else 1)
+        filled.append(
+            [
+                dp,
+                row["tp"],
+                row["pp"],
+                row["cp"] or 1,
+                ep,
+                etp,
+                row["vpp"] or chunks,
+                row["zero_stage"] or 0,
+                row["mbs"],
+                row["gas"],
+                RECOMPUTE_MODES.index(mode),
+                float(sp and row["tp"] > 1),
+                SCHEDULES.index(word),
+                row["dp_replicate"] or 1,
+            ]
+        )
+    table = np.array(filled, np.float64).reshape(-1, len(fields(Layouts))).T
+    return Layouts(*table)
