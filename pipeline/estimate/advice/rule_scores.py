@@ -114,7 +114,7 @@ def score(evidence: pl.DataFrame, book: Book | None = None) -> pl.DataFrame:
 
 
 def score_sets(evidence: pl.DataFrame, book: Book | None = None) -> pl.DataFrame:
-    """One row per rule set: in how many of the cells that test any of its rules do all of those hold, and regrets."""
+    """One row per rule set: in how many of the cells of `evidence` that test any of its rules all hold, and regrets."""
     book = book or load_rules()
     sets = {rule.id: rule.set for rule in book.rules}
     tested = evidence.filter(pl.col("verdict") != UNTESTED).with_columns(

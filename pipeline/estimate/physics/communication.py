@@ -23,7 +23,13 @@ def ring_bytes_per_s(asked: Question, stride: Array, size: Array, *, share: floa
 
     Inside a node the link. Across nodes the smaller of link and network, where the group's ranks in one node share
     their cards: NIC x max(gpus_per_node / stride, 1) (one card per rank). Large groups lose a little per doubling of
-    nodes, as measured rings do. `share` is what is achieved of the network, where it is not `network_share`.
+    nodes, as measured rings do.
+
+    Args:
+        asked: the cluster and the constants.
+        stride: distance between neighbours of the group, in ranks.
+        size: ranks of the group.
+        share: what is achieved of the network, where it is not `network_share`.
     """
     link = asked.profile.link_share * asked.cluster.link_bytes_per_s
     ranks_in_node = np.clip(asked.cluster.gpus_per_node / stride, 1.0, size)
@@ -34,7 +40,7 @@ def ring_bytes_per_s(asked: Question, stride: Array, size: Array, *, share: floa
 
 
 def latency_s(asked: Question, stride: Array, size: Array) -> Array:
-    """Latency of one hop."""
+    """Latency of one hop, in seconds, of a group of `size` ranks that are `stride` apart."""
     return np.where(leaves_node(asked, stride, size), asked.profile.network_latency_s, asked.profile.link_latency_s)
 
 

@@ -33,7 +33,13 @@ def signature_literals(dialects: Sequence[Dialect]) -> set[str]:
 
 
 def count_signatures(rows: pl.DataFrame, templates: LineTemplates, dialects: Sequence[Dialect]) -> pl.DataFrame:
-    """SIGNATURE_HITS of lines (`source`, `line_no`) of given templates; a literal within another one counts, too."""
+    """SIGNATURE_HITS of lines; a literal within another one counts, too.
+
+    Args:
+        rows: `source`, `line_no`.
+        templates: of the same lines.
+        dialects: whose signature literals are looked for.
+    """
     if rows.is_empty():
         return pl.DataFrame(schema=SIGNATURE_HITS)
     wanted = Literals.of(frozenset(signature_literals(dialects)))

@@ -157,7 +157,7 @@ def extract(
     partial: Collection[int] = (),
     known: Mapping[int, str] = MappingProxyType({}),
 ) -> Extract:
-    """Facts of one block of lines; see `prefilter` for the arguments."""
+    """Facts of one block of lines (`source`, `line_no`, `text`); see `prefilter` for the arguments."""
     return read([prefilter(block, dialects, partial=partial, known=known)], dialects)
 
 

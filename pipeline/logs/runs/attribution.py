@@ -18,6 +18,11 @@ def attribute_events(events: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataF
     """EVENT_FACTS rows with `run_id`, `source_path`, and `is_secondary`: printed in another file than the steps.
 
     Events of such a file belong to the job's last attempt.
+
+    Args:
+        events: EVENT_FACTS.
+        runs: attempts in order: `run_id`, `source`, `start_line`, `unit`, `job`.
+        sources: `source`, `path`, `unit`, `job` of every log.
     """
     found = attempt_of(events, runs).join(sources.select("source", "path", "unit", "job"), on="source", how="left")
     job = ["unit", "job"]
@@ -31,7 +36,12 @@ def attribute_events(events: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataF
 
 
 def with_run(facts: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
-    """`facts` with their `run_id`; those of a job's other logs only where the job has a single attempt."""
+    """`facts` with their `run_id`; those of a job's other logs only where the job has a single attempt.
+
+    Args:
+        facts: `source`, `line_no` and others.
+        runs, sources: as of `attribute_events`; `sources` with `kind`, too.
+    """
     if facts.is_empty():
         return facts.with_columns(run_id=pl.lit(None, pl.String))
     single = runs.filter(pl.len().over("unit", "job") == 1)

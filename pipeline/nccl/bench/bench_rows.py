@@ -29,9 +29,12 @@ _LEFT_OUT = re.compile(r"(?<=\d) {24,}(?=\d)")
 
 
 def bench_rows(rows: pl.DataFrame, torn: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `nccl_bench`, by `source`, of the facts `bench_row`, `bench_half` and `bench_mark`.
+    """Rows of `nccl_bench`, by `source`. A figure that cannot be read (masked, cut) is NULL.
 
-    A figure that cannot be read (masked, cut) is NULL.
+    Args:
+        rows: facts `bench_row`.
+        torn: facts `bench_half`, the figures that were torn off a row.
+        marks: facts `bench_mark`: headers, programs, devices, ends of tables.
     """
     rows = rows.sort("source", "line_no").unique(["source", "line_no"], keep="first", maintain_order=True)
     marks = marks.sort("source", "line_no", maintain_order=True)
@@ -89,7 +92,12 @@ def library_versions(marks: pl.DataFrame) -> dict[int, list[str]]:
 
 
 def read_figures(figures: str, halves: list[str] | None, header: str | None) -> tuple[int | float | None, ...]:
-    """Root, and both halves of four figures each, from the words after the operation and the halves torn off.
+    """Root, and both halves of four figures each.
+
+    Args:
+        figures: what a row has after its operation.
+        halves: figures that were torn off the row, None where it is whole.
+        header: of its table, None where none was printed.
 
     >>> read_figures("-1 1181.52 227.19 340.79 0 1188.52 225.86 338.78 0", None, None)[:5]
     (-1, 1181.52, 227.19, 340.79, 0.0)

@@ -80,7 +80,7 @@ def read_row(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
     return True
 
 
-def read_rest(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
+def read_half(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
     """What may be a half of a torn row: four numbers and nothing else (three, where the fourth is glued to NCCL's)."""
     found = _TORN_HALF.search(text)
     if found is None or not (found["wrong"] or is_torn):

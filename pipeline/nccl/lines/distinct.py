@@ -18,7 +18,7 @@ def coded(values: pl.Series) -> tuple[pl.Series, np.ndarray]:
 
 
 def coded_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
-    """The distinct rows, in any order, and the index of each row's among them."""
+    """The distinct ones of `rows`, in any order, and the index of each row's among them."""
     groups = rows.with_row_index("__row").group_by(rows.columns).agg("__row")
     of_each = groups.drop_in_place("__row")  # by polars, because pyarrow's way to numpy imports pandas
     codes = np.empty(len(rows), dtype=np.int64)

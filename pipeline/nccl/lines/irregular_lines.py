@@ -46,7 +46,7 @@ class IrregularLines:
             return
         lead = text[: found[0].begin]
         if len(lead) > LEAD_CHARS and not printed_table.read_row(lead, line_no, self.notes, is_torn=True):
-            printed_table.read_rest(lead, line_no, self.notes, is_torn=True)
+            printed_table.read_half(lead, line_no, self.notes, is_torn=True)
         for message in found:
             self._count("lines", message.level != "INFO")
             self._count("damaged", message.is_cut)
@@ -60,7 +60,7 @@ class IrregularLines:
         if printed_table.read_mark(text, line_no, self.notes):
             return
         if not printed_table.read_row(text, line_no, self.notes, is_torn=False):
-            printed_table.read_rest(text, line_no, self.notes, is_torn=False)
+            printed_table.read_half(text, line_no, self.notes, is_torn=False)
 
     def info_lines(self) -> InfoLines:
         """The INFO messages of the lines read so far."""

@@ -46,8 +46,12 @@ class Events:
 
 
 def owners(events: pl.DataFrame, lines: pl.DataFrame, *keys: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Numbers for the owners of the events and of the lines: those that the first key names, and by fewer and fewer
-    of its columns the others."""
+    """Numbers of the owners of the events and of the lines, one pair for each key.
+
+    Args:
+        events, lines: frames with the columns of the keys.
+        keys: columns that name an owner; each key is a part of the first.
+    """
     distinct, code = coded_rows(pl.concat([events.select(keys[0]), lines.select(keys[0])]))
     found = [(code[: len(events)], code[len(events) :])]
     for key in keys[1:]:

@@ -29,7 +29,7 @@ def with_ranks(calls: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
 
 
 def by_rank(calls: pl.DataFrame) -> pl.DataFrame:
-    """Calls and the last opCount of each rank of each communicator."""
+    """`source`, `comm_index`, `rank`, `coll_calls`, `last_op_count` of each rank of each communicator."""
     return (
         calls.sort("last_line")
         .group_by("source", "comm_index", "rank")
