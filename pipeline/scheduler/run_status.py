@@ -35,7 +35,8 @@ def combine_status(runs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """
     joined = runs.join(
         pairs.select(
-            "run_id", "is_last", "job_state", "job_id", "job_step", "step_state", "step_exit", "job_reason", _exit()
+            *("run_id", "is_last", "job_state", "job_id", "job_step", "step_state", "step_exit", "job_reason"),
+            exit=pl.format("{}:{}", "exit_code", "exit_signal"),
         ),
         on="run_id",
         maintain_order="left",
@@ -72,10 +73,6 @@ def combine_status(runs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
         .then(pl.format("{}; {}", "status_evidence", _job_text()))
         .otherwise("status_evidence"),
     ).select(runs.columns)
-
-
-def _exit() -> pl.Expr:
-    return pl.format("{}:{}", "exit_code", "exit_signal").alias("exit")
 
 
 def _job_status() -> pl.Expr:

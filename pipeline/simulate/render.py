@@ -24,17 +24,13 @@ def render(run: SimulatedRun) -> dict[str, bytes]:
     end = tail(run, renderer.script, cosmetics(run, "tail"))
     body = prologue(run, renderer.script) + body
     name = renderer.log_name(run)
-    streams = {name: body, _stderr_name(name): end} if run.stderr_apart else {name: body + end}
+    streams = {name: body, name.rsplit(".", 1)[0] + ".err": end} if run.stderr_apart else {name: body + end}
     noise_rng = cosmetics(run, "noise")
     files = {sidecar: text.encode() for sidecar, text in renderer.sidecars(run).items()}
     for stream, lines in streams.items():
         noisy = disturb(lines, run.noise, noise_rng, num_ranks=run.num_gpus, gpus_per_node=run.gpus_per_node)
         files[stream] = encode(noisy, crlf=run.noise.crlf)
     return files
-
-
-def _stderr_name(log_name: str) -> str:
-    return log_name.rsplit(".", 1)[0] + ".err"
 
 
 # The first value after the step number in each dialect: a line cut before it has no value.

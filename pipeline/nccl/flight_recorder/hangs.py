@@ -123,12 +123,12 @@ def _missing(group: Group) -> _Verdict | None:
         waiting = {rank: calls[seq] for rank, calls in group.calls.items() if seq in calls}
         behind = sorted(rank for rank in group.present if last[rank] < seq) or behind
         at = f"their last is {lowest}" if len(behind) > 1 else f"its last is {lowest}" if lowest >= 0 else "it has none"
-        reason = f"did not join {_what(waiting)}, {at}; {_count(waiting)} of {len(group.members)} ranks joined"
+        reason = f"did not join {_what(waiting)}, {at}; {len(waiting)} of {len(group.members)} ranks joined"
         return _Verdict(waiting, behind, behind, reason + _without(group))
     waiting = {rank: calls[highest] for rank, calls in group.calls.items() if highest in calls}
     if not (waiting and all(waits(row) for row in waiting.values())):
         return None
-    here = f"{_count(waiting)} of {len(group.members)} ranks wait in {_what(waiting)}"
+    here = f"{len(waiting)} of {len(group.members)} ranks wait in {_what(waiting)}"
     if absent := sorted(group.absent):
         reason = f"no dump, while {here}; a rank that has died or is stuck writes none"
         return _Verdict(waiting, absent, absent, reason)
@@ -183,10 +183,6 @@ def _not_started(group: Group) -> _Verdict | None:
 def _what(joined: Mapping[int, Record]) -> str:
     (op, _), *_others = Counter(op_of(row) for row in joined.values()).most_common()
     return f"{op} seq {next(iter(joined.values()))['seq']}"
-
-
-def _count(waiting: Mapping[int, Record]) -> int:
-    return len(waiting)
 
 
 def _without(group: Group) -> str:

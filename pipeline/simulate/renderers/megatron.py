@@ -197,6 +197,5 @@ RENDERER = Renderer(
     stated=_stated,
     body=body,
     log_name=lambda run: f"slurm-{run.job_id}.out",
-    sidecars=lambda _run: {},
     script="pretrain_gpt.py",
 )

@@ -190,6 +190,5 @@ RENDERER = Renderer(
     stated=_stated,
     body=body,
     log_name=lambda run: f"log_{run.job_id}.out",
-    sidecars=lambda _run: {},
     script="run_train.py",
 )

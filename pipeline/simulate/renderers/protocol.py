@@ -26,8 +26,8 @@ class Renderer:
         stated: columns of `runs` that the files say outright, with their values.
         body: lines of the workers from start to the last logged step; `completed` adds the end of a finished run.
         log_name: name of the log file.
-        sidecars: other files of the directory by name.
         script: the training script, as launchers name it in failures.
+        sidecars: other files of the directory by name.
     """
 
     framework: str
@@ -39,8 +39,8 @@ class Renderer:
     stated: Callable[[SimulatedRun], Stated]
     body: Callable[[SimulatedRun], list[LogLine]]
     log_name: Callable[[SimulatedRun], str]
-    sidecars: Callable[[SimulatedRun], Mapping[str, str]]
     script: str
+    sidecars: Callable[[SimulatedRun], Mapping[str, str]] = lambda _run: {}
 
 
 def cosmetics(run: SimulatedRun, purpose: str) -> random.Random:

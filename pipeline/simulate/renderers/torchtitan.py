@@ -197,6 +197,5 @@ RENDERER = Renderer(
     stated=_stated,
     body=body,
     log_name=lambda _run: "run.log",
-    sidecars=lambda _run: {},
     script="torchtitan.train",
 )

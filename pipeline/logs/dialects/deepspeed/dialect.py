@@ -142,35 +142,23 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([milestones(training_end=_END)(lines), deepspeed_settings.events(lines)])
 
 
-def _precision() -> pl.Expr:
-    return cases(
-        (is_true("arg:ds_bf16"), "bf16"),
-        (is_true("arg:ds_fp16"), "fp16"),
-        (~is_true("arg:ds_bf16") & ~is_true("arg:ds_fp16"), "fp32"),
-    )
-
-
-def _planned() -> pl.Expr:
-    return whole("arg:epochs") * whole("arg:epoch_batches") // whole("gas")
-
+_PRECISION = cases(
+    (is_true("arg:ds_bf16"), "bf16"),
+    (is_true("arg:ds_fp16"), "fp16"),
+    (~is_true("arg:ds_bf16") & ~is_true("arg:ds_fp16"), "fp32"),
+)
+_STEPS_PLANNED = whole("arg:epochs") * whole("arg:epoch_batches") // whole("gas")
+# Without pipeline stages the engine's world is the job's: one gives the other.
+_HAS_NO_STAGES = pl.col("arg:pipe_stage").is_null()
+_DP = pl.when(_HAS_NO_STAGES & pl.col("dp").is_null()).then(whole("num_gpus"))
+_NUM_GPUS = pl.when(_HAS_NO_STAGES & pl.col("num_gpus").is_null()).then(whole("dp"))
 
 COMBINED: tuple[CombinedSetting, ...] = (
-    CombinedSetting("precision", _precision(), ("arg:ds_bf16",)),
-    CombinedSetting("steps_planned", _planned(), ("arg:epoch_batches",), setting_source="derived"),
+    CombinedSetting("precision", _PRECISION, ("arg:ds_bf16",)),
+    CombinedSetting("steps_planned", _STEPS_PLANNED, ("arg:epoch_batches",), setting_source="derived"),
     CombinedSetting("seq_len", whole("arg:max_prompt_seq_len") + whole("arg:max_answer_seq_len")),
-    # Without pipeline stages the engine's world is the job's: one gives the other.
-    CombinedSetting(
-        "dp",
-        pl.when(pl.col("arg:pipe_stage").is_null() & pl.col("dp").is_null()).then(whole("num_gpus")),
-        ("num_gpus",),
-        setting_source="derived",
-    ),
-    CombinedSetting(
-        "num_gpus",
-        pl.when(pl.col("arg:pipe_stage").is_null() & pl.col("num_gpus").is_null()).then(whole("dp")),
-        ("dp",),
-        setting_source="derived",
-    ),
+    CombinedSetting("dp", _DP, ("num_gpus",), setting_source="derived"),
+    CombinedSetting("num_gpus", _NUM_GPUS, ("dp",), setting_source="derived"),
 )
 
 _STEP_LITERALS = ("] step=", "[timer.py:", "steps: ", *chat.LITERALS)

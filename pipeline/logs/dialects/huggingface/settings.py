@@ -126,7 +126,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
             lines, r"--(\w+)[= ]+([\w./][\w./-]*)", {"model_name_or_path": "model"}, setting_source="command_line"
         ),
         matched_settings(lines, [*_LINE.items(), *_UNSLOTH.items(), (RANK, _RANKED)]),
-        _shown(lines),
+        computed_settings(notebook_tables.steps_planned(lines), {"steps_planned": pl.col("value")}),
         _switches(lines),
         deepspeed_settings.launched(lines),
         environment.settings(lines),
@@ -137,10 +137,6 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         .otherwise("value")
     )
     return rows.filter(~((pl.col("name") == "steps_planned") & ~pl.col("value").str.contains(r"^[1-9]\d*$")))
-
-
-def _shown(lines: pl.DataFrame) -> pl.DataFrame:
-    return computed_settings(notebook_tables.steps_planned(lines), {"steps_planned": pl.col("value")})
 
 
 def with_ranks(settings: pl.DataFrame) -> pl.DataFrame:

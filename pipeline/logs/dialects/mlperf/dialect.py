@@ -140,11 +140,11 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _gpus() -> pl.Expr:
-    return whole("num_nodes") * whole("gpus_per_node")
-
-
-COMBINED = (CombinedSetting("num_gpus", _gpus(), ("num_nodes",)), *names.COMBINED, *console.COMBINED)
+COMBINED = (
+    CombinedSetting("num_gpus", whole("num_nodes") * whole("gpus_per_node"), ("num_nodes",)),
+    *names.COMBINED,
+    *console.COMBINED,
+)
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
