@@ -9,31 +9,15 @@ import polars as pl
 
 from sweepscope.schemas import vocab
 
-_PRECISIONS: dict[str, str] = {
-    **{word: word for word in vocab.PRECISION},
-    "bfloat16": "bf16",
-    "torch.bfloat16": "bf16",
-    "amp_bf16": "bf16",
-    "bf16-mixed": "bf16",
-    "float16": "fp16",
-    "torch.float16": "fp16",
-    "half": "fp16",
-    "16-mixed": "fp16",
-    "float32": "fp32",
-    "torch.float32": "fp32",
-    "tf32": "fp32",
-    "32-true": "fp32",
-    "float64": "fp64",
-    "float8": "fp8",
-    "amp_fp8": "fp8",
-    "fp8 mixed": "fp8",
-    "fp8-mixed": "fp8",
-    "bf16+float8": "fp8",
-    "bf16+float8 rowwise": "fp8",
-    "bf16+float8 tensorwise": "fp8",
-    "nvfp4": "fp4",
-    "mxfp4": "fp4",
-}
+_PRECISIONS: dict[str, str] = (
+    {word: word for word in vocab.PRECISION}
+    | {"bfloat16": "bf16", "torch.bfloat16": "bf16", "amp_bf16": "bf16", "bf16-mixed": "bf16"}
+    | {"float16": "fp16", "torch.float16": "fp16", "half": "fp16", "16-mixed": "fp16"}
+    | {"float32": "fp32", "torch.float32": "fp32", "tf32": "fp32", "32-true": "fp32", "float64": "fp64"}
+    | {"float8": "fp8", "amp_fp8": "fp8", "fp8 mixed": "fp8", "fp8-mixed": "fp8"}
+    | {"bf16+float8": "fp8", "bf16+float8 rowwise": "fp8", "bf16+float8 tensorwise": "fp8"}
+    | {"nvfp4": "fp4", "mxfp4": "fp4"}
+)
 
 _RECOMPUTE: dict[str, str] = {**{word: word for word in vocab.RECOMPUTE}, "no": "none"}
 

@@ -16,17 +16,11 @@ from sweepscope.pipeline.text import host_list
 
 _COLUMNS = ("JOBID", "USER", "NAME", "ST", "NTASKS", "NNODES", "TIME", "INFO")
 _COMMAND = re.compile(r"\s*(?:[$#+>]|flux\b)")
-_STATES = {
-    "CD": "completed",
-    "F": "failed",
-    "CA": "cancelled",
-    "TO": "timeout",
-    "R": "running",
-    "C": "running",
-    "D": "pending",
-    "P": "pending",
-    "S": "pending",
-}
+_STATES = (
+    {"CD": "completed", "F": "failed", "CA": "cancelled", "TO": "timeout"}
+    | {"R": "running", "C": "running"}
+    | {"D": "pending", "P": "pending", "S": "pending"}
+)
 """status_abbrev of flux-jobs(1) -> word of JOB_STATE."""
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 

@@ -8,17 +8,11 @@ import polars as pl
 
 # nanotron prints 1e9 as G in old versions and B in new ones; picotron uses K/M/B/T.
 _HUMAN = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12, "P": 1e15, "Q": 1e15}
-_BYTES = {
-    "B": 1.0,
-    "KB": 1e3,
-    "MB": 1e6,
-    "GB": 1e9,
-    "TB": 1e12,
-    "KiB": 2.0**10,
-    "MiB": 2.0**20,
-    "GiB": 2.0**30,
-    "TiB": 2.0**40,
-}
+_BYTES = (
+    {"B": 1.0}
+    | {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+    | {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
+)
 
 NUMBER = r"[-+]?(?:[0-9][0-9,]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+|nan|NaN|inf|Infinity)"
 """A printed number, thousands separators and NaN included. Use inside a pattern's group."""

@@ -137,17 +137,11 @@ _PARAMETERS = r"\bModel params(?: count)?: *([\d.]+ ?[KMB]?)"
 
 # applications/*/train*.py and examples/language/*/*.py, as the shell echoes their launch; `3d` is the hybrid plugin.
 _LAUNCH = r"\b(?:colossalai run|torchrun|torch\.distributed\.\w+)\b.*\.py\b"
-_OPTIONS = {
-    "batch_size": "mbs",
-    "accumulation_steps": "gas",
-    "max_length": "seq_len",
-    "max_len": "seq_len",
-    "mixed_precision": "precision",
-    "tp": "tp",
-    "pp": "pp",
-    "zero_stage": "zero_stage",
-    "plugin": "arg:plugin",
-}
+_OPTIONS = (
+    {"batch_size": "mbs", "accumulation_steps": "gas", "max_length": "seq_len", "max_len": "seq_len"}
+    | {"mixed_precision": "precision", "zero_stage": "zero_stage", "plugin": "arg:plugin"}
+    | {"tp": "tp", "pp": "pp"}
+)
 # Their benchmarks print what they were given (`Namespace(config='7b', plugin='gemini', ..)`).
 _GIVEN = r"\bNamespace\(.*\bplugin="
 _ARGUMENTS = {name: column for name, column in _OPTIONS.items() if name != "zero_stage"} | {

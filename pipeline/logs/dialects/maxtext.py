@@ -61,38 +61,23 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _PARAMETER = r"Config param (\w+): (.*)"
-_NAMES = {
-    "model_name": "model",
-    "max_target_length": "seq_len",
-    "steps": "arg:steps",
-    "gradient_accumulation_steps": "gas",
-    "vocab_size": "vocab_size",
-    "dtype": "arg:dtype",
-    "num_decoder_layers": "num_layers",
-    "base_num_decoder_layers": "arg:layers",
-    "emb_dim": "hidden_size",
-    "base_emb_dim": "arg:hidden",
-    "attention_type": "arg:attention_type",
-    "q_lora_rank": "arg:q_lora_rank",
-    "kv_lora_rank": "arg:kv_lora_rank",
-    "qk_rope_head_dim": "arg:qk_rope_head_dim",
-    "num_query_heads": "num_heads",
-    "num_kv_heads": "num_kv_heads",
-    "head_dim": "head_dim",
-    "mlp_dim": "ffn_hidden_size",
-    "logits_via_embedding": "tie_word_embeddings",
-    "num_experts": "arg:experts",
-    "num_experts_per_tok": "arg:experts_per_token",
-    "per_device_batch_size": "arg:per_device",
-    "remat_policy": "arg:remat",
-    "quantization": "arg:quantization",
-    "global_batch_size_to_train_on": "gbs",
-    **{
+_NAMES = (
+    {"model_name": "model", "max_target_length": "seq_len", "steps": "arg:steps"}
+    | {"gradient_accumulation_steps": "gas", "per_device_batch_size": "arg:per_device"}
+    | {"global_batch_size_to_train_on": "gbs", "dtype": "arg:dtype"}
+    | {"quantization": "arg:quantization", "remat_policy": "arg:remat"}
+    | {"num_decoder_layers": "num_layers", "base_num_decoder_layers": "arg:layers"}
+    | {"emb_dim": "hidden_size", "base_emb_dim": "arg:hidden", "vocab_size": "vocab_size", "mlp_dim": "ffn_hidden_size"}
+    | {"attention_type": "arg:attention_type", "q_lora_rank": "arg:q_lora_rank", "kv_lora_rank": "arg:kv_lora_rank"}
+    | {"qk_rope_head_dim": "arg:qk_rope_head_dim", "num_query_heads": "num_heads", "num_kv_heads": "num_kv_heads"}
+    | {"head_dim": "head_dim", "logits_via_embedding": "tie_word_embeddings"}
+    | {"num_experts": "arg:experts", "num_experts_per_tok": "arg:experts_per_token"}
+    | {
         f"{net}_{axis}_parallelism": f"arg:{net}_{axis}"
         for net in ("ici", "dcn")
         for axis in ("data", "fsdp", "tensor", "pipeline", "context", "expert")
-    },
-}
+    }
+)
 _PRINTED = {
     "num_gpus": r"\bNum_devices: (\d+), shape",
     "torch_version": r"System Information: Jax Version: (\S+)",

@@ -34,35 +34,22 @@ ACCELERATE = {
     "parallelism_config.parallelism_config_cp_size": "cp",
 }
 # PyTorch's ShardingStrategy by name and number (utils/constants.py FSDP_SHARDING_STRATEGY).
-SHARDING = {
-    "FULL_SHARD": "3",
-    "SHARD_GRAD_OP": "2",
-    "NO_SHARD": "0",
-    "HYBRID_SHARD": "3",
-    "HYBRID_SHARD_ZERO2": "2",
-    "1": "3",
-    "2": "2",
-    "3": "0",
-    "4": "3",
-    "5": "2",
-}
+SHARDING = (
+    {"FULL_SHARD": "3", "SHARD_GRAD_OP": "2", "NO_SHARD": "0"}
+    | {"HYBRID_SHARD": "3", "HYBRID_SHARD_ZERO2": "2"}
+    | {"1": "3", "2": "2", "3": "0", "4": "3", "5": "2"}
+)
 NEMO_COMMAND = NEMO_NAMES | {
     "devices": "gpus_per_node",
     "num_nodes": "num_nodes",
     "max_steps": "arg:max_steps",
     "seq_length": "seq_len",
 }
-PRECISION = {
-    "bf16": "bf16",
-    "bf16-mixed": "bf16",
-    "bf16-true": "bf16",
-    "fp16": "fp16",
-    "16": "fp16",
-    "16-mixed": "fp16",
-    "fp8": "fp8",
-    "32": "fp32",
-    "no": "fp32",
-}
+PRECISION = (
+    {"bf16": "bf16", "bf16-mixed": "bf16", "bf16-true": "bf16"}
+    | {"fp16": "fp16", "16": "fp16", "16-mixed": "fp16"}
+    | {"fp8": "fp8", "32": "fp32", "no": "fp32"}
+)
 LITGPT = {
     "train.micro_batch_size": "mbs",
     "train.global_batch_size": "gbs",

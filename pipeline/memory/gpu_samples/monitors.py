@@ -20,15 +20,11 @@ _DCGMI = (
     | {"FBRSV": "mem_driver_reserved_bytes", "FBRV": "mem_driver_reserved_bytes"}
     | {"GPUTL": "gpu_utilisation", "MCUTL": "mem_utilisation", "POWER": "power_w", "TMPTR": "temperature_c"}
 )
-_DMON = {
-    "gpu": "gpu_index",
-    "fb": "mem_used_bytes",
-    "sm": "gpu_utilisation",
-    "mem": "mem_utilisation",
-    "pwr": "power_w",
-    "gtemp": "temperature_c",
-    "temp": "temperature_c",
-}
+_DMON = (
+    {"gpu": "gpu_index", "fb": "mem_used_bytes", "pwr": "power_w"}
+    | {"sm": "gpu_utilisation", "mem": "mem_utilisation"}
+    | {"gtemp": "temperature_c", "temp": "temperature_c"}
+)
 _PMON = {"gpu": "gpu_index", "pid": "pid", "fb": "mem_process_bytes"}
 _DCGMI_HEADER = re.compile(r"#\s*Entity\b(.*)")
 _DCGMI_ROW = re.compile(r"\s*GPU\s+(\d{1,4})\s+(.*)")

@@ -81,23 +81,14 @@ def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     return computed_peaks(lines, {"mem_peak_allocated_bytes": _gib(peak)})
 
 
-_OPTIONS = {
-    "per_device_train_batch_size": "mbs",
-    "per_device_training_batch_size": "mbs",
-    "gradient_accumulation_steps": "gas",
-    "zero_stage": "zero_stage",
-    "actor_zero_stage": "zero_stage",
-    "max_seq_len": "seq_len",
-    "max_seq_length": "seq_len",
-    "model_max_length": "seq_len",
-    "block_size": "seq_len",
-    "seq_len": "seq_len",
-    "seq_length": "seq_len",
-    "max_prompt_seq_len": "arg:max_prompt_seq_len",
-    "max_answer_seq_len": "arg:max_answer_seq_len",
-    "model_name_or_path": "model",
-    "actor_model_name_or_path": "model",
-}
+_OPTIONS = (
+    {"per_device_train_batch_size": "mbs", "per_device_training_batch_size": "mbs"}
+    | {"gradient_accumulation_steps": "gas", "zero_stage": "zero_stage", "actor_zero_stage": "zero_stage"}
+    | {"max_seq_len": "seq_len", "max_seq_length": "seq_len", "model_max_length": "seq_len"}
+    | {"block_size": "seq_len", "seq_len": "seq_len", "seq_length": "seq_len"}
+    | {"max_prompt_seq_len": "arg:max_prompt_seq_len", "max_answer_seq_len": "arg:max_answer_seq_len"}
+    | {"model_name_or_path": "model", "actor_model_name_or_path": "model"}
+)
 # launch.py prints a process's command as a list. A switch has no value: the next option is none.
 _OPTION = r"--(\w+)(?:[ =]|', ')([\w./~][\w./~-]*)"
 # DeepSpeed-Chat main.py; transformers' summary, which its example scripts keep.
