@@ -1,10 +1,9 @@
 """Bytes on the fullest accelerator, by component.
 
 Model states follow ZeRO (Rajbhandari, 1910.02054 section 5): weights, gradients and optimizer states, each divided by
-the sharding group (`zero_shards`: dp x cp, or a group of it) from its stage on. Activations count the tensors that the
-backward pass needs (Korthikanti, 2205.05198, for the GPT layer; the same count for gated, grouped-query, latent and
-expert layers). The worst of the first and the last pipeline stage is what counts: the first keeps the most micro-
-batches alive, the last the logits.
+the sharding group (`zero_shards`: dp x cp, or a group of it) from its stage on; activations: see `activations`. The
+worst of the first and the last pipeline stage is what counts: the first keeps the most micro-batches alive, the last
+the logits.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sweepscope.pipeline.estimate.physics.activations import layer_working_bytes, stage_activation_bytes
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import copies, in_flight, is_v_shaped
@@ -41,98 +41,6 @@ class Memory:
 def sharding(at: Layouts, shards: Array, *, from_stage: int) -> Array:
     """Divisor of a state that ZeRO shards from `from_stage` on."""
     return np.where(at.zero_stage >= from_stage, shards, 1.0)
-
-
-def attention_activation_bytes(asked: Question, at: Layouts) -> Array:
-    """Bytes that one attention block keeps per token, without the norm before it.
-
-    Input of the projections (2h, split by sequence parallelism), Q, K, V and what attention returns (2 bytes each, and
-    again what rotary embedding copies), and the core: 4 bytes per head of statistics when fused; else softmax, its
-    dropout and its mask, 5 a s (Korthikanti section 4.1). Selective recomputation drops the unfused core.
-    """
-    shape, profile = asked.shape, asked.profile
-    h, a = shape.hidden_size, shape.num_heads
-    core: Array | float = 4.0 * a
-    if not profile.is_flash:
-        core = np.where(at.recompute == 1, 0.0, (5.0 if profile.has_dropout else 4.0) * a * asked.seq_len)
-    dropout = 1.0 if profile.has_dropout else 0.0
-    if shape.kv_lora_rank:
-        latents = 4.0 * (shape.q_lora_rank + shape.kv_lora_rank) + 2.0 * shape.rope_head_dim
-        heads = 2.0 * (2 * shape.query_width + 2 * shape.value_width)
-        return (2.0 * h + latents) / at.sigma + (heads + core) / at.tp
-    heads = 4.0 * shape.query_width + 4.0 * shape.kv_width
-    heads += 2.0 * profile.rotary_copies * (shape.query_width + shape.kv_width)
-    return (2.0 + dropout) * h / at.sigma + (heads + core) / at.tp
-
-
-def mlp_activation_bytes(asked: Question, at: Layouts, width: float) -> Array:
-    """Bytes that one feed-forward block keeps per token: its input, and the hidden width before and after the gate."""
-    shape, profile = asked.shape, asked.profile
-    dropout = 1.0 if profile.has_dropout else 0.0
-    kept = profile.mlp_bytes_gated if shape.gated_mlp else profile.mlp_bytes_plain
-    return (2.0 + dropout) * shape.hidden_size / at.sigma + kept * width / at.tp
-
-
-def expert_activation_bytes(asked: Question, at: Layouts) -> Array:
-    """Bytes that the routed experts of one layer keep per token: `experts_per_token` copies in, hidden and out."""
-    shape, profile = asked.shape, asked.profile
-    kept = profile.mlp_bytes_gated if shape.gated_mlp else profile.mlp_bytes_plain
-    copies = shape.experts_per_token * profile.expert_imbalance
-    inner = copies * (4.0 * shape.hidden_size + kept * shape.expert_ffn_hidden_size)
-    router = 8.0 * shape.num_experts
-    shared = kept * shape.shared_ffn_hidden_size / at.tp
-    return inner / np.maximum(at.sigma / at.etp, 1.0) / at.etp + router / at.sigma + shared
-
-
-def layer_activation_bytes(asked: Question, at: Layouts) -> tuple[Array, Array]:
-    """Bytes per token of one dense and of one expert layer, kept until its backward pass (none recomputed fully).
-
-    With the constants of GPT (dropout, no fused attention, feed-forward 4h) the dense layer is exactly
-    h (10/sigma + 24/tp + 5 a s/(h tp)), equation 2 and section 4.2.2 of Korthikanti.
-    """
-    shape, profile = asked.shape, asked.profile
-    # Inputs that sequence parallelism gathers are gathered again in the backward pass, unless the framework keeps them.
-    is_kept = (at.sigma > 1) & ((at.pp == 1) | (profile.keeps_gathered == "always"))
-    gathered = np.where(is_kept, profile.gathered_bytes, 0.0)
-    norms = (profile.norm_bytes / at.sigma + gathered) * shape.hidden_size
-    attention = attention_activation_bytes(asked, at) + norms
-    dense = attention + mlp_activation_bytes(asked, at, shape.ffn_hidden_size)
-    if not shape.num_experts:
-        return dense, dense
-    expert = attention + 2.0 * shape.hidden_size / at.sigma + expert_activation_bytes(asked, at)
-    return dense, expert
-
-
-def stage_activation_bytes(asked: Question, at: Layouts, *, layers: Array, alive: Array, dense_layers: Array) -> Array:
-    """Activations of `layers` layers with `alive` micro-batches in flight.
-
-    Full recomputation keeps the input of each layer (2h per token) and the working set of the layer being redone.
-    """
-    shape = asked.shape
-    tokens = at.mbs * asked.seq_len / at.cp
-    dense, expert = layer_activation_bytes(asked, at)
-    kept = dense_layers * dense + (layers - dense_layers) * expert
-    checkpoints = layers * 2.0 * shape.hidden_size / at.sigma
-    worst = np.where(layers > dense_layers, np.maximum(dense, expert), dense)
-    return tokens * np.where(at.recompute >= 2, checkpoints * alive + worst, kept * alive)
-
-
-def layer_working_bytes(asked: Question, at: Layouts) -> Array:
-    """Bytes that the backward pass of one feed-forward block needs for a moment.
-
-    The fresh gradient of its larger matrix, before it is added to the kept ones, and the gradients of its hidden
-    activations. It counts where it exceeds the head's working set: both are not alive at once.
-    """
-    shape, profile = asked.shape, asked.profile
-    tokens = at.mbs * asked.seq_len / at.cp
-    inner = (shape.mlp_matrices - 1) * shape.hidden_size * profile.grad_fresh_bytes
-    hidden = (2.0 * shape.mlp_matrices + 2.0) * tokens
-    dense = (inner + hidden) * shape.ffn_hidden_size / at.tp
-    if not shape.num_experts:
-        return dense
-    local = np.maximum(shape.num_experts / at.ep, 1.0)
-    experts = (inner * local + hidden * shape.experts_per_token) * shape.expert_ffn_hidden_size / at.etp
-    return np.maximum(experts, dense if shape.num_dense_layers else 0.0)
 
 
 def stage_params(shape: ModelShape, at: Layouts, layers: Array, dense_layers: Array) -> tuple[Array, Array]:

@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sweepscope.pipeline.estimate.physics.activations import layer_activation_bytes
 from sweepscope.pipeline.estimate.physics.layouts import Layouts
-from sweepscope.pipeline.estimate.physics.memory import (
-    Memory,
-    StageMemory,
-    layer_activation_bytes,
-    stage_memory,
-    stage_params,
-)
+from sweepscope.pipeline.estimate.physics.memory import Memory, StageMemory, stage_memory, stage_params
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import DUALPIPE, ONE_F_ONE_B, ZB_H1, ZB_V
