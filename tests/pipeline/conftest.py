@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def dagster_in_memory() -> Iterator[None]:
-    """Ingests in this process leave Dagster's records in memory, and count the rows of two views instead of all.
+    """Ingests in this process leave no records of Dagster's events, and count the rows of two views instead of all.
 
     Records on disk take as long as everything else, and all views a third of a small ingest. Processes that tests start
     do both.
@@ -20,8 +20,13 @@ def dagster_in_memory() -> Iterator[None]:
 
     from sweepscope.pipeline.orchestration import assets, run
 
+    def forgetful(_home: object) -> dg.DagsterInstance:
+        instance = dg.DagsterInstance.ephemeral()
+        instance.event_log_storage.store_event = lambda _event: None
+        return instance
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "open_instance", lambda _home: dg.DagsterInstance.ephemeral())
+        patch.setattr(run, "open_instance", forgetful)
         patch.setattr(assets, "VIEWS", list(assets.VIEWS)[:2])
         yield
 

@@ -117,10 +117,9 @@ def test_the_sensor_reads_with_the_remembered_files(
     remember(home, [str(acme)])
 
     def requests(instance: dg.DagsterInstance) -> list[dg.RunRequest]:
-        context = dg.build_sensor_context(
-            instance=instance, resources={"store_home": HomeResource(path=str(home.path))}
-        )
-        return [one for one in new_runs(context) if isinstance(one, dg.RunRequest)]  # type: ignore[union-attr]
+        resources = {"store_home": HomeResource(path=str(home.path))}
+        with dg.build_sensor_context(instance=instance, resources=resources) as context:
+            return [one for one in new_runs(context) if isinstance(one, dg.RunRequest)]  # type: ignore[union-attr]
 
     with dg.DagsterInstance.ephemeral() as instance:
         (request,) = requests(instance)
