@@ -19,12 +19,14 @@ from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, SIGNATURE_HITS, detect
 from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter
 from sweepscope.pipeline.logs.evidence import patterns as evidence
-from sweepscope.pipeline.logs.facts import EVENT_FACTS, FACT_SCHEMAS, Facts, conform, in_order
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, FACT_SCHEMAS, STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.text.line_templates import LineTemplates
 from sweepscope.pipeline.text.timestamps import timestamp
 
 SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
 """One row per timestamp from which a run's begin and end are read."""
+
+_SIGNED_STEP = r"""(?i)(\b(?:step|iteration|iter)\b["']?\s*[:=]?\s*)-(\d)"""
 
 READ_LINES = 32 << 10
 """Lines that a dialect reads at once: each of its patterns makes a column of them."""
@@ -229,9 +231,24 @@ def _read(dialect: Dialect, rows: pl.DataFrame) -> Facts:
     return Facts(**{function: facts_of(function) for function in FACT_SCHEMAS})
 
 
+def _negative_steps(extractor: LineFacts, rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """STEP_FACTS rows of lines that the dialect would read if their step were not negative: that step alone."""
+    lines = rows.filter(LineTemplates.of(rows).matching(_SIGNED_STEP))
+    if lines.is_empty():
+        return []
+    unsigned = lines.with_columns(pl.col("text").str.replace(_SIGNED_STEP, "${1}${2}"))
+    read = conform(extractor(unsigned), STEP_FACTS).drop_nulls("step")
+    unread = read.join(
+        conform(extractor(lines), STEP_FACTS), on=["source", "line_no"], how="anti", maintain_order="left"
+    )
+    return [conform(unread.select("source", "line_no", -pl.col("step")), STEP_FACTS)] if unread.height else []
+
+
 def _facts_of(dialect: Dialect, function: str, rows: pl.DataFrame) -> pl.DataFrame:
     extractor: LineFacts = getattr(dialect, function)
     facts = conform(extractor(rows), FACT_SCHEMAS[function])
-    if function == "steps":  # the raw line is kept only where it is needed: for a reject
+    if function == "steps":
+        facts = pl.concat([facts, *_negative_steps(extractor, rows)])
+        # The raw line is kept only where it is needed: for a reject.
         facts = facts.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
     return in_order(facts)  # a few at a time: to sort all of a file in the end would hold them twice

@@ -30,7 +30,7 @@ from sweepscope.pipeline.logs.runs.settings import (
     stepped,
     with_combined,
 )
-from sweepscope.pipeline.logs.runs.step_values import checked_peaks, checked_steps
+from sweepscope.pipeline.logs.runs.step_values import checked_peaks, checked_steps, repeated_steps
 from sweepscope.pipeline.logs.runs.summary import (
     begin_and_end,
     merge_peaks,
@@ -96,7 +96,7 @@ def assemble(
     parsed = parsed.rechunk()  # polars hashes the groups of a column of several chunks even where it is sorted
     primary = primary_logs(sources, facts, dialects)
     launches = facts.events.filter(pl.col("kind") == "launch")
-    steps, attempts = number_attempts(
+    steps, attempts, repeats = number_attempts(
         parsed.filter(pl.col("source").is_in(primary["source"].implode())),
         launches.join(primary, on="source", how="semi"),
         primary["source"],
@@ -138,7 +138,7 @@ def assemble(
     nameless = rows.filter(pl.col("job_id").is_null()).select("run_id")
     rows = _completed(rows, failed_workers.job_ids(events).join(nameless, on="run_id", how="semi"))
     events = diagnose.without_symptoms(events)
-    rejects = pl.concat([bad_steps, bad_peaks, rejected_settings(chosen)])
+    rejects = pl.concat([bad_steps, bad_peaks, repeated_steps(repeats, sources), rejected_settings(chosen)])
     noted = setting_precedence.conflicts(chosen)
     return {
         "runs": rows,

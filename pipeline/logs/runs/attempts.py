@@ -9,6 +9,12 @@ from sweepscope.pipeline.logs.facts import STEP_FACTS, in_order
 ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_line": pl.Int64, "run": pl.Int64})
 """One row per attempt; `run` is the number by which its steps name it, NULL where it has no steps."""
 
+REPEATS = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "step": pl.Int64, "count": pl.UInt32})
+"""One row per file that has several losses for a step: the first such line, its step, and the number of such lines."""
+
+
+_ROUNDING = 0.01
+
 
 def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
     """`steps` of one rank per launch, where several ranks print the same steps.
@@ -44,8 +50,8 @@ def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
 
 def number_attempts(
     steps: pl.DataFrame, launches: pl.DataFrame, sources: pl.Series
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """`steps` with `run`, the number of their attempt (one row per attempt and step), and ATTEMPTS rows.
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """`steps` with `run`, the number of their attempt (one row per attempt and step), ATTEMPTS and REPEATS rows.
 
     A new attempt begins where the step counter falls back, or at a launch after steps were logged. A launch without
     any step is an attempt too: it started and stopped.
@@ -85,7 +91,7 @@ def number_attempts(
         .with_columns(attempt_in_source=pl.lit(1, pl.Int64), start_line=pl.lit(0, pl.Int64), run=pl.lit(None, pl.Int64))
     )
     attempts = pl.concat([starts, stepless.select(ATTEMPTS.names()), _trailing(marked, starts, launches)])
-    return _one_row_per_step(marked), attempts.sort("source", "attempt_in_source")
+    return _one_row_per_step(marked), attempts.sort("source", "attempt_in_source"), _repeats(marked)
 
 
 def _starts(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
@@ -116,6 +122,21 @@ def _trailing(marked: pl.DataFrame, starts: pl.DataFrame, launches: pl.DataFrame
     number = starts.group_by("source").agg(attempt_in_source=pl.col("attempt_in_source").max() + 1)
     first = behind.group_by("source").agg(start_line=pl.col("line_no").min(), run=pl.lit(None, pl.Int64))
     return first.join(number, on="source").select(ATTEMPTS.names())
+
+
+def _repeats(marked: pl.DataFrame) -> pl.DataFrame:
+    """REPEATS rows: lines with another loss for a step that has one; loggers that round differently agree."""
+    is_again = (pl.col("run").diff() == 0) & (pl.col("step").diff() == 0)
+    if not marked.select(is_again.any()).item():
+        return pl.DataFrame(schema=REPEATS)
+    key = ["run", "step"]
+    first_loss, first_line = (pl.col(name).first().over(key) for name in ("loss", "line_no"))
+    differs = (pl.col("loss") - first_loss).abs() > _ROUNDING * first_loss.abs()
+    logged = marked.drop_nulls("loss").filter(differs & (pl.col("line_no") != first_line))
+    first = logged.group_by("source", maintain_order=True).agg(
+        pl.col("line_no").first(), pl.col("step").first(), count=pl.len()
+    )
+    return first.cast(REPEATS)
 
 
 def _one_row_per_step(marked: pl.DataFrame) -> pl.DataFrame:

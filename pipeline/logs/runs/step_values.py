@@ -46,6 +46,21 @@ def checked_steps(steps: pl.DataFrame, sources: pl.DataFrame) -> tuple[pl.DataFr
     return steps.drop_nulls("step"), pl.concat(rejects)
 
 
+def repeated_steps(repeats: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `rejects`, one for each of attempts.REPEATS."""
+    located = repeats.join(sources.select("source", "path"), on="source", maintain_order="left")
+    return TABLES["rejects"].conform(
+        located.select(
+            pl.col("path").alias("file"),
+            "line_no",
+            table=pl.lit("steps"),
+            column=pl.lit("step"),
+            reason=pl.lit("the step was logged before; its first values were kept"),
+            raw=pl.format("step {}; {} such lines in the file", "step", "count"),
+        )
+    )
+
+
 def checked_peaks(peaks: pl.DataFrame, sources: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Observations of peak memory (`source`, `line_no`, `name`, `value`) that are possible, and rows of `rejects`."""
     is_bad = pl.any_horizontal((pl.col("name") == c.name) & _is_impossible(c, "value") for c in _PEAKS)

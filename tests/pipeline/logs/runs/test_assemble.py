@@ -379,3 +379,27 @@ class TestImpossibleValues:
         run = tables["runs"].row(0, named=True)
         assert (run["gas"], run["mbs"], run["zero_stage"]) == (None, None, 0)
         assert tables["rejects"].sort("column").select("column", "raw").rows() == [("gas", "0"), ("mbs", "-1")]
+
+
+def test_negative_steps_are_rejected() -> None:
+    tables = tables_of({"a.log": log(1, 5).replace("Step: 3 ", "Step: -3").replace("Step: 4 ", "Step: -4")})
+    assert tables["steps"]["step"].to_list() == [1, 2, 5]
+    assert tables["rejects"].select("file", "line_no", "column", "reason").rows() == [
+        ("a.log", 3, "step", "must be at least 0, got -3"),
+        ("a.log", 4, "step", "must be at least 0, got -4"),
+    ]
+
+
+def test_steps_logged_again_with_another_loss_are_rejected_once_per_file() -> None:
+    again = line(5, loss=3.5) + "\n" + line(5, loss=2.5) + "\n"
+    tables = tables_of({"a.log": log(1, 5) + again + log(6, 9), "b.log": log(1, 5) + line(5) + "\n"})
+    assert tables["steps"].filter(source_path="a.log")["step"].to_list() == list(range(1, 10))
+    assert tables["rejects"].select("file", "line_no", "column", "reason", "raw").rows() == [
+        (
+            "a.log",
+            6,
+            "step",
+            "the step was logged before; its first values were kept",
+            "step 5; 2 such lines in the file",
+        )
+    ]
