@@ -1,22 +1,33 @@
-"""`sweepscope store path|versions|verify|compact`: look after the published store and the lake."""
+"""`sweepscope store path|versions|verify|compact|forget`: look after the published store and the lake."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 
-from sweepscope.pipeline.commands.output import say_result, table
+from sweepscope.pipeline.commands.output import note, say_result, table
 from sweepscope.pipeline.commands.verb import Verb
-from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.errors import StoreError, UsageError
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.published import current, versions
 
+_MANY_FILES = 10
+
+_ACTIONS = ("path", "versions", "verify", "compact", "forget")
+
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("path", "versions", "verify", "compact"), help="what to show or do")
+    parser.add_argument("action", choices=_ACTIONS, help="what to show or do")
+    parser.add_argument("what", metavar="PATH", nargs="?", help="file or folder to forget, as it was ingested")
+    parser.add_argument("--yes", action="store_true", help=f"forget more than {_MANY_FILES} files without asking")
 
 
 def _run(args: argparse.Namespace) -> int:
-    home = Home.resolve(args.home, for_writing=args.action == "compact")
+    home = Home.resolve(args.home, for_writing=args.action in {"compact", "forget"})
+    if args.action == "forget":
+        return _forget(home, args.what, is_sure=args.yes, as_json=args.json)
+    if args.what:
+        raise UsageError(f"`sweepscope store {args.action}` takes no path. `sweepscope store forget PATH` does.")
     return {"path": _path, "versions": _versions, "verify": _verify, "compact": _compact}[args.action](home, args.json)
 
 
@@ -56,11 +67,39 @@ def _compact(home: Home, as_json: bool) -> int:
     return 0
 
 
+def _forget(home: Home, path: str | None, *, is_sure: bool, as_json: bool) -> int:
+    from sweepscope.pipeline.io.file_names import printable
+    from sweepscope.pipeline.io.files import canonical
+    from sweepscope.pipeline.store.forget import forget, forgettable
+
+    if not path:
+        raise UsageError("Name what to forget: `sweepscope store forget PATH`, a file or a folder as it was ingested.")
+    # A name such as train.log#1 is one of the store, and relative to the current directory as any other.
+    found = forgettable(home, printable(canonical(path)))
+    extent = f"{len(found.files):,} files with {found.runs:,} runs"
+    if len(found.files) > _MANY_FILES and not is_sure and not _agrees(f"Forget {extent} of {found.path}?"):
+        raise UsageError(f"{extent} of {found.path} were not forgotten. Add --yes to forget them.")
+    release = forget(home, found)
+    lines = [(name, f"{count:,} rows removed") for name, count in found.rows.items()]
+    lines.append(("runs", f"{found.runs:,} forgotten; `sweepscope ingest {found.path}` reads them again"))
+    say_result({**found.as_dict(), "release": release}, table(lines), as_json=as_json)
+    return 0
+
+
+def _agrees(question: str) -> bool:
+    """Whether someone at the terminal says yes; false without a terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    note(f"{question} [y/N]")
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
 VERB = Verb(
     name="store",
-    help="path, versions, verification and compaction of the store",
+    help="path, versions, verification and compaction of the store; forget files",
     description="path: the current file. versions: those kept. verify: every table against the lake. "
-    "compact: merge small files in the lake.",
+    "compact: merge small files in the lake. forget: remove what was read of a file or folder; "
+    "the next ingest of the path reads it anew.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -192,8 +192,10 @@ class _Batch:
         contents = Contents(changed=set(self.kept))
         grown = {path for path, row in self.new.items() if row["status"] == "parsed" and path not in self.fresh}
         known = [row for row in similar.iter_rows(named=True) if row["path"] not in grown]
-        for one in [*held(known, self.runs), *held((self.new[path] for path in grown), self.new_runs)]:
+        for one in held(known, self.runs):
             contents.add(one)
+        for one in held((self.new[path] for path in grown), self.new_runs):
+            contents.add(one, is_new=True)
         units = _Units([*self.new.values(), *beside.iter_rows(named=True)])
         rows = (self.new[path] for path in self.fresh)
         new = held((row for row in rows if row["status"] == "parsed" and row["kind"] in _RECOGNISED), self.new_runs)
@@ -215,11 +217,11 @@ class _Batch:
                 self._copy(new.path, known.path)
                 return
             if not theirs <= ours:
-                contents.add(new)
+                contents.add(new, is_new=True)
                 return
         for known in [*contents.equal(new), *contents.beginnings(new)]:
             self._take_over(new, known, units)
-        contents.add(new)
+        contents.add(new, is_new=True)
 
     def _copy(self, path: str, other: str) -> None:
         """Record a file as a copy."""

@@ -130,10 +130,12 @@ class Contents:
     _equal: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
     _by_head: dict[str, list[Held]] = field(default_factory=lambda: defaultdict(list))
     _by_beginning: dict[str, list[Held]] = field(default_factory=lambda: defaultdict(list))
-    _there: dict[str, bool] = field(default_factory=dict)
+    _there: dict[Held, bool] = field(default_factory=dict)
 
-    def add(self, known: Held) -> None:
-        """Make a content known."""
+    def add(self, known: Held, *, is_new: bool = False) -> None:
+        """Make a content known; a new one has just been read."""
+        if is_new:
+            self._there[known] = True
         self._equal[known.size, known.digest].append(known)
         if known.head and known.kind == "log":
             self._by_head[known.head].append(known)
@@ -142,13 +144,13 @@ class Contents:
 
     def is_there(self, known: Held) -> bool:
         """Whether the file still holds what the ledger has of it."""
-        if known.path not in self._there:
-            self._there[known.path] = (
+        if known not in self._there:
+            self._there[known] = (
                 known.path not in self.changed
                 and exists(known.path)
                 and Reader(known.path).begins_with(known.size, known.digest)
             )
-        return self._there[known.path]
+        return self._there[known]
 
     def equal(self, new: Held) -> list[Held]:
         """Files with the same content, if it is that of one run: ten runs that died alike are ten runs."""
