@@ -1,0 +1,39 @@
+"""`python -m tests.chaos`: kill writers again and again, and print what became of the data."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.chaos.killing import Chaos
+
+
+def main() -> int:
+    """0 when nothing was lost, doubled, half or stuck."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--kills", type=int, default=300, help="ingests and compactions to kill (default: %(default)s)")
+    parser.add_argument("--watches", type=int, default=6, help="watchers and their runs to kill (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments and of the sweep (default: %(default)s)")
+    args = parser.parse_args()
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = Chaos(Path(folder), args.seed).run(ingests=args.kills, watches=args.watches)
+    for what, count in sorted(outcome.kills.items()):
+        print(f"{count:6,d}  killed: {what}")
+    print(f"{sum(outcome.kills.values()):6,d}  kills in {time.monotonic() - begin:.0f} s")
+    print(f"{outcome.reads:6,d}  reads beside them")
+    for name in ("lost", "doubled", "half", "stuck"):
+        found = getattr(outcome, name)
+        print(f"{len(found):6,d}  {name}")
+        for text in found[:5]:
+            print(f"        {text}")
+    seconds = ", ".join(f"{value:.0f}" for value in outcome.seconds_to_ingest)
+    print(f"        seconds until the next watcher had ingested what was new: {seconds or 'none was started'}")
+    return 0 if outcome.is_clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

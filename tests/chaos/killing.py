@@ -1,0 +1,193 @@
+"""Ingests, compactions and watchers that are killed at named points or at random, and what is left of them."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+
+from sweepscope.pipeline.commands.servers import stop_all
+from sweepscope.pipeline.io.fault_points import POINTS, VARIABLE
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.maintenance import verify
+from sweepscope.pipeline.store.published import connect, current
+from sweepscope.schemas.registry import TABLES
+from tests.chaos.readers import Readers
+from tests.chaos.sweep import GrowingSweep
+
+_NOT_CONTENT = {"batch_id", "read_at", "parsed_at", "ingested_at"}
+_ONLY_COMPACTING = ("lake.pruned",)
+WATCH_LIMIT_S = 120.0
+
+
+@dataclass
+class Outcome:
+    """Kills by what was killed where, reads beside them, and everything that was wrong."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    reads: int = 0
+    lost: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+    half: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    seconds_to_ingest: list[float] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was wrong."""
+        return not (self.lost or self.doubled or self.half or self.stuck)
+
+
+class Chaos:
+    """A growing sweep, a home, and processes over them that get killed."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.random = random.Random(seed)  # noqa: S311 -- repeatable, not secret
+        self.folder = folder
+        (folder / "sweep").mkdir(parents=True)
+        self.sweep = GrowingSweep(folder / "sweep", self.random)
+        self.home = Home.resolve(str(folder / "home"))
+        self.outcome = Outcome()
+
+    def run(self, *, ingests: int, watches: int) -> Outcome:
+        """What came of so many killed ingests (every fifth a compaction) and so many killed watchers."""
+        for _ in range(5):
+            self.sweep.grow()
+        self._command("ingest")
+        with Readers(self.home, self.sweep.legal) as readers:
+            points = self._points()
+            while sum(self.outcome.kills.values()) < ingests:
+                self._kill_one(next(points))
+            self._watch(watches)
+        outcome = self.outcome
+        outcome.reads = readers.reads
+        outcome.lost += readers.lost
+        outcome.doubled += readers.doubled
+        outcome.half += readers.half
+        self._command("ingest")
+        self._compare_with_one_go()
+        return outcome
+
+    def _points(self) -> Iterator[str | None]:
+        """Every point in turn, with moments at random (None) between them."""
+        while True:
+            for name in POINTS:
+                yield name
+                yield None
+
+    def _kill_one(self, point: str | None) -> None:
+        for _ in range(self.random.randint(1, 3)):
+            self.sweep.grow()
+        is_compaction = point in _ONLY_COMPACTING or self.random.random() < 0.2
+        verb = "compact" if is_compaction else "ingest"
+        number = self.random.randint(1, 3) if point in ("lake.table_written", "file.written") else 1
+        settings = {VARIABLE: f"{point}:{number}"} if point else {}
+        process = self._start(verb, settings)
+        if point is None:
+            time.sleep(self.random.uniform(0.2, 4.0))
+            process.kill()
+        if process.wait() == -signal.SIGKILL:
+            self.outcome.kills[f"{verb} at {point or 'a random moment'}"] += 1
+
+    def _start(self, verb: str, settings: dict[str, str]) -> subprocess.Popen[bytes]:
+        rest = {"ingest": ["ingest", str(self.sweep.folder), "--no-published"], "compact": ["store", "compact"]}[verb]
+        command = [sys.executable, "-m", "sweepscope", *rest, "--home", str(self.home.path)]
+        quiet = subprocess.DEVNULL
+        return subprocess.Popen(command, env={**os.environ, **settings}, stdout=quiet, stderr=quiet)
+
+    def _command(self, verb: str) -> None:
+        if code := self._start(verb, {}).wait():
+            self.outcome.stuck.append(f"{verb} ended with {code}")
+
+    def _watch(self, kills: int) -> None:
+        """Kill watchers, or the runs that they launch, in turn; after each the next one must ingest what is new."""
+        for number in range(kills + 1 if kills else 0):
+            name = self.sweep.grow()
+            log = self.folder / "watch.log"
+            with self._watcher(log) as watcher:
+                begin = time.monotonic()
+                if number < kills:
+                    is_run = number % 2 == 0
+                    what = self._kill_run() if is_run else self._kill_watcher(watcher)
+                    self.outcome.kills[what] += 1
+                if number < kills and number % 2:
+                    continue  # the watcher itself is gone
+                if not self._wait_for(name, WATCH_LIMIT_S):
+                    self.outcome.stuck.append(f"{name} was not ingested by the watcher in {WATCH_LIMIT_S:.0f} s")
+                self.outcome.seconds_to_ingest.append(time.monotonic() - begin)
+
+    @contextmanager
+    def _watcher(self, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+        command = [sys.executable, "-m", "sweepscope", "watch", str(self.sweep.folder), "--no-published"]
+        port = str(20_000 + self.random.randrange(20_000))
+        with log.open("ab") as handle:
+            watcher = subprocess.Popen(
+                [*command, "--home", str(self.home.path), "--dagster-port", port], stdout=handle, stderr=handle
+            )
+        try:
+            yield watcher
+        finally:
+            watcher.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                watcher.wait(timeout=30)
+            stop_all([watcher])
+
+    def _kill_run(self) -> str:
+        """Kill the first run that the watcher launches, while it works."""
+        end = time.monotonic() + WATCH_LIMIT_S
+        while time.monotonic() < end:
+            for lock in (self.home.dagster / "working").glob("*.lock"):
+                with suppress(OSError, ValueError, IndexError):
+                    os.kill(int(lock.read_text().split()[1]), signal.SIGKILL)
+                    return "run of the watcher"
+            time.sleep(0.02)
+        return "no run was launched"
+
+    def _kill_watcher(self, watcher: subprocess.Popen[bytes]) -> str:
+        time.sleep(self.random.uniform(5, 40))
+        watcher.kill()
+        watcher.wait()
+        return "watcher"
+
+    def _wait_for(self, name: str, seconds: float) -> bool:
+        wanted = self.sweep.states[name][-1]
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            connection = connect(current(self.home.path))
+            query = "SELECT max(step) FROM steps WHERE source_path LIKE ?"
+            with connection:
+                ((last,),) = connection.execute(query, [f"%/{name}/%"]).fetchall()
+            if last == wanted:
+                return True
+            time.sleep(0.5)
+        return False
+
+    def _compare_with_one_go(self) -> None:
+        """The store and one that was built at once from the same files have the same rows."""
+        other = Home.resolve(str(self.folder / "clean"))
+        ingest = ["ingest", str(self.sweep.folder), "--no-published", "--home", str(other.path)]
+        subprocess.run([sys.executable, "-m", "sweepscope", *ingest], capture_output=True, check=True)
+        self.outcome.half += verify(self.home).problems
+        ours, clean = connect(current(self.home.path)), connect(current(other.path))
+        for name, table in TABLES.items():
+            columns = [column.name for column in table.columns if column.name not in _NOT_CONTENT]
+            mine, theirs = (_rows(store, name, columns) for store in (ours, clean))
+            self.outcome.lost += [f"{name}: {row}" for row in (theirs - mine)]
+            self.outcome.doubled += [f"{name}: {row}" for row in (mine - theirs)]
+        ours.close()
+        clean.close()
+
+
+def _rows(store: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> Counter[tuple[object, ...]]:
+    names = ", ".join(f'"{name}"::VARCHAR' for name in columns)
+    return Counter(store.execute(f'SELECT {names} FROM "{table}"').fetchall())

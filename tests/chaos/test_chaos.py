@@ -1,0 +1,16 @@
+"""Every point at which an ingest or a compaction can be killed, once each; `make chaos` kills for longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sweepscope.pipeline.io.fault_points import POINTS
+from tests.chaos.killing import Chaos
+
+
+def test_what_was_read_is_whole_and_there_once_wherever_its_writers_were_killed(tmp_path: Path) -> None:
+    outcome = Chaos(tmp_path, seed=1).run(ingests=2 * len(POINTS), watches=0)
+    assert outcome.is_clean, outcome
+    killed_at = {what.partition(" at ")[2] for what in outcome.kills}
+    assert killed_at >= set(POINTS) - {"record.saved", "lake.pruned"}, "points that were never reached"
+    assert outcome.reads > 0
