@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import sys
+from decimal import Decimal
 
 import duckdb
 import polars as pl
@@ -82,7 +85,7 @@ def _text(frame: pl.DataFrame, form: str) -> str:
         except pl.exceptions.ComputeError as error:
             raise QueryError("A csv cell holds no list or struct. Cast it to VARCHAR, or use --format json.") from error
     if form == "json":
-        return frame.write_json()
+        return as_json(frame)
     with pl.Config(
         tbl_rows=50,
         tbl_cols=-1,
@@ -97,6 +100,45 @@ def _text(frame: pl.DataFrame, form: str) -> str:
         is_wrapped = drawn.count("\n") > min(frame.height, 51) + 3  # borders, names and the line of dots
         whole = "\nCells are wrapped: name fewer columns, or use --format csv or json" if is_wrapped else ""
         return f"{drawn}{more}{whole}"
+
+
+def as_json(frame: pl.DataFrame) -> str:
+    """Rows as a JSON array of objects, every number a number.
+
+    polars writes sums of integers (DuckDB's HUGEINT) and decimals as text, and what is no finite number as null, which
+    is what an unknown value is. JSON has no such numbers, so they become the texts "NaN", "Infinity" and "-Infinity".
+    """
+    special = [column.name for column in frame if _needs_care(column)]
+    if not special:
+        return frame.write_json()
+    rows = json.loads(frame.drop(special).write_json()) or [{} for _ in range(frame.height)]
+    values = frame.select(special).to_dicts()
+    merged = [
+        {name: row[name] if name in row else _plain_value(given[name]) for name in frame.columns}
+        for row, given in zip(rows, values, strict=True)
+    ]
+    return json.dumps(merged, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _needs_care(column: pl.Series) -> bool:
+    if column.dtype.is_float():
+        return not column.is_finite().all()
+    return column.dtype.is_nested() or column.dtype.is_decimal() or column.dtype in _WIDE
+
+
+_WIDE = (pl.Int128, pl.UInt128)
+
+
+def _plain_value(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _plain_value(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_plain_value(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value
 
 
 VERB = Verb(

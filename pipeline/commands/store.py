@@ -53,6 +53,8 @@ def _verify(home: Home, as_json: bool) -> int:
     report = maintenance.verify(home)
     lines = [(name, f"{rows:>10,} rows  {digest}") for name, rows, digest in report.tables]
     say_result(report.as_dict(), table(lines), as_json=as_json)
+    for text in report.notes:
+        note(text)
     if report.problems:
         problems = "; ".join(report.problems)
         raise StoreError(f"The store does not match its lake: {problems}. Publish it with `sweepscope ingest PATH`.")

@@ -15,7 +15,7 @@ from sweepscope.pipeline.store.checkpoints import REST_AFTER, Records
 from sweepscope.pipeline.store.checksum import Digest, digest, digests
 from sweepscope.pipeline.store.durable_files import reading
 from sweepscope.pipeline.store.home import Home
-from sweepscope.pipeline.store.lake import Lake, remedy
+from sweepscope.pipeline.store.lake import Lake, Release, remedy
 from sweepscope.pipeline.store.published import connect, current, store_info
 from sweepscope.schemas.registry import TABLES
 
@@ -24,12 +24,13 @@ _MANY_FILES = 50
 
 @dataclass(frozen=True)
 class Report:
-    """Outcome of a verification: (name, rows, content digest) per table, and problems in words."""
+    """Outcome of a verification: (name, rows, content digest) per table, and in words what is wrong or to be known."""
 
     version: int
     release: int
     tables: tuple[tuple[str, int, str], ...]
     problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON output."""
@@ -38,6 +39,7 @@ class Report:
             "release": self.release,
             "tables": [{"table": name, "rows": rows, "digest": content} for name, rows, content in self.tables],
             "problems": list(self.problems),
+            "notes": list(self.notes),
         }
 
 
@@ -62,17 +64,22 @@ def verify(home: Home) -> Report:
         raise
     finally:
         connection.close()
-    behind = _lake_digests(home, info.release)
-    problems = [
-        *Lake(home).verify(),
-        *(
-            f"{name}: {_difference(published[name], behind[name])}"
-            for name in TABLES
-            if published[name] != behind[name]
-        ),
+    pinned = _kept_release(home, info.release)
+    behind = _lake_digests(home, pinned)
+    different = [
+        f"{name}: {_difference(published[name], behind[name])}" for name in TABLES if published[name] != behind[name]
     ]
+    notes = []
+    if different and pinned.number != info.release:
+        # Several batches were committed since, or a process was killed before it published: no damage.
+        notes = [
+            f"The store shows release {info.release}, which the lake no longer keeps, and release {pinned.number} has "
+            "other rows. The next `sweepscope ingest` publishes them."
+        ]
+        different = []
+    problems = [*Lake(home).verify(), *different]
     tables = tuple((name, found.rows, found.content) for name, found in published.items())
-    return Report(info.version, info.release, tables, tuple(problems))
+    return Report(info.version, info.release, tables, tuple(problems), tuple(notes))
 
 
 def compact(home: Home, *, min_files: int = 2) -> dict[str, int]:
@@ -109,16 +116,21 @@ def _difference(store: Digest, lake: Digest) -> str:
     return "the store's rows differ from the lake's"
 
 
-def _lake_digests(home: Home, number: int) -> dict[str, Digest]:
-    """Digests of the tables at release `number`, or at the newest one when that is no longer kept."""
+def _kept_release(home: Home, number: int) -> Release:
+    """Release `number`, or the newest one when that is no longer kept."""
     kept = {release.number: release for release in releases.kept(home.releases)}
     if not kept:
         raise StoreError(f"There is no lake in {home.path} any more. Run `sweepscope ingest PATH` to build it again.")
-    lake, pinned_release = Lake(home), kept.get(number) or kept[max(kept)]
+    return kept.get(number) or kept[max(kept)]
+
+
+def _lake_digests(home: Home, release: Release) -> dict[str, Digest]:
+    """Digests of the tables at a release."""
+    lake = Lake(home)
     found = {}
     with duckdb.connect(":memory:") as connection, reading(home.lake, duckdb.Error, remedy=remedy(home.lake)):
-        different = published_contents.changed(lake, pinned_release)
+        different = published_contents.changed(lake, release)
         for name, table in TABLES.items():
-            query, parameters = published_contents.select(connection, name, lake, pinned_release, different)
+            query, parameters = published_contents.select(connection, name, lake, release, different)
             found[name] = digest(connection, table, query, parameters)
     return found

@@ -15,8 +15,8 @@ from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.published import connect, current
 
 _QUERY = """
-SELECT string_split(runs.source_path, '/')[-2] AS run, count(DISTINCT run_id), count(step), count(DISTINCT step), max(step),
-       bool_and(settings > 0)
+SELECT string_split(runs.source_path, '/')[-2] AS run, count(DISTINCT run_id), count(step), count(DISTINCT step),
+       max(step), bool_and(settings > 0)
 FROM runs
 LEFT JOIN steps USING (run_id)
 LEFT JOIN (SELECT run_id, count(*) AS settings FROM settings GROUP BY run_id) USING (run_id)

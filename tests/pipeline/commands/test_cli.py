@@ -10,10 +10,12 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pytest
 
 from sweepscope.pipeline.__main__ import VERBS, build_parser, main
+from sweepscope.pipeline.commands.query import as_json
 from tests.picotron_runs import OOM_TAIL, picotron_run
 from tests.pipeline.commands.calls import assert_one_line_error, called, started
 
@@ -290,3 +292,23 @@ def test_an_unknown_option_names_the_help_of_its_verb(capsys: pytest.CaptureFixt
     assert main(["store", "path", "--no-such"]) == 2
     told = capsys.readouterr().err
     assert told == "sweepscope: unrecognized arguments: --no-such. `sweepscope store --help` shows the usage.\n"
+
+
+def test_json_has_every_number_and_keeps_unknown_apart_from_not_finite() -> None:
+    rows = duckdb.sql(
+        "SELECT sum(n) AS total, 1.25::DECIMAL(5, 2) AS price, 'inf'::DOUBLE AS rate, NULL::DOUBLE AS unknown,"
+        " ['nan'::DOUBLE, 2.0] AS list, DATE '2024-05-27' AS day FROM range(3) r(n)"
+    ).pl()
+    assert json.loads(as_json(rows)) == [
+        {"total": 3, "price": 1.25, "rate": "Infinity", "unknown": None, "list": ["NaN", 2.0], "day": "2024-05-27"}
+    ]
+    wide = duckdb.sql("SELECT 1267650600228229401496703205376::HUGEINT AS n").pl()
+    assert json.loads(as_json(wide)) == [{"n": 2**100}]
+    assert as_json(rows.clear()) == "[]"
+
+
+def test_plain_rows_are_the_same_json_whatever_stands_beside_them() -> None:
+    moment = duckdb.sql("SELECT TIMESTAMP '2024-05-27 10:00:00.5' AS ts, 'ä' AS text, 1 AS n").pl()
+    (alone,) = json.loads(as_json(moment))
+    (beside,) = json.loads(as_json(moment.with_columns(rate=pl.lit(float("nan")))))
+    assert beside == {**alone, "rate": "NaN"}
