@@ -9,16 +9,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.properties import draws
 
 # Before polars is imported: frames of tests are small, and as many workers run as the machine has cores.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 # No deadline: how long one example takes says more about the machine's other users than about the code. By hand every
 # run tries new examples; in continuous integration the same ones, so that a failure is the change's own.
-settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=draws(100))
 settings.load_profile("default")
 
 # Where single tests take seconds: they start processes, ingest whole sweeps, or drive a browser.
@@ -46,6 +49,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not _LONG.isdisjoint(item.path.parts):
             item.add_marker("slow")
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """One worker has all browser tests: they share one Chromium and one server per store."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no type information
+        def _split_scope(self, nodeid: str) -> str:
+            return "browser" if nodeid.startswith("tests/browser/") else str(super()._split_scope(nodeid))
+
+    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def sweepscope(*args: str | Path) -> None:

@@ -18,6 +18,11 @@ B = TypeVar("B")
 THOROUGH = bool(os.environ.get("SWEEPSCOPE_THOROUGH"))
 
 
+def draws(thorough: int) -> int:
+    """How many random examples a law is tried with: a fifth of those of a thorough search."""
+    return thorough if THOROUGH else max(thorough // 5, 5)
+
+
 def stated_examples(*, more: int = 50) -> settings:
     """Settings for a test with `@example`s: only those, or `more` random ones too if asked for."""
     return settings(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.properties import draws
 from tests.run_rows import Row, completed_frame, run_row
 
 
@@ -321,14 +322,14 @@ def test_keeps_impossible_runs_out_of_rankings(changes: Row, reason: str | None)
 positive = st.floats(min_value=1.0, max_value=1e5)
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(positive, st.floats(min_value=0.1, max_value=10))
 def test_mfu_is_proportional_to_throughput(speed: float, factor: float) -> None:
     base = completed(tokens_per_s_per_gpu=speed)["mfu"]
     assert completed(tokens_per_s_per_gpu=speed * factor)["mfu"] == pytest.approx(base * factor, rel=1e-9)
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(positive, st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.sampled_from([0, 1, 2, 3]))
 def test_mfu_does_not_depend_on_layout_or_sharding(speed: float, tp: int, pp: int, zero_stage: int) -> None:
     # Model FLOPs know nothing of how the work is cut: same tokens/s/GPU, same MFU.
@@ -346,7 +347,7 @@ def test_mfu_does_not_depend_on_layout_or_sharding(speed: float, tp: int, pp: in
     assert other["mfu"] == pytest.approx(completed(tokens_per_s_per_gpu=speed)["mfu"], rel=1e-12)
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(positive)
 def test_completing_twice_changes_nothing(speed: float) -> None:
     once = completed_frame(run_row(tokens_per_s_per_gpu=speed, params=2_000_000_000))

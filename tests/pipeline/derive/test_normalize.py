@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from sweepscope.pipeline.derive.normalize import FILLED, normalise_runs
+from tests.properties import draws
 from tests.run_rows import Row, run_row, runs_frame
 
 NOTHING: Row = dict.fromkeys((*FILLED, "zero_stage", "cp"))
@@ -128,7 +129,7 @@ layouts = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(layouts)
 def test_normalising_twice_changes_nothing(layout: Row) -> None:
     once = normalise_runs(runs_frame(run_row(**layout)))
@@ -137,7 +138,7 @@ def test_normalising_twice_changes_nothing(layout: Row) -> None:
     assert twice.derived.is_empty()
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(layouts)
 def test_never_replaces_a_known_value(layout: Row) -> None:
     run = normalise_runs(runs_frame(run_row(**layout))).runs.to_dicts()[0]
@@ -146,7 +147,7 @@ def test_never_replaces_a_known_value(layout: Row) -> None:
     }
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(
     st.tuples(*[st.sampled_from([1, 2, 4, 8])] * 4),
     st.sampled_from(["dp", "tp", "pp"]),

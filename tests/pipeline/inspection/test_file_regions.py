@@ -19,6 +19,7 @@ from sweepscope.pipeline.nccl.facts import Facts
 from sweepscope.pipeline.nccl.lines.block import Part
 from sweepscope.pipeline.nccl.lines.scan import Scan, scan_task
 from tests.benchmarks.nccl import coll_block
+from tests.properties import draws
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +47,7 @@ def test_regions_are_whole_lines_and_cover_the_file(tmp_path: Path) -> None:
     assert all(len(piece) <= 2 * 4_000 for piece in pieces)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(st.lists(st.sampled_from([0, 1, 90, 3_999, 4_000, 4_001, 9_000]), min_size=3, max_size=30), st.booleans())
 def test_lines_of_any_length_stay_whole(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], is_ended: bool

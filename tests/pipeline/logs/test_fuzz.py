@@ -20,7 +20,7 @@ from sweepscope.schemas.registry import TABLES
 from tests.paths import GOLDEN
 from tests.pipeline.ingest_in_memory import tables_of
 from tests.pipeline.logs import fuzz
-from tests.properties import THOROUGH, stated_examples
+from tests.properties import draws, stated_examples
 
 SECONDS = float(os.environ.get("SWEEPSCOPE_FUZZ_S", "2"))
 SEED = int(os.environ.get("SWEEPSCOPE_FUZZ_SEED", "20261121"))
@@ -55,7 +55,7 @@ def test_what_mutants_yield_passes_its_schema(seed: int) -> None:
 
 
 @given(texts=st.lists(st.binary(max_size=2000), min_size=1, max_size=9))
-@settings(max_examples=40 if THOROUGH else 6)
+@settings(max_examples=draws(40))
 def test_any_bytes_are_read(texts: list[bytes]) -> None:
     files = {f"{place}/train.log": data for place, data in enumerate(texts)}
     fuzz.check(tables_of(files), files)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sweepscope.pipeline.nccl.flight_recorder.dump import records
 from sweepscope.pipeline.nccl.flight_recorder.hangs import flight_hangs
 from tests.pipeline.nccl.stopped_jobs import VERSIONS, Stopped, dumps, stopped_job
+from tests.properties import draws
 
 FORMATS = pytest.mark.parametrize("version", VERSIONS)
 
@@ -35,7 +36,7 @@ def suspects(rows: list[dict[str, Any]]) -> set[int]:
 
 @FORMATS
 @given(st.integers(0, 2**32), st.booleans(), st.booleans(), st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 def test_nobody_else_is_blamed(
     version: tuple[int, int], seed: int, is_lost: bool, has_timing: bool, as_json: bool
 ) -> None:

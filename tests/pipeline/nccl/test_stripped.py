@@ -10,12 +10,12 @@ from sweepscope.pipeline.ingest.validate import validate
 from sweepscope.schemas.registry import NCCL_TABLES
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import row_of, tables_of
+from tests.properties import pairs
 
 PREFIX = re.compile(r"^node-\d+:\d+:\d+ ", re.MULTILINE)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("before", ["", "  "])
+@pytest.mark.parametrize(("version", "before"), pairs(VERSIONS, ["", "  "]))
 def test_what_does_not_need_the_host_is_read(version: str, before: str) -> None:
     job = render(Job(version, nodes=1, gpus=4, calls=8, warns=3))
     tables = tables_of(PREFIX.sub(before, job.text()))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sweepscope.pipeline.scheduler import slurm_sacct
 from sweepscope.schemas.vocab.scheduler import JOB_STATE
-from tests.properties import THOROUGH
+from tests.properties import draws
 
 PARSABLE = """\
 JobID|JobName|Partition|State|ExitCode|Submit|Start|End|Elapsed|Timelimit|NNodes|NodeList|AllocTRES|MaxRSS|WorkDir
@@ -188,7 +188,7 @@ near = st.from_regex(
 cells = odd | near
 
 
-@settings(max_examples=100 if THOROUGH else 15)
+@settings(max_examples=draws(100))
 @given(st.lists(st.lists(cells, min_size=8, max_size=8), max_size=8))
 def test_every_line_is_a_row_or_a_reject(rows: list[list[str]]) -> None:
     lines = ["JobID|State|ExitCode|NodeList|AllocTRES|MaxRSS|Elapsed|TimelimitRaw", *("|".join(row) for row in rows)]

@@ -20,6 +20,7 @@ from sweepscope.pipeline.text import field_extraction
 from sweepscope.pipeline.text.digit_free import is_blind
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.timestamps import STAMPS
+from tests.properties import draws
 
 # A line of each format, and the patterns that its dialect runs.
 FORMATS = {
@@ -131,7 +132,7 @@ def damaged(line: str) -> st.SearchStrategy[str]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_templates_find_what_the_patterns_find(name: str, data: st.DataObject) -> None:
     patterns, line = FORMATS[name]
@@ -174,7 +175,7 @@ CAPTURES = (
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=draws(100), deadline=None)
 @given(
     texts=st.lists(st.lists(st.sampled_from(PIECES), max_size=24).map("".join), max_size=30),
     patterns=st.lists(st.sampled_from(CAPTURES), min_size=1, max_size=6),

@@ -17,6 +17,7 @@ from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
 from sweepscope.pipeline.reference.models import find_model, shape_of
 from tests.pipeline.estimate.search.test_search import DEFAULT, H100, request
+from tests.properties import draws
 
 
 def shuffled(count: int, seed: int = 0) -> Layouts:
@@ -80,7 +81,7 @@ def test_a_grid_stays_a_grid() -> None:
 COLUMN = st.lists(st.sampled_from([1.0, 2.0, 3.0, 512.0, 3e9]), min_size=40, max_size=40)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=draws(100), deadline=None)
 @given(columns=st.lists(COLUMN, min_size=1, max_size=5))
 def test_rows_share_a_code_where_they_are_equal_and_nowhere_else(columns: list[list[float]]) -> None:
     arrays = [np.array(column) for column in columns]

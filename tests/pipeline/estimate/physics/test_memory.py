@@ -19,6 +19,7 @@ from sweepscope.pipeline.estimate.physics.stages import stage_layers
 from sweepscope.pipeline.reference.clusters import find_cluster
 from sweepscope.pipeline.reference.model_shape import ModelShape
 from sweepscope.pipeline.reference.models import LLAMA_2_7B
+from tests.properties import draws
 
 DEFAULT = load_profiles()["default"]
 GPT = replace(
@@ -155,7 +156,7 @@ LAYOUT = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=draws(150), deadline=None)
 @given(layout=LAYOUT, which=st.sampled_from(["tp", "pp", "dp", "cp"]))
 def test_memory_never_grows_with_a_degree(layout: dict[str, float], which: str) -> None:
     # With too few micro-batches for the pipeline its depth only spreads weights; activations stay level at worst.
@@ -165,7 +166,7 @@ def test_memory_never_grows_with_a_degree(layout: dict[str, float], which: str) 
         assert after[0] <= before[0] * (1 + 1e-9)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(layout=LAYOUT)
 def test_model_states_never_grow_with_the_zero_stage(layout: dict[str, float]) -> None:
     states = [held(DENSE_80B, Layouts.of(**{**layout, "zero_stage": float(z)}), STATES_ONLY) for z in range(4)]
@@ -237,7 +238,7 @@ def test_groups_of_experts_shard_what_the_experts_ranks_leave() -> None:
     assert grouped.optimizer == pytest.approx(2 * whole.optimizer)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(layout=LAYOUT, copies=st.sampled_from([1, 2, 4]))
 def test_more_replicas_never_need_less_memory_and_all_of_them_are_no_sharding(
     layout: dict[str, float], copies: float

@@ -18,6 +18,7 @@ from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import bubble_share, in_flight
 from sweepscope.pipeline.reference.clusters import find_cluster
 from sweepscope.pipeline.reference.models import LLAMA_2_7B, find_model, shape_of
+from tests.properties import draws
 
 DEFAULT = load_profiles()["default"]
 H100 = find_cluster("H100 SXM")
@@ -145,7 +146,7 @@ def test_a_ring_across_nodes_shares_the_cards_of_its_ranks_in_a_node() -> None:
     assert eight == pytest.approx(400e9)  # eight ranks per node: eight cards, still below NVLink's 450
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=draws(120), deadline=None)
 @given(layout=LAYOUT)
 def test_parts_add_up_and_mfu_stays_below_one(layout: dict[str, float]) -> None:
     for asked in (DENSE, MIXTRAL):
@@ -155,7 +156,7 @@ def test_parts_add_up_and_mfu_stays_below_one(layout: dict[str, float]) -> None:
         assert min(float(np.min(part)) for part in vars(predicted.time).values()) >= 0
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=draws(120), deadline=None)
 @given(layout=LAYOUT, what=st.sampled_from(["link_bytes_per_s", "network_bytes_per_s", "memory_bytes_per_s"]))
 def test_more_bandwidth_never_slows(layout: dict[str, float], what: str) -> None:
     for asked in (DENSE, MIXTRAL):
@@ -164,7 +165,7 @@ def test_more_bandwidth_never_slows(layout: dict[str, float], what: str) -> None
         assert estimate(faster, at).step_time_s[0] <= estimate(asked, at).step_time_s[0] * (1 + 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(layout=LAYOUT)
 def test_recomputation_costs_at_most_a_forward_pass_more(layout: dict[str, float]) -> None:
     none = estimate(DENSE, Layouts.of(**{**layout, "recompute": 0.0}))
@@ -249,7 +250,7 @@ def test_groups_of_all_ranks_are_plain_sharding_and_replicas_of_one_rank_plain_r
     assert alone == pytest.approx(estimate(quiet, Layouts.of(dp=32, gas=4)).time.dp)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(layout=LAYOUT, schedule=st.sampled_from(SCHEDULES))
 def test_no_schedule_idles_more_than_1f1b(layout: dict[str, float], schedule: str) -> None:
     chunks = 2.0 if schedule in ("interleaved", "zb-v", "dualpipe-v") else 1.0
@@ -261,7 +262,7 @@ def test_no_schedule_idles_more_than_1f1b(layout: dict[str, float], schedule: st
         assert 0 <= own <= plain * (1 + 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(layout=LAYOUT, copies=st.sampled_from([2.0, 4.0]))
 def test_zero_3_within_nodes_never_exchanges_longer_than_over_them(layout: dict[str, float], copies: float) -> None:
     # Gathers of every micro-batch stay on faster links, for one all-reduce of a shard more.

@@ -24,6 +24,7 @@ from sweepscope.pipeline.estimate.search.whatif import (
 )
 from sweepscope.pipeline.reference.models import find_model, shape_of
 from tests.pipeline.estimate.search.test_search import every_layout, request
+from tests.properties import draws
 
 MIXTRAL = find_model("Mixtral 8x7B")
 assert MIXTRAL is not None
@@ -98,7 +99,7 @@ CHOICES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(CHOICES)
 def test_a_settled_layout_can_be_launched_and_so_can_every_offered_step(wanted: Choice) -> None:
     asked = request(gpus=16, gbs=64)

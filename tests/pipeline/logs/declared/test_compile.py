@@ -18,7 +18,7 @@ from sweepscope.pipeline.logs.facts import Facts
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text import lines
 from tests.acme import CONFIG, DIALECT, LOG
-from tests.properties import THOROUGH, stated_examples
+from tests.properties import draws, stated_examples
 
 LINES = LOG.splitlines(keepends=True)
 HEAD = 'name = "acme"\nsignature = ["[acme-trainer]"]\n'
@@ -284,7 +284,7 @@ def test_cuts_between_lines_do_not_matter(texts: list[str], cut: int) -> None:
     assert pl.concat([read(texts[:cut], 1), read(texts[cut:], len(texts[:cut]) + 1)]).equals(whole)
 
 
-@settings(max_examples=100 if THOROUGH else 12)
+@settings(max_examples=draws(100))
 @given(st.lists(st.text(max_size=300), max_size=20))
 def test_any_line_is_read_without_an_error(texts: list[str]) -> None:
     assert facts("\n".join(f"step {text}" for text in texts)).steps.height >= 0

@@ -12,7 +12,7 @@ from sweepscope.pipeline.logs.declared.near import stop
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.text import lines
 from tests.acme import DIALECT, LOG
-from tests.properties import THOROUGH
+from tests.properties import draws
 
 DOCUMENT = read_document(DIALECT, "acme.toml")
 
@@ -113,7 +113,7 @@ def test_pairs_name_the_key_that_cannot_be_read() -> None:
     assert (near.text[near.at :], near.wanted) == ("ERR", "a value of loss, such as 2.31 or 1e-4")
 
 
-@settings(max_examples=100 if THOROUGH else 12)
+@settings(max_examples=draws(100))
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=20))
 def test_any_line_can_be_explained(texts: list[str]) -> None:
     assert explained("\n".join(f"step 4/9 | {text}" for text in texts)).rules[0].label == "[[step]] 1"

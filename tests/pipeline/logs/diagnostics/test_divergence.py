@@ -14,6 +14,7 @@ from sweepscope.pipeline.logs.diagnostics.divergence import divergence
 from sweepscope.schemas.thresholds import DIVERGENCE_LAST_STEPS, DIVERGENCE_RISE_NATS
 from tests.pipeline.ingest_in_memory import tables_of
 from tests.pipeline.logs.steps_table import said, steps_table
+from tests.properties import draws
 
 NAN, INF = math.nan, math.inf
 NOTHING_SAID = said("nan_loss")
@@ -128,7 +129,7 @@ class TestRising:
     def test_an_objective_below_zero_is_no_cross_entropy(self) -> None:
         assert judged(steps_table(loss=[-5.0] * 40 + [4.0] * 20)) == ([], None)
 
-    @settings(max_examples=150)
+    @settings(max_examples=draws(150))
     @given(
         seed=st.integers(0, 2**32),
         n=st.integers(1, 400),
@@ -138,7 +139,7 @@ class TestRising:
     def test_a_falling_loss_with_noise_never_diverges(self, seed: int, n: int, noise: float, draw: str) -> None:
         assert judged(steps_table(loss=falling(n, noise, seed, draw)))[1] is None
 
-    @settings(max_examples=80)
+    @settings(max_examples=draws(80))
     @given(
         seed=st.integers(0, 2**32),
         n=st.integers(30, 200),

@@ -16,6 +16,7 @@ from sweepscope.schemas.thresholds import SILENCE_LONGEST_PAUSES, SILENCE_S, SIL
 from tests.pipeline.ingest_in_memory import LATER, batch_of, tables_of
 from tests.pipeline.ingest_in_memory import assembled as assembled_
 from tests.pipeline.logs.steps_table import BEGIN, steps_table
+from tests.properties import draws
 
 HOUR_S = 3600.0
 
@@ -97,7 +98,7 @@ def test_few_or_untimed_steps_tell_nothing() -> None:
         assert silences(steps, run(ended_s=1e6), now=LATER).is_empty()
 
 
-@settings(max_examples=100)
+@settings(max_examples=draws(100))
 @given(
     pauses_s=st.lists(st.floats(0.0, 5000.0), min_size=5, max_size=40),
     silence_s=st.floats(0.0, 1e6),

@@ -11,6 +11,7 @@ from sweepscope.pipeline.logs.diagnostics.slowdown import slowdowns
 from sweepscope.schemas.thresholds import SLOWDOWN_FACTOR
 from tests.pipeline.ingest_in_memory import tables_of
 from tests.pipeline.logs.steps_table import steps_table
+from tests.properties import draws
 
 
 def jitter(n: int, seed: int = 0) -> list[float]:
@@ -85,7 +86,7 @@ def test_runs_are_judged_apart() -> None:
     assert slowdowns(pl.concat(runs))["run_id"].to_list() == ["b"]
 
 
-@settings(max_examples=100)
+@settings(max_examples=draws(100))
 @given(seed=st.integers(0, 2**32), n=st.integers(0, 300), spread=st.floats(0.0, 0.4))
 def test_noise_alone_is_no_slow_down(seed: int, n: int, spread: float) -> None:
     times = np.random.default_rng(seed).lognormal(0, spread, n)
@@ -93,7 +94,7 @@ def test_noise_alone_is_no_slow_down(seed: int, n: int, spread: float) -> None:
 
 
 @example(seed=172, before=124, after=25, factor=2.0)
-@settings(max_examples=100)
+@settings(max_examples=draws(100))
 @given(
     seed=st.integers(0, 2**32),
     before=st.integers(25, 150),

@@ -23,7 +23,7 @@ from sweepscope.pipeline.text import lines
 from sweepscope.schemas.registry import TABLES
 from sweepscope.schemas.vocab import EVENT_KIND, FRAMEWORK, SETTING_SOURCE
 from tests.pipeline.ingest_in_memory import tables_of
-from tests.properties import THOROUGH
+from tests.properties import draws
 
 
 def extract(text: str | bytes, **options: object) -> engine.Extract:
@@ -165,7 +165,7 @@ class TestSidecars:
         [s for d in DIALECTS for s in d.sidecars],
         ids=lambda s: s.pattern,
     )
-    @settings(max_examples=60 if THOROUGH else 15)
+    @settings(max_examples=draws(60))
     @given(
         text=st.one_of(
             st.text(max_size=80),
@@ -276,7 +276,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 ANYTHING = st.lists(st.one_of(mutated(), st.binary(max_size=60)), max_size=25).map(b"".join)
-_BOUNDED = settings(max_examples=60 if THOROUGH else 10, suppress_health_check=[HealthCheck.too_slow])
+_BOUNDED = settings(max_examples=draws(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 @_BOUNDED
