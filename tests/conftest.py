@@ -43,10 +43,15 @@ _LONG = {
 }
 
 
+def _reads_whole_logs(item: pytest.Item) -> bool:
+    """Whether a test writes a log and takes it through discovery, reading and the fold: a tenth of a second each."""
+    return "logs" in item.path.parts and "tmp_path" in getattr(item, "fixturenames", ())
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Modules that take long are `slow`, and go first: no worker has one of them left when the others are done."""
     for item in items:
-        if not _LONG.isdisjoint(item.path.parts):
+        if not _LONG.isdisjoint(item.path.parts) or _reads_whole_logs(item):
             item.add_marker("slow")
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 

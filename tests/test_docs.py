@@ -53,6 +53,7 @@ def test_commands_of_the_readme_exist(verb: str) -> None:
     assert verb in prose | {*VERBS}
 
 
+@pytest.mark.slow
 def test_the_module_runs_as_a_command() -> None:
     done = subprocess.run([sys.executable, "-m", "sweepscope", "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0

@@ -27,6 +27,7 @@ FLOORS = [line.split() for line in LAYERS]
 MOST_LEVELS = 10
 
 
+@pytest.mark.slow
 def test_no_import_goes_up() -> None:
     assert not upward(edges(), FLOORS)
 
@@ -89,6 +90,7 @@ def test_queries_models_charts_and_sentences_know_no_streamlit() -> None:
     assert not foreign(NO_STREAMLIT, ("streamlit",))
 
 
+@pytest.mark.slow
 def test_everything_is_imported_by_the_name_of_the_distribution() -> None:
     """A plain `import data` would find whatever lies in the current directory."""
     ours = ("schemas", "data", "pipeline", "dashboard")

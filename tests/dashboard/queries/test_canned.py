@@ -44,6 +44,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_real_store(tmp_path_factory.mktemp("bare") / "results-1.duckdb")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("canned", CANNED, ids=lambda canned: canned.key)
 def test_every_question_has_an_answer_on_a_filled_store(no_child: None, filled: Path, canned: Canned) -> None:
     assert run_query(filled, canned.sql).frame.height > 0

@@ -190,6 +190,7 @@ def test_layout_filters_reach_the_curves(con: duckdb.DuckDBPyConnection) -> None
     assert points["num_nodes"].to_list() == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [

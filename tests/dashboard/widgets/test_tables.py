@@ -28,6 +28,7 @@ def format_of(value: float) -> str:
     return str(shown(gpu_hours_lost=[91.2, value, None])["Lost, GPU·h"]["type_config"]["format"])
 
 
+@pytest.mark.slow
 def test_a_long_text_further_down_has_its_width() -> None:
     texts = ["DP1"] * 30 + ["DP64 TP8 PP16 VPP4 CP2 EP8 · GAS128 MBS2 · Z1 in 8 copies"]
     assert shown(layout=texts)["Layout"]["width"] >= 5.5 * len(texts[-1])

@@ -82,6 +82,7 @@ def simulated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return parse_batch(found, now=datetime(2027, 1, 1))["runs"]
 
 
+@pytest.mark.slow
 def test_simulated_runs_of_one_model_have_one_flop_basis(simulated: pl.DataFrame) -> None:
     named = simulated.drop_nulls(["model", "seq_len"])
     counted = named.group_by("model", "seq_len").agg(pl.col("flops_basis", "flops_per_token").n_unique())

@@ -354,6 +354,7 @@ def test_completing_twice_changes_nothing(speed: float) -> None:
     assert completed_frame(*once.to_dicts()).equals(once)
 
 
+@pytest.mark.slow
 def test_a_run_has_the_same_figures_alone_and_among_others() -> None:
     """polars divides one row and many rows by a number with different kernels."""
     rows = [

@@ -67,6 +67,7 @@ def test_values_with_blanks_quotes_or_line_breaks_stay_one_value(capsys: pytest.
     assert err.endswith('path="/a \\"b\\"/c\\nd=e" seconds=0.25\n')
 
 
+@pytest.mark.slow
 def test_an_ingest_logs_on_stderr_and_its_result_stays_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = picotron_run(tmp_path / "sweep")
     (run / "core.bin").write_bytes(b"\x7fELF")

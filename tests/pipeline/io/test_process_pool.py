@@ -162,6 +162,7 @@ def assert_none_stays_behind(how: signal.Signals) -> None:
     os.close(gone)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="Linux only")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_stays_behind(how: signal.Signals) -> None:

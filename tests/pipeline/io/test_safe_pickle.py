@@ -49,6 +49,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @given(PLAIN, st.integers(2, 5))
 def test_plain_values_load_as_pickle_loads_them(value: object, protocol: int) -> None:
     assert load(pickle.dumps(value, protocol), Limits(depth=1000, marks=1000, int_bytes=64)) == value
@@ -72,6 +73,7 @@ def test_shared_values_stay_shared() -> None:
     assert value[0][0] is value[1][0]
 
 
+@pytest.mark.slow
 @given(PLAIN, st.integers(2, 5), st.integers(1, 40))
 def test_blocks_of_any_size_make_no_difference(value: object, protocol: int, size: int) -> None:
     data = pickle.dumps(value, protocol)
@@ -79,6 +81,7 @@ def test_blocks_of_any_size_make_no_difference(value: object, protocol: int, siz
     assert load(chunks, Limits(depth=1000, marks=1000, int_bytes=64)) == value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", REFUSED)
 def test_refuses(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     data, why = REFUSED[what]

@@ -43,6 +43,7 @@ WHOLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("framework", WHOLE)
 def test_a_log_cut_behind_any_line_knows_nothing_else(framework: str) -> None:
     lines = WHOLE[framework].splitlines(keepends=True)

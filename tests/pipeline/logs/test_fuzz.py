@@ -39,6 +39,7 @@ def test_mutants_of_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert len(found.kinds) > len(seeds) or found.batches < 5  # the mutations reach more than the seeds do
 
 
+@pytest.mark.slow
 @stated_examples(more=10)
 @given(seed=st.integers(0, 2**32))
 @example(seed=1)
@@ -54,6 +55,7 @@ def test_what_mutants_yield_passes_its_schema(seed: int) -> None:
         assert result.valid.height + result.rejects["line_no"].len() >= tables[name].height
 
 
+@pytest.mark.slow
 @given(texts=st.lists(st.binary(max_size=2000), min_size=1, max_size=9))
 @settings(max_examples=draws(40))
 def test_any_bytes_are_read(texts: list[bytes]) -> None:

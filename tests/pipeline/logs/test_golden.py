@@ -19,6 +19,7 @@ _CASES = sorted(path for path in GOLDEN.glob("*/*") if path.is_dir())
 _LEFT_OUT = {"run_id", "run_dir", "source_path", "sweep", "file", "parser_version"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", _CASES, ids=["/".join(case.parts[-2:]) for case in _CASES])
 def test_case(case: Path) -> None:
     found = _rows(tables_of(case))

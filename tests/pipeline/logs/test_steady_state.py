@@ -83,6 +83,7 @@ def test_peaks_count_the_warm_up_too() -> None:
     assert row["mem_peak_reserved_bytes"] == 9
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.floats(0.01, 100), min_size=1, max_size=12), min_size=1, max_size=4))
 def test_runs_are_summarised_apart(runs: list[list[float]]) -> None:
     frames = [steps(*timed(*values), run_id=str(number)) for number, values in enumerate(runs)]

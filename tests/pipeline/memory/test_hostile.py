@@ -53,6 +53,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
     return data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", [2, 4, 5])
 def test_mutations_either_load_or_are_refused(protocol: int) -> None:
     rng = random.Random(protocol)  # noqa: S311 - mutations, not secrets

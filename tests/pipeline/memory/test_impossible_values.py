@@ -79,6 +79,7 @@ FILES: dict[str, tuple[str, str, dict[str, set[str]]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", FILES)
 def test_validation_rejects_what_a_file_states(what: str) -> None:
     name, data, expected = FILES[what]

@@ -64,6 +64,7 @@ def test_a_file_that_is_refused_leaves_the_process_to_the_next() -> None:
     assert waiting() == pid
 
 
+@pytest.mark.slow
 def test_a_file_beyond_its_memory_is_told_and_the_next_is_whole() -> None:
     expected = events(read(snapshot()))
     pid = waiting()
@@ -75,6 +76,7 @@ def test_a_file_beyond_its_memory_is_told_and_the_next_is_whole() -> None:
     assert events(read(snapshot())) == expected
 
 
+@pytest.mark.slow
 def test_a_fork_that_is_killed_is_told_and_the_next_is_whole() -> None:
     expected = events(read(snapshot()))
     pid = waiting()
@@ -128,6 +130,7 @@ def test_a_process_that_was_killed_while_it_waited_is_replaced() -> None:
     assert events(read(snapshot())) > 0
 
 
+@pytest.mark.slow
 def test_threads_get_a_process_each() -> None:
     files = [snapshot(layers) for layers in (1, 2, 3, 1, 2, 3)]
     alone = [events(read(file)) for file in files[:3]]

@@ -61,6 +61,7 @@ def test_the_same_snapshot_in_every_container_gives_the_same_rows() -> None:
     assert batch.other["memory_at_peak"].drop("source_path").n_unique() * 6 == batch.other["memory_at_peak"].height
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "status", "reason"),
     [

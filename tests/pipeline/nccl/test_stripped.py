@@ -15,6 +15,7 @@ from tests.properties import pairs
 PREFIX = re.compile(r"^node-\d+:\d+:\d+ ", re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "before"), pairs(VERSIONS, ["", "  "]))
 def test_what_does_not_need_the_host_is_read(version: str, before: str) -> None:
     job = render(Job(version, nodes=1, gpus=4, calls=8, warns=3))

@@ -12,6 +12,7 @@ versions = pytest.mark.parametrize("version", VERSIONS)
 TIMED = ("2.24.3", "2.29.2", "2.30.3")
 
 
+@pytest.mark.slow
 @versions
 def test_the_file_is_summed_up(version: str) -> None:
     job = render(Job(version, nodes=2, gpus=4, calls=24, warns=3))
@@ -25,6 +26,7 @@ def test_the_file_is_summed_up(version: str) -> None:
     assert (row["nccl_lines_other"], row["nccl_lines_damaged"]) == (8, 0)  # "Connected all rings"
 
 
+@pytest.mark.slow
 @versions
 def test_ranks_belong_to_their_communicators(version: str) -> None:
     job = render(Job(version, nodes=3, gpus=2, per_node=True))
@@ -43,6 +45,7 @@ def test_ranks_belong_to_their_communicators(version: str) -> None:
     assert comms["ring_order"][0] == "0 1 2 3 4 5"
 
 
+@pytest.mark.slow
 @versions
 def test_links_belong_to_their_communicators(version: str) -> None:
     tables = tables_of(render(Job(version, nodes=2, gpus=2, per_node=True)).text())
@@ -61,6 +64,7 @@ def test_the_slowest_rank_is_the_communicators_time(version: str) -> None:
     assert (comm["init_time_s"], comm["init_slowest_rank"], comm["init_bootstrap_s"]) == (1.03, 3, 0.5)
 
 
+@pytest.mark.slow
 @versions
 def test_calls_are_added_up_per_size(version: str) -> None:
     job = render(Job(version, nodes=1, gpus=4, calls=60))
@@ -113,6 +117,7 @@ def lines(*texts: str, tid: int = 200, dev: int = 0) -> str:
 READY = "comm 0xa0 rank 0 nranks 4 cudaDev 0 - Init COMPLETE"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "ends", "transport"),
     [

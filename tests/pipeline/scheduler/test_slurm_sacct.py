@@ -188,6 +188,7 @@ near = st.from_regex(
 cells = odd | near
 
 
+@pytest.mark.slow
 @settings(max_examples=draws(100))
 @given(st.lists(st.lists(cells, min_size=8, max_size=8), max_size=8))
 def test_every_line_is_a_row_or_a_reject(rows: list[list[str]]) -> None:

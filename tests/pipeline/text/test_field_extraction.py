@@ -131,6 +131,7 @@ def damaged(line: str) -> st.SearchStrategy[str]:
     return st.one_of(other, other, cut, signed, inserted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=draws(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

@@ -135,6 +135,7 @@ class TestTimestamps:
         assert read(timestamp(pl.lit(text))) is None
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(["1.02K", "3 M", "", None, "x", "12.50GiB", "1.1", "7B"]), max_size=60))
 def test_texts_that_come_again_are_read_as_if_alone(texts: list[str | None]) -> None:
     text = pl.col("text")
@@ -156,6 +157,7 @@ STAMPED = (
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(STAMPED), max_size=40), st.sampled_from([1, 300]))
 def test_times_of_many_lines_are_those_of_each(texts: list[str], times: int) -> None:
     lines = pl.DataFrame({"text": texts * times}, schema={"text": pl.String})

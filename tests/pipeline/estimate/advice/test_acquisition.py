@@ -34,6 +34,7 @@ def test_a_far_layout_is_not_moved() -> None:
     assert (after.centre_s[0], after.spread[0]) == pytest.approx((1.0, 0.3))
 
 
+@pytest.mark.slow
 @given(centre=st.floats(0.5, 2.0), spread=st.floats(0.05, 0.8), best=st.floats(0.5, 2.0), least=st.floats(0.1, 3.0))
 def test_improvement_is_the_mean_of_what_is_drawn(centre: float, spread: float, best: float, least: float) -> None:
     quantiles = (np.arange(20_000) + 0.5) / 20_000

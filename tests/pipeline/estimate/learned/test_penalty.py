@@ -79,6 +79,7 @@ def test_is_the_same_every_time_and_for_any_number_of_rows() -> None:
     assert penalty.slowdown(rows[:0]).tolist() == []
 
 
+@pytest.mark.slow
 def test_cells_are_told_by_the_others_alone() -> None:
     rows, lost, cells = sweep(1, 160)
     slowdown = slowdown_of(rows, lost) * np.exp(np.random.default_rng(0).normal(0, 0.05, 160))
@@ -91,6 +92,7 @@ def test_cells_are_told_by_the_others_alone() -> None:
         assert slowdowns[~others] == pytest.approx(direct)
 
 
+@pytest.mark.slow
 def test_a_cells_own_runs_do_not_choose_its_settings() -> None:
     rows, lost, cells = sweep(3, 120)
     slowdown = slowdown_of(rows, lost)
@@ -103,6 +105,7 @@ def test_a_cells_own_runs_do_not_choose_its_settings() -> None:
     )
 
 
+@pytest.mark.slow
 def test_runs_decide_whether_seconds_or_a_factor_carry_over() -> None:
     rows, lost, cells = sweep(1, 200)
     factor = np.where(lost > 0, 3.0, 1.0)

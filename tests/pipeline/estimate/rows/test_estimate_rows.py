@@ -92,6 +92,7 @@ def test_an_empty_table_stays_empty() -> None:
     assert set(PREDICTED) <= set(got.columns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -18,6 +18,7 @@ def test_the_table_has_the_columns_that_the_verb_appends() -> None:
     assert {k: v for k, v in prediction if k not in ("run_id", "origin", "source_path", "line_no")} == dict(PREDICTED)
 
 
+@pytest.mark.slow
 def test_every_bundled_run_has_one_estimate_or_a_reason() -> None:
     runs = load_published(PUBLISHED)["runs"]
     estimates = estimate_runs(runs)

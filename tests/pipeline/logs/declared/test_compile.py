@@ -155,6 +155,7 @@ UNITS: list[tuple[str, str, str, object]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("column", "printed", "text", "value"), UNITS)
 def test_every_unit_becomes_the_columns_own(column: str, printed: str, text: str, value: object) -> None:
     row = step_of(f"step 5 x {text} | end", f'line = "step {{step}} x {{{column}:{printed}}} | end"')

@@ -113,6 +113,7 @@ def test_pairs_name_the_key_that_cannot_be_read() -> None:
     assert (near.text[near.at :], near.wanted) == ("ERR", "a value of loss, such as 2.31 or 1e-4")
 
 
+@pytest.mark.slow
 @settings(max_examples=draws(100))
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=20))
 def test_any_line_can_be_explained(texts: list[str]) -> None:

@@ -62,6 +62,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_completed_run_that_was_ended_long_after(case: str) -> None:
     log, text = CASES[case]
@@ -78,6 +79,7 @@ def test_the_scheduler_speaks_in_a_file_of_its_own() -> None:
     assert tables["runs"]["status"].to_list() == ["completed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "log",
     [

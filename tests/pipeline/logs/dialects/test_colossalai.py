@@ -48,6 +48,7 @@ def test_messages_without_a_counter_are_numbered(tmp_path: Path) -> None:
     assert tables_of(tmp_path, message * 3)["steps"]["step"].to_list() == [1, 2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", range(1, 10))
 def test_where_a_file_is_cut_does_not_matter(cut: int) -> None:
     parts = LOG.splitlines(keepends=True)

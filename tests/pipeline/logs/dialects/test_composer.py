@@ -69,6 +69,7 @@ def test_a_cut_block_is_a_reject(tmp_path: Path) -> None:
     assert tables["rejects"]["raw"].to_list() == ["[batch=2/9]"]
 
 
+@pytest.mark.slow
 def test_it_does_not_matter_where_a_file_is_cut() -> None:
     rows = (block(1, 12.5) + block(2, 12.25)).splitlines(keepends=True)
     whole = extract.extract(lines.split(0, "".join(rows).encode()), DIALECTS).facts.steps

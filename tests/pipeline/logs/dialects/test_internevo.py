@@ -38,6 +38,7 @@ def test_line_since() -> None:
     assert (step["grad_norm"], step["learning_rate"], str(step["ts"])) == (0.25, 1e-05, "2023-11-10 11:46:16")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [" step=", " loss=", " lr=", "micro_num", "485760 inf"])
 def test_a_cut_line_is_no_step(at: str) -> None:
     line = BLANKS.format(19, 2.5)
@@ -66,6 +67,7 @@ def test_a_single_share_of_the_optimizer_is_no_zero(tmp_path: Path) -> None:
     assert runs["zero_stage"].to_list() == [None]
 
 
+@pytest.mark.slow
 def test_it_does_not_matter_where_a_file_is_cut() -> None:
     rows = [f"{BLANKS.format(n, 11.5 - n)}\n" for n in range(4)]
     whole = extract.extract(lines.split(0, "".join(rows).encode()), DIALECTS).facts

@@ -11,6 +11,7 @@ from tests.pipeline.logs.logs import facts_of, step_of, tables_of
 BAR = "Epoch {epoch} ━━━━━━━━━━━━━━━━━━━━ {done} 0:00:22 • 0:00:00 4.44it/s {values}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "loss"),
     [

@@ -31,6 +31,7 @@ def test_a_loss_that_is_not_a_number_is_a_value() -> None:
     assert step_of("maxtext", OLD.replace("0.000", "nan"))["step"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["step: 7,", "seconds: 5.61", "total_weights: 19", "loss:", "loss: 9.8"])
 def test_a_cut_line_is_unparsed(end: str) -> None:
     text = NEW[: NEW.index(end) + len(end)]
@@ -39,6 +40,7 @@ def test_a_cut_line_is_unparsed(end: str) -> None:
     assert text.endswith(row["text"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("losses", "loss"),
     [

@@ -95,6 +95,7 @@ class TestDetection:
         assert found.dialect_of == {}
         assert set(found.facts.events["kind"]) == {"oom", "exception"}
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("framework", FRAMEWORKS)
     def test_every_simulated_log_is_recognised(self, framework: str) -> None:
         for run in generate(11, 6, frameworks=(framework,)):
@@ -149,6 +150,7 @@ class TestDialects:
             assert frame.is_empty()
             assert frame.schema == schema
 
+    @pytest.mark.slow
     def test_facts_use_the_vocabularies(self) -> None:
         facts = [extract(data).facts for run in generate(5, 24) for data in render(run).values()]
         whole = Facts.concat(facts)
@@ -191,6 +193,7 @@ class TestSidecars:
         assert all(isinstance(name, str) and isinstance(value, str) for name, value in found.items())
 
 
+@pytest.mark.slow
 def test_an_anchor_is_in_every_line_that_gives_a_step() -> None:
     for run in generate(3, 12, noise=False):
         for data in render(run).values():
@@ -279,6 +282,7 @@ ANYTHING = st.lists(st.one_of(mutated(), st.binary(max_size=60)), max_size=25).m
 _BOUNDED = settings(max_examples=draws(60), suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.slow
 @_BOUNDED
 @given(data=ANYTHING)
 def test_no_bytes_crash_a_dialect(data: bytes) -> None:
@@ -288,6 +292,7 @@ def test_no_bytes_crash_a_dialect(data: bytes) -> None:
         assert facts.settings["value"].null_count() == 0
 
 
+@pytest.mark.slow
 @_BOUNDED
 @given(log=ANYTHING, stderr=ANYTHING, config=st.binary(max_size=40))
 def test_no_files_crash_the_fold(log: bytes, stderr: bytes, config: bytes) -> None:

@@ -91,6 +91,7 @@ class TestLiterals:
         assert facts.settings.is_empty()
 
 
+@pytest.mark.slow
 @stated_examples()
 @given(seed=st.integers(0, 50), cuts=st.lists(st.integers(0, 2_000), max_size=6))
 @example(seed=1, cuts=[3, 40, 41])

@@ -68,6 +68,7 @@ class TestTable:
         same = "2024-05-27_11:00:09"
         assert first_failure(table(worker(0, same, "n1", 3), worker(1, same, "n1", 0))) == (3, "n1")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("block_bytes", [64, 300, 1 << 20])
     def test_it_does_not_matter_where_a_block_ends(self, block_bytes: int) -> None:
         text = table(worker(0, "2024-05-27_11:00:05", "n1", 3), worker(1, "2024-05-27_11:00:07", "n1", 5))
@@ -131,6 +132,7 @@ class TestTerminatedWorkers:
 
 
 class TestOtherLaunchers:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("line", "rank", "host"),
         [

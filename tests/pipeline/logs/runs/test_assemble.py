@@ -238,6 +238,7 @@ class TestConfiguration:
             ("r/config.json", "runs", "tp", "many")
         ]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "damaged",
         ["", "{", "null", "[1, 2]", '{"distributed": 1, "training": {}}', '{"model": {}}', "[" * 100_000, "\x00\x01"],
@@ -308,6 +309,7 @@ def content(tables: Tables) -> dict[str, list[tuple[object, ...]]]:
     }
 
 
+@pytest.mark.slow
 @stated_examples()
 @given(seed=st.integers(0, 10_000), chunk=st.integers(1, 6000), block=st.integers(1, 20_000))
 @example(seed=2, chunk=97, block=9_973)
@@ -318,12 +320,14 @@ def test_tables_do_not_depend_on_the_size_of_chunks_and_blocks(seed: int, chunk:
     assert content(tables_of(files, chunk_bytes=chunk, block_bytes=block)) == content(tables_of(files))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chunk", "block"), [(1, 1), (2, 64), (3, 1), (7, 200), (500, 3)])
 def test_a_few_bytes_at_a_time_are_enough(chunk: int, block: int) -> None:
     files = {"a/config.json": config(dp=2).encode(), "a/log_1.out": (log(1, 3) + OOM).encode()}
     assert content(tables_of(files, chunk_bytes=chunk, block_bytes=block)) == content(tables_of(files))
 
 
+@pytest.mark.slow
 @stated_examples()
 @given(seed=st.integers(0, 10_000))
 @example(seed=1)
@@ -337,6 +341,7 @@ def test_shards_sum_to_the_whole(seed: int) -> None:
     assert content(together) == content(whole)
 
 
+@pytest.mark.slow
 @stated_examples()
 @given(seed=st.integers(0, 10_000))
 @example(seed=3)

@@ -282,6 +282,7 @@ def test_a_snapshot_beyond_the_memory_limit_is_refused_with_that_reason() -> Non
         analyse_limited([data], SnapshotLimits(memory_bytes=600 << 20))
 
 
+@pytest.mark.slow
 def test_a_snapshot_beyond_the_time_limit_is_refused_with_that_reason() -> None:
     def endless() -> Any:
         yield b"\x80\x04]("

@@ -69,6 +69,7 @@ def test_blocks_of_any_size_give_the_same_columns(size: int) -> None:
     assert dicts_of(pickle.dumps(allocator.snapshot()), size=size) == expected(allocator.trace)
 
 
+@pytest.mark.slow
 def test_a_long_trace_in_many_batches_and_frames_of_the_pickler() -> None:
     allocator = trained(layers=8, steps=6)
     assert len(allocator.trace) > 2_500  # the pickler writes lists in batches of 1,000

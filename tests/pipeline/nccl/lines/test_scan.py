@@ -31,6 +31,7 @@ def among_steps(text: str, rng: random.Random, most: int) -> bytes:
     return "".join(lines).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_sifted_lines_say_what_whole_blocks_say(seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311  # the same lines every time

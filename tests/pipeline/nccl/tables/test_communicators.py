@@ -117,6 +117,7 @@ def test_links_that_are_made_late_belong_to_the_communicator_before() -> None:
     assert row_of(tables_of(text)["nccl_links"])["comm_index"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("via", "transport", "device"),
     [

@@ -51,6 +51,7 @@ def test_a_cut_line_is_a_reject(tmp_path: Path) -> None:
     assert tables["rejects"]["line_no"].to_list() == [5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", range(1, 9))
 def test_where_a_file_is_cut_does_not_matter(cut: int) -> None:
     text = NEW.format(0, 0.5) + NEW.format(1, 0.5) + ENGINE

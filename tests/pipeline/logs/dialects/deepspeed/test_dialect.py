@@ -136,6 +136,7 @@ def test_world_that_mpi_starts() -> None:
     assert settings_of("deepspeed", line) == {"num_gpus": "32"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "place"),
     [

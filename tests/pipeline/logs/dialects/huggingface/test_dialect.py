@@ -80,6 +80,7 @@ def test_a_cut_dict_is_a_reject(tmp_path: Path, end: str) -> None:
     assert tables["rejects"]["raw"].to_list() == [end]
 
 
+@pytest.mark.slow
 def test_it_does_not_matter_where_a_file_is_cut() -> None:
     text = BEGIN.format(30) + "".join(bar(n, 30) + dict_of(n / 8) + bar(n, 30) for n in range(10, 31, 10))
     rows = text.splitlines(keepends=True)
@@ -222,6 +223,7 @@ def test_a_switch_does_not_hide_the_model_behind_it() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "banner",
     [
@@ -319,6 +321,7 @@ def test_other_dicts_are_neither_steps_nor_rejects(tmp_path: Path) -> None:
     assert tables["rejects"].is_empty()
 
 
+@pytest.mark.slow
 def test_it_does_not_matter_where_a_wrapped_dict_is_cut() -> None:
     text = BEGIN.format(9) + "".join(bar(n, 9) + hard(31)(str(LONG)) + "\n" + bar(n, 9) for n in (3, 6, 9))
     rows = text.splitlines(keepends=True)

@@ -54,6 +54,7 @@ def test_nan_loss_is_a_value() -> None:
     assert loss != loss  # noqa: PLR0124  # NaN is the only value that differs from itself
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "tflops", "rate"),
     [
@@ -121,6 +122,7 @@ def test_message_of_another_rank_glued_behind() -> None:
     assert step_of("megatron", NEW + " > padded vocab (size: 32000) with 0 dummy tokens")["grad_norm"] == 3.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["  1: ", "[default7]:", "[1,15]<stdout>:", "\x1b[32m"])
 def test_launcher_prefixes(prefix: str) -> None:
     assert step_of("megatron", prefix + NEW)["step"] == 12

@@ -96,6 +96,7 @@ def test_peak_memory(line: str, peaks: list[float]) -> None:
     assert facts_of("nanogpt", line).peaks["value"].to_list() == peaks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -211,6 +212,7 @@ def test_lines_behind_a_logger_of_ones_own(tmp_path: Path, logger: str) -> None:
         assert str(run["started_at"])[:19] == "2024-05-01 12:00:00"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [
