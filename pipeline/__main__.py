@@ -16,6 +16,7 @@ from sweepscope.pipeline.commands.output import note
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import SweepscopeError, UsageError
 from sweepscope.pipeline.io.event_log import configure
+from sweepscope.pipeline.store.home_access import VARIABLE as SHARED_VARIABLE
 from sweepscope.pipeline.text.secrets import hide
 
 VERBS = (
@@ -74,6 +75,11 @@ def build_parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
         sub.add_argument(
             "--home", metavar="DIR", help="where lake and store live (default: $SWEEPSCOPE_HOME, else XDG data)"
         )
+        sub.add_argument(
+            "--shared",
+            action="store_true",
+            help="let your group read the home as far as the umask does; it stays so (default: only you can)",
+        )
         sub.add_argument("--json", action="store_true", help="print the result as JSON")
         sub.add_argument(
             "-v",
@@ -93,6 +99,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         args = _parsed(sys.argv[1:] if argv is None else argv)  # imports the verb, which takes long enough for a Ctrl-C
         _configure_log(args.verbose)
+        if args.shared:
+            os.environ[SHARED_VARIABLE] = "1"
         return int(args.run(args))
     except SweepscopeError as error:
         note(f"sweepscope: {hide(str(error))}")

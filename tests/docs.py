@@ -25,7 +25,8 @@ def command_line() -> str:
     usage = build_parser().format_help().strip()
     table = "\n".join(["| command | what it does |", "|---|---|", *rows])
     options = (
-        "Every verb takes `--home DIR`, `--json`, `--verbose` and `--help`. `-v` logs what is done to stderr, one "
+        "Every verb takes `--home DIR`, `--shared`, `--json`, `--verbose` and `--help`. `-v` logs what is done to "
+        "stderr, one "
         "event per line as `key=value` pairs, and `-vv` each file: its dialect and the runner-up, why it was skipped "
         "or read again. `SWEEPSCOPE_LOG=info` or `debug` does the same and reaches every process that is started."
     )

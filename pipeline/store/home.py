@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sweepscope.pipeline.errors import StoreError, UsageError
+from sweepscope.pipeline.store.durable_files import storing
+from sweepscope.pipeline.store.home_access import restrict
 
 _REMEDY = "Give another directory with --home, or set SWEEPSCOPE_HOME."
 # delta-rs takes paths for URLs: it panics on the first two, loses its way at the third, takes the fourth for a slash
@@ -43,6 +45,7 @@ class Home:
             shown = " or ".join(mark if mark.isprintable() else repr(mark) for mark in unusable)
             raise UsageError(f"The home {str(path)!r} cannot have {shown} in its path. {_REMEDY}")
         try:
+            is_new = not path.exists()
             if for_writing:
                 path.mkdir(parents=True, exist_ok=True)
             elif path.exists() and not path.is_dir():
@@ -53,7 +56,11 @@ class Home:
             raise StoreError(f"The home {path} cannot be created: {error.strerror}. {_REMEDY}") from error
         if for_writing and not os.access(path, os.W_OK | os.X_OK):
             raise StoreError(f"The home {path} is not writable for you. {_REMEDY}")
-        return cls(path)
+        home = cls(path)
+        if for_writing:
+            with storing(path, "restrict access to"):
+                restrict(path, home.contents, is_new=is_new)
+        return home
 
     @property
     def lake(self) -> Path:
@@ -113,6 +120,11 @@ class Home:
     def own_folders(self) -> tuple[Path, ...]:
         """What we write: never input, even where the home lies in a directory that is ingested."""
         return self.lake, self.store, self.batches, self.dialects, self.records, self.dagster
+
+    @property
+    def contents(self) -> tuple[Path, ...]:
+        """Everything that we write: the above, what `demo` simulates, and fitted profiles."""
+        return (*self.own_folders, *(self.path / name for name in ("demo-sweep", ".demo-sweep", "calibration")))
 
 
 def home_option(path: Path) -> str:

@@ -32,7 +32,7 @@ def exclusive(path: Path, doing: str, *, wait_s: float = WAIT_S) -> Iterator[Non
     """
     with storing(path, "lock"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         _acquire(handle, path, wait_s)
         since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
