@@ -17,7 +17,10 @@ from sweepscope.dashboard.widgets import basic, lists, tables
 from sweepscope.pipeline.store import published as store_versions
 
 TITLE = "Data health"
-_FILES = ("status", "kind", "parser", "files", "size", "rows_parsed", "lines_rejected", "error", "advice", "example")
+_FILES = (
+    *("status", "kind", "parser", "files", "size", "rows_parsed", "lines_rejected", "secrets_hidden"),
+    *("error", "advice", "example"),
+)
 
 
 def _page(view: View) -> None:

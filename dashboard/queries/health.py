@@ -9,10 +9,13 @@ REJECTS_SHOWN = 500
 
 
 def files() -> Query:
-    """One row per kind, status, reason (its own path taken out) and parser, with counts and bytes; trouble first."""
+    """One row per kind, status, reason (its own path taken out) and parser, with counts and bytes; trouble first.
+
+    The example is the file with the most hidden credentials.
+    """
     sql = """SELECT kind, status, replace(error, path, '…') AS error, parser, count(*) AS files,
   sum(bytes)::BIGINT AS bytes, sum(rows_parsed)::BIGINT AS rows_parsed, sum(lines_rejected)::BIGINT AS lines_rejected,
-  any_value(path) AS example
+  nullif(sum(secrets_hidden), 0)::BIGINT AS secrets_hidden, arg_max(path, coalesce(secrets_hidden, 0)) AS example
 FROM files
 GROUP BY kind, status, replace(error, path, '…'), parser
 ORDER BY status = 'rejected' DESC, lines_rejected DESC, files DESC, kind"""

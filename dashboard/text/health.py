@@ -50,6 +50,8 @@ def file_remedy(row: Row) -> str:
         return "Follow the reason, then ingest again; the other lines of its run were read."
     if row["status"] == "skipped":
         return "Nothing, unless it holds results: then it needs a parser."
+    if row.get("secrets_hidden"):
+        return "Its lines have tokens, keys or passwords, hidden here: withdraw them, or close the file to others."
     if row["lines_rejected"]:
         return "See its rejected lines below; the rest of the file counts."
     return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sweepscope.pipeline.commands.output import note, say, say_json, table
@@ -98,6 +98,7 @@ def as_dict(summary: Any) -> dict[str, Any]:
         "published_runs": summary.published,
         "rows": dict(summary.rows),
         "rejected_files": [{"path": path, "error": error} for path, error in summary.rejected_files],
+        "secrets_hidden": [{"path": path, "texts": count} for path, count in summary.secrets_hidden.items()],
         "unknown_logs": summary.unknown_logs,
         "bytes": summary.bytes,
         "bytes_read": summary.bytes_read,
@@ -135,6 +136,8 @@ def as_text(summary: Any) -> str:
     if rejects := summary.rows["rejects"]:
         what = "lines or rows" if rejects > 1 else "line or row"
         lines.append(("rejects", f"{rejects:,} {what} did not parse: `select * from rejects` says which, and why"))
+    if summary.secrets_hidden:
+        lines.append(("secrets", _secrets(summary.secrets_hidden)))
     lines.append(("time", f"{summary.seconds:.1f} s{speed}"))
     lines.append(("store", summary.store))
     for path, error in summary.rejected_files[:MAX_LISTED]:
@@ -142,6 +145,12 @@ def as_text(summary: Any) -> str:
     if len(summary.rejected_files) > MAX_LISTED:
         note(f"rejected: {len(summary.rejected_files) - MAX_LISTED} more; see the files table")
     return table(lines)
+
+
+def _secrets(hidden: Mapping[str, int]) -> str:
+    first = max(hidden, key=lambda path: hidden[path])
+    have = f"{len(hidden):,} files have, most of them" if len(hidden) > 1 else "a file has,"
+    return f"tokens, keys or passwords, hidden in the store, which {have} {first}: withdraw them if others can read it"
 
 
 def _unknown(paths: Sequence[str]) -> str:

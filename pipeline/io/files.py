@@ -12,6 +12,7 @@ from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.io import remote
 from sweepscope.pipeline.io.file_names import on_disk, printable
 from sweepscope.pipeline.io.remote import is_url
+from sweepscope.pipeline.text.secrets import hide
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,18 @@ def list_files(root: str) -> Iterator[Entry]:
     listing is left out; a directory that cannot be listed is an entry itself.
 
     Raises:
-        UsageError: `root` is empty or does not exist.
+        UsageError: `root` is empty, does not exist, or is a URL with a credential.
         InputError: it exists and cannot be listed.
     """
     if not root:
         raise UsageError("A path is empty: is a variable unset? Give a run directory, a sweep directory or a log file.")
     path = canonical(root)
     if is_url(path):
+        if (shown := hide(path)) != path:
+            raise UsageError(
+                f"The URL {shown} has a credential in it, and paths are kept with every row. Give it by the "
+                "environment, or in fsspec's configuration."
+            )
         yield from (Entry(*found) for found in remote.listed(path))
         return
     try:

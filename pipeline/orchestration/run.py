@@ -37,7 +37,8 @@ class Summary:
 
     `bytes` is the size of the files that were new or had changed, `bytes_read` the part that had to be read: of logs
     that had only grown (`files_resumed`), only new lines are read. `other_names` has one more name, by path, of each
-    file that has several through links. `unknown_logs` are paths of logs that were read and gave no row.
+    file that has several through links. `secrets_hidden` has the number of
+    texts with hidden credentials by file. `unknown_logs` are paths of logs that were read and gave no row.
     """
 
     files_seen: int = 0
@@ -49,6 +50,7 @@ class Summary:
     published: int = 0
     rows: Counter[str] = field(default_factory=Counter)
     rejected_files: list[tuple[str, str]] = field(default_factory=list)
+    secrets_hidden: dict[str, int] = field(default_factory=dict)
     unknown_logs: list[str] = field(default_factory=list)
     dialects: list[str] = field(default_factory=list)
     bytes: int = 0
@@ -71,6 +73,9 @@ class Summary:
         self.files_resumed += resumed.height
         self.bytes_read += int(files["read_bytes"].sum() or 0)
         self.rejected_files += list(files.filter(pl.col("status") == "rejected").select("path", "error").iter_rows())
+        self.secrets_hidden.update(
+            files.filter(pl.col("secrets_hidden") > 0).select("path", "secrets_hidden").iter_rows()
+        )
         unknown = files.filter(
             pl.col("parser").is_null(), pl.col("bytes") > 0, kind="log", status="parsed", rows_parsed=0
         )

@@ -20,6 +20,8 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Any:
         files=[
             file_row("/l/a"),
             file_row("/l/b", parser_version=2, lines_rejected=2),
+            file_row("/l/b0", parser=None, parser_version=None, secrets_hidden=7, kind="nccl"),
+            file_row("/l/b1", parser=None, parser_version=None, secrets_hidden=0, kind="nccl"),
             file_row("/l/c", status="rejected", error="/l/c is a binary file."),
             file_row("/l/d", status="rejected", error="/l/d is a binary file."),
             file_row("/l/e", status="skipped", parser=None, parser_version=None),
@@ -37,8 +39,8 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_summary_counts_files_by_what_became_of_them(con: Any) -> None:
     row = health.summary().run(con).row(0, named=True)
     assert {name: row[name] for name in ("files", "parsed", "skipped", "rejected", "lines_rejected")} == {
-        "files": 5,
-        "parsed": 2,
+        "files": 7,
+        "parsed": 4,
         "skipped": 1,
         "rejected": 2,
         "lines_rejected": 3,
@@ -48,6 +50,12 @@ def test_summary_counts_files_by_what_became_of_them(con: Any) -> None:
 def test_files_with_the_same_reason_stand_together_without_their_paths(con: Any) -> None:
     first = health.files().run(con).row(0, named=True)
     assert (first["status"], first["error"], first["files"]) == ("rejected", "… is a binary file.", 2)
+
+
+def test_the_example_is_the_file_with_the_most_credentials(con: Any) -> None:
+    rows = {row["kind"]: row for row in health.files().run(con).iter_rows(named=True) if row["status"] == "parsed"}
+    assert (rows["nccl"]["secrets_hidden"], rows["nccl"]["example"]) == (7, "/l/b0")
+    assert rows["log"]["secrets_hidden"] is None
 
 
 def test_rejects_with_the_same_reason_stand_together_without_their_values(con: Any) -> None:

@@ -150,6 +150,7 @@ def test_health_says_how_much_could_be_read(row: dict[str, int], said: str) -> N
     [
         ({"status": "parsed", "lines_rejected": 0}, False),
         ({"status": "parsed", "lines_rejected": 3}, True),
+        ({"status": "parsed", "lines_rejected": 0, "secrets_hidden": 2}, True),
         ({"status": "skipped", "lines_rejected": 0}, True),
         ({"status": "rejected", "lines_rejected": 0}, True),
     ],

@@ -218,3 +218,17 @@ def test_a_marker_holds_for_everything_below_it(tmp_path: Path) -> None:
     assert is_marked(str(tmp_path / "sweep" / "run"))
     assert not is_marked(str(tmp_path))
     assert not is_marked("memory://sweep/run")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://me:s3cretword@host/logs",
+        "https://acct.blob.core.windows.net/c?sv=2022-11-02&sig=aB3dE6gH9jK2mN5pQ8sT1vW4yZ7aB3dE6gH9jK2mN5p%3D",
+    ],
+)
+def test_a_url_with_a_credential_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(UsageError, match=r"hidden: .*kept with every row") as refused:
+        list(list_files(url))
+    assert "s3cret" not in str(refused.value)
+    assert "aB3dE6gH" not in str(refused.value)
