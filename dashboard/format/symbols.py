@@ -74,6 +74,7 @@ FILE_STATUS: dict[str, Mark] = {
     "rejected": Mark("✕", "rejected", "failed"),
     "duplicate": Mark("⧉", "duplicate"),
     "overwritten": Mark("↺", "overwritten"),
+    "rotated": Mark("↻", "rotated"),
     "shrunk": Mark("▽", "shrunk", "warning"),
     "failed": Mark("✕", "failed this time", "failed"),
     "unread": Mark("◷", "unread", "warning"),

@@ -47,7 +47,7 @@ def parse_batch(
     rows = pl.concat([tables["runs"], *batch.tables], how="diagonal_relaxed")
     completed = complete_runs(rows)
     filled = completed.derived.join(completed.runs.select("run_id", "source_path"), on="run_id", maintain_order="left")
-    return {
+    found = {
         **tables,
         **batch.other,
         "runs": completed.runs,
@@ -57,6 +57,32 @@ def parse_batch(
         "rejects": pl.concat([tables["rejects"], SCHEMAS["rejects"].conform(batch.rejects)]),
         "files": SCHEMAS["files"].conform(batch.files),
     }
+    return {name: _by_part(frame, batch.parts) for name, frame in found.items()} if batch.parts.height else found
+
+
+def _by_part(frame: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
+    """Rows of rotated logs with the path of their part and the number of their line in it.
+
+    Args:
+        frame: rows of any table.
+        parts: read_batch.PARTS rows.
+    """
+    path = next((name for name in ("source_path", "file") if name in frame.columns), None)
+    if path is None or "line_no" not in frame.columns:
+        return frame
+    begins = parts.select(pl.col("log").alias(path), pl.col("first_line").alias("line_no"), "first_line", "part")
+    rows = frame.with_row_index("_row").sort("line_no", nulls_last=True)
+    rows = rows.join_asof(begins.sort("line_no"), on="line_no", by=path, strategy="backward", check_sortedness=False)
+    # What is not in a line belongs to the part that was written last.
+    last = dict(parts.group_by("log", maintain_order=True).agg(pl.col("part").last()).iter_rows())
+    return (
+        rows.sort("_row")
+        .with_columns(
+            pl.coalesce("part", pl.col(path).replace(last)).alias(path),
+            line_no=pl.col("line_no") - pl.coalesce("first_line", 1) + 1,
+        )
+        .select(frame.columns)
+    )
 
 
 def merge_tables(*parts: Tables) -> Tables:

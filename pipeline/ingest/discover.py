@@ -12,6 +12,7 @@ from functools import cache, partial
 import polars as pl
 
 from sweepscope.pipeline.io.files import Entry
+from sweepscope.pipeline.io.rotated import rotated_logs
 from sweepscope.pipeline.logs.dialect import Dialect, marks_run
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.memory.names import is_memory_file
@@ -30,10 +31,13 @@ FOUND = pl.Schema(
         "sweep": pl.String,
         "origin": pl.String,
         "linked_path": pl.String,
+        "part_of": pl.String,
+        "part": pl.Int64,
     }
 )
 """One row per file found. `kind` is a word of vocab.FILE_KIND; `unit` is ingested, and replaced, as a whole.
-`linked_path` is the real path where `path` is a link, or leads through one."""
+`linked_path` is the real path where `path` is a link, or leads through one. Files of a rotated log have its path as
+`part_of` and are numbered from the oldest `part` on."""
 
 _LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
 _STREAM_SUFFIXES = {".log", ".out", ".err", ".stdout", ".stderr"}
@@ -85,8 +89,18 @@ def discover(
         if kind == "other" and entry.path in named:
             kind = "log"
         by_directory[_parent(entry.path)].append((entry, kind))
-    by_directory = _judge_histories(by_directory, dialects)
-    single = _with_one_log(by_directory)
+    parts = _parts(by_directory, kind_of)
+    if parts:
+        by_directory = defaultdict(
+            list,
+            {
+                directory: [(entry, "log" if entry.path in parts else kind) for entry, kind in files]
+                for directory, files in by_directory.items()
+            },
+        )
+    log_of = {path: log for path, (log, _) in parts.items()}
+    by_directory = _judge_histories(by_directory, dialects, log_of)
+    single = _with_one_log(by_directory, log_of)
     siblings = Counter(_parent(directory) for directory in single)
     rows: list[tuple[object, ...]] = []
     marks = cache(partial(marks_run, dialects=dialects))
@@ -96,7 +110,7 @@ def discover(
         is_marked = any(marks(name) for name in sidecars)
         is_single = directory in single
         is_run = "history" in kinds or ("log" in kinds and bool(sidecars) and (is_marked or is_single))
-        own_jobs = [job_of(_name(entry.path)) for entry, _ in files]
+        own_jobs = [job_of(_name(log_of.get(entry.path, entry.path))) for entry, _ in files]
         jobs = {job for job, (_, kind) in zip(own_jobs, files, strict=True) if kind == "log"} - {""}
         newest_job = max(jobs, key=lambda text: (len(text), text), default="") if is_run else ""
         # Logs of one run each, side by side, are a sweep, too: `sweep/tp2/run.log`, `sweep/tp4/run.log`.
@@ -104,16 +118,32 @@ def discover(
         sweep = _name(_parent(directory)) if is_nested else _name(directory)
         origin = "simulated" if is_simulated(directory) else "measured"
         for job, (entry, kind) in zip(own_jobs, files, strict=True):
-            unit = directory if is_run else _lone_unit(entry.path, kind)
-            shared = (directory, sweep, origin, entry.linked_path)
+            unit = directory if is_run else _lone_unit(log_of.get(entry.path, entry.path), kind)
+            shared = (directory, sweep, origin, entry.linked_path, *parts.get(entry.path, (None, None)))
             rows.append((entry.path, unit, job or newest_job, kind, entry.bytes, entry.mtime, *shared))
     columns = zip(*rows, strict=True) if rows else ((),) * len(FOUND)
     found = pl.DataFrame(dict(zip(FOUND, columns, strict=True)), schema=FOUND)
     return found.unique("path").sort("path")
 
 
+def _parts(
+    by_directory: Mapping[str, list[tuple[Entry, str]]], kind_of: Callable[[str], str]
+) -> dict[str, tuple[str, int]]:
+    """Path of the log and number of the part, of every file that is a part of a rotated log."""
+    found = {}
+    for directory, files in by_directory.items():
+        names = {_name(entry.path) for entry, kind in files if kind in {"log", "other"}}
+        for name, (log, number) in rotated_logs(names, lambda base: kind_of(base) == "log").items():
+            found[_in(directory, name)] = (_in(directory, log), number)
+    return found
+
+
+def _in(directory: str, name: str) -> str:
+    return f"{directory}/{name}" if directory else name
+
+
 def _judge_histories(
-    by_directory: dict[str, list[tuple[Entry, str]]], dialects: Sequence[Dialect]
+    by_directory: dict[str, list[tuple[Entry, str]]], dialects: Sequence[Dialect], log_of: Mapping[str, str]
 ) -> dict[str, list[tuple[Entry, str]]]:
     """The listing with one directory of step histories per run; other such files get the kind of their name otherwise.
 
@@ -133,7 +163,8 @@ def _judge_histories(
     for folder, files in by_directory.items():
         home = _parent(folder) if folder in latest else folder
         is_old = bool(_CHECKPOINT.fullmatch(_name(folder))) and folder not in latest
-        is_shared = len({_stem(entry.path) for entry, kind in by_directory.get(home, []) if kind == "log"}) > 1
+        logs = {log_of.get(entry.path, entry.path) for entry, kind in by_directory.get(home, []) if kind == "log"}
+        is_shared = len(set(map(_stem, logs))) > 1
         for entry, kind in files:
             if kind != "history":
                 judged[folder].append((entry, kind))
@@ -144,12 +175,12 @@ def _judge_histories(
     return judged
 
 
-def _with_one_log(by_directory: Mapping[str, list[tuple[Entry, str]]]) -> set[str]:
+def _with_one_log(by_directory: Mapping[str, list[tuple[Entry, str]]], log_of: Mapping[str, str]) -> set[str]:
     """Directories with the logs of one run."""
     return {
         directory
         for directory, files in by_directory.items()
-        if len({_stem(entry.path) for entry, kind in files if kind == "log"}) == 1
+        if len({_stem(log_of.get(entry.path, entry.path)) for entry, kind in files if kind == "log"}) == 1
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -25,6 +25,7 @@ from sweepscope.pipeline.ingest.read_sidecar import (
 from sweepscope.pipeline.ingest.resume import ResumeState
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.reader import Reader
+from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine.detect import rank_dialects
 from sweepscope.pipeline.logs.engine.extract import Extract
@@ -39,11 +40,16 @@ _SLOW_S = 30.0
 """A file that takes longer is logged without -vv."""
 
 
+PARTS = pl.Schema({"log": pl.String, "first_line": pl.Int64, "part": pl.String})
+"""A row per part of a rotated log: its path, and the number in the log of its first line."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """The facts of one batch. `files` has the ledger columns that reading decides.
 
-    `other` has rows of further tables by name (NCCL output, memory snapshots), as their schemas want them.
+    `other` has rows of further tables by name (NCCL output, memory snapshots), as their schemas want them. `parts` are
+    PARTS rows of rotated logs; facts and sources have such a log under its own path, with lines numbered throughout.
     """
 
     sources: pl.DataFrame
@@ -54,6 +60,7 @@ class Batch:
     files: pl.DataFrame
     rejects: pl.DataFrame
     other: dict[str, pl.DataFrame] = field(default_factory=dict)
+    parts: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PARTS))
 
 
 def read_batch(
@@ -75,9 +82,10 @@ def read_batch(
     """
     newest = dict(found.group_by("unit").agg(pl.col("mtime").max()).iter_rows())
     batch = BatchAccumulator(dialects, ResumeState(records, dialects, newest))
+    rotated = _Rotated(found)
     for source, row in enumerate(found.iter_rows(named=True)):
         begin = time.perf_counter()
-        note = _read_file(source, row, batch)
+        note = rotated.read(row, batch) if row.get("part_of") else _read_file(source, row, batch)
         _log_file(row, note, time.perf_counter() - begin)
         batch.files.append({"path": row["path"], **note})
         on_file(row["path"], row["bytes"])
@@ -97,7 +105,7 @@ def read_batch(
     files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), extracted)
     batch.sidecars += folder_names(sources)
     return Batch(
-        sources=files.with_columns(dialect=pl.coalesce("dialect", "parser")).select(SOURCES.names()).cast(SOURCES),
+        sources=rotated.under_their_logs(files.with_columns(dialect=pl.coalesce("dialect", "parser"))),
         facts=_with_histories(extracted.facts, batch.histories),
         spans=extracted.spans,
         sidecars=pl.DataFrame(batch.sidecars, schema=SIDECAR_SETTINGS),
@@ -106,6 +114,7 @@ def read_batch(
         rejects=pl.DataFrame(batch.rejects, schema=_REJECTS),
         other={name: pl.concat(frames) for name, frames in batch.other.items()}
         | batch.nccl.tables(files, extracted.facts),
+        parts=pl.DataFrame(rotated.parts, schema=PARTS, orient="row"),
     )
 
 
@@ -165,39 +174,101 @@ _REJECTS = pl.Schema(
 )
 
 
+_LOG_KINDS = ("log", "nccl", "scheduler")
+
+
 def _read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> dict[str, object]:
     kind, path = row["kind"], str(row["path"])
     if kind == "other":
         return {"status": "skipped", "error": "not a log or configuration that a parser reads"}
-    is_log = kind in ("log", "nccl", "scheduler")
-    size = row["bytes"] if is_log else None
-    reader = Reader(path, size=size if isinstance(size, int) and size else None, is_lenient=is_log)
-    known_size, known_digest = row.get("known_bytes"), row.get("known_digest")
-    is_continued = None
-    if isinstance(known_size, int) and isinstance(known_digest, str):
-        is_continued = reader.begins_with(known_size, known_digest)
+    reader = _log_reader(row) if kind in _LOG_KINDS else Reader(path)
+    is_continued = _is_continued(row, reader)
+    note = _noted(source, row, reader, batch)
+    read = {"sha256": reader.sha256, "read_bytes": reader.bytes_read, **_content(reader)}
+    return {**read, **note, "is_continued": is_continued}
+
+
+def _log_reader(row: Mapping[str, object]) -> Reader:
+    size = row["bytes"]
+    return Reader(str(row["path"]), size=size if isinstance(size, int) and size else None, is_lenient=True)
+
+
+def _is_continued(row: Mapping[str, object], reader: Reader) -> bool | None:
+    """Whether a file begins with what the ledger knows of it; None where it knows nothing."""
+    size, digest = row.get("known_bytes"), row.get("known_digest")
+    return reader.begins_with(size, digest) if isinstance(size, int) and isinstance(digest, str) else None
+
+
+def _noted(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
+    """Ledger columns that depend on what is in a file. Reads it."""
+    path = reader.path
     try:
-        note = _read_kind(source, row, reader, batch)
+        return {"status": "parsed", **_read_kind(source, row, reader, batch)}
     except InputError as error:
         batch.discard(source)
-        note = {"status": "rejected", "error": str(error), "was_opened": not isinstance(error, UnreadableError)}
+        return {"status": "rejected", "error": str(error), "was_opened": not isinstance(error, UnreadableError)}
     except (ValueError, RecursionError, csv.Error, pl.exceptions.PolarsError) as error:
         # RecursionError: JSON that nests thousands deep. The last two: a table that its reader cannot make sense of.
         reason = str(error).split("\n", 1)[0]
-        note = {"status": "rejected", "error": f"{path} is not what its name says: {reason}"}
+        return {"status": "rejected", "error": f"{path} is not what its name says: {reason}"}
+
+
+def _content(reader: Reader) -> dict[str, object]:
+    """Ledger columns of what a file holds."""
     content = reader.content
-    of_content = {
+    return {
         "content_bytes": content.size if content else None,
         "content_digest": content.digest if content else None,
         "content_head": content.head if content else None,
-        "is_continued": is_continued,
     }
-    return {"sha256": reader.sha256, "read_bytes": reader.bytes_read, "status": "parsed", **of_content, **note}
+
+
+class _Rotated:
+    """Rotated logs of a batch: all parts are read, in order, as the last one of the files that `found` has of a log."""
+
+    def __init__(self, found: pl.DataFrame) -> None:
+        self.parts: list[tuple[str, int, str]] = []
+        self._files: dict[str, list[tuple[int, dict[str, object]]]] = {}
+        self._notes: dict[str, dict[str, object]] = {}
+        if "part_of" in found.columns:
+            members = found.with_row_index("source").filter(pl.col("part_of").is_not_null()).sort("part")
+            for row in members.iter_rows(named=True):
+                self._files.setdefault(row["part_of"], []).append((row.pop("source"), row))
+
+    def read(self, row: dict[str, object], batch: BatchAccumulator) -> dict[str, object]:
+        """Ledger columns of one part; reads all parts of the log when the first of them comes."""
+        if row["path"] not in self._notes:
+            self._read_log(str(row["part_of"]), batch)
+        return self._notes[str(row["path"])]
+
+    def _read_log(self, log: str, batch: BatchAccumulator) -> None:
+        files = self._files[log]
+        readers = [_log_reader(row) for _, row in files]
+        reader = RotatedReader(log, is_lenient=True, parts=readers)
+        is_continued = [_is_continued(row, part) for (_, row), part in zip(files, readers, strict=True)]
+        source, last = files[-1]
+        # Without a size there is no record to read on from: what was read of the log lies in other parts by now.
+        note = _noted(source, {**last, "path": log, "bytes": 0}, reader, batch)
+        for (_, row), part, continued in zip(files, readers, is_continued, strict=True):
+            own = {"sha256": part.sha256, "read_bytes": part.bytes_read, **_content(part), "is_continued": continued}
+            self._notes[str(row["path"])] = {**note, **own, "offset_bytes": None}
+        paths = [str(row["path"]) for _, row in files]
+        self.parts += [(log, line, path) for line, path in zip(reader.first_lines, paths, strict=False)]
+
+    def under_their_logs(self, files: pl.DataFrame) -> pl.DataFrame:
+        """SOURCES rows: the source that has the facts of a rotated log under the log's path, and no other as a log."""
+        readers = {members[-1][0]: log for log, members in self._files.items()}
+        others = [source for members in self._files.values() for source, _ in members[:-1]]
+        if readers:
+            path = pl.col("source").replace_strict(readers, default=None, return_dtype=pl.String)
+            kind = pl.when(pl.col("source").is_in(others)).then(pl.lit("other")).otherwise("kind")
+            files = files.with_columns(path=pl.coalesce(path, "path"), kind=kind)
+        return files.select(SOURCES.names()).cast(SOURCES)
 
 
 def _read_kind(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns that differ from a file that was parsed. Raises for a file that cannot be read."""
-    if row["kind"] in ("log", "nccl", "scheduler"):
+    if row["kind"] in _LOG_KINDS:
         return read_log(source, row, reader, batch)
     if row["kind"] == "bench_csv":
         return read_table(source, row, reader, batch)

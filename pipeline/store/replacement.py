@@ -9,7 +9,7 @@ import polars as pl
 
 from sweepscope.schemas.core.table import Table
 
-KEPT = ("overwritten", "shrunk", "failed", "unread", "gone")
+KEPT = ("overwritten", "rotated", "shrunk", "failed", "unread", "gone")
 """Words of vocab.FILE_STATUS for files whose earlier rows a commit leaves as they are."""
 
 _NAMES = pl.Schema({"path": pl.String, "kept_path": pl.String})
@@ -88,11 +88,13 @@ def replacement(files: pl.DataFrame, forget: Collection[str], ledger: pl.DataFra
     again = [ledger.join(files, on=column, how="semi")["path"] for column in ("unit", "path")]
     stale = pl.concat([*again, pl.Series("path", list(forget), dtype=pl.String)]).unique()
     kept = files.filter(pl.col("status").is_in(KEPT))
-    is_moved = pl.col("status") == "overwritten"
-    names = kept.select(pl.when(is_moved).then("former_path").otherwise("path").alias("path"), kept_path="path")
-    names = names.drop_nulls().cast(_NAMES)
+    is_renamed = pl.col("status").is_in(["overwritten", "rotated"])
+    before = pl.when(is_renamed).then("former_path").otherwise("path")
+    names = kept.select(before.alias("path"), kept_path="path").drop_nulls().cast(_NAMES)
+    # The runs of a rotated log go on in its other parts, which are read anew.
+    whole = kept.filter(pl.col("status") != "rotated").select(before.alias("path"), kept_path="path").drop_nulls()
     of_stale = runs.join(stale.to_frame("path"), left_on="source_path", right_on="path", how="semi")
-    of_kept = of_stale.join(names, left_on="source_path", right_on="path")
+    of_kept = of_stale.join(whole.cast(_NAMES), left_on="source_path", right_on="path")
     suffix = pl.col("kept_path").str.slice(pl.col("source_path").str.len_chars())
     replaced = of_stale.join(of_kept, on="run_id", how="anti")
     return Replacement(

@@ -40,6 +40,7 @@ FILES = Table(
         text("content_head", "8 hex digits for each of the first 64, 128, ... 65,536 bytes of what was read"),
         flag("is_continued", "the file began with what the ledger knew of it; NULL where it knew nothing"),
         text("id_path", "path that run ids are made from, where it is not `path`: the file moved, or is another one"),
+        text("part_of", "log that the file is a part of, where the log was rotated"),
         text("former_path", "name that the file had when it was read first, or before other content took its name"),
     ),
 )

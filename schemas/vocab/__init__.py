@@ -155,6 +155,7 @@ FILE_STATUS: dict[str, str] = {
     "rejected": "could not be read as anything (see `error`)",
     "duplicate": "holds what another file holds, which counts instead (see `error`)",
     "overwritten": "what the file `former_path` held before other content took its place; its rows stay",
+    "rotated": "a part of the log `former_path` that is no longer there; its rows stay",
     "shrunk": "became shorter than it was when it was read; the rows of that reading stay",
     "failed": "could not be read this time (see `error`); the rows of an earlier reading stay",
     "unread": "left for the next ingest because of another file of its run (see `error`); earlier rows stay",
