@@ -9,6 +9,7 @@ is a duplicate and has no rows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,8 +18,10 @@ import polars as pl
 
 from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.ingest.batch import Tables
+from sweepscope.pipeline.ingest.rotated_parts import Alignment, align, attempts_before, holds
 from sweepscope.pipeline.ingest.same_content import Contents, Held, Row, alike, held
 from sweepscope.pipeline.io.files import exists
+from sweepscope.pipeline.io.rotated import rotation
 from sweepscope.schemas.registry import TABLES
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ _LOGS = ("log", "nccl")
 _RECOGNISED = ("log", "nccl", "memory", "flight_record", "bench_csv")
 """Kinds whose content counts once, wherever it lies. A table of jobs may lie beside several runs."""
 
-_HAS_ROWS = ("parsed", "overwritten", "shrunk", "failed", "unread", "gone")
+_HAS_ROWS = ("parsed", "overwritten", "rotated", "shrunk", "failed", "unread", "gone")
 _RUN_COLUMNS = ("run_id", "source_path", "line_no", "steps_logged", "started_at", "job_id")
 _STEP = ("line_no", "step", "loss")
 
@@ -69,6 +72,7 @@ def reconcile(tables: Tables, lake: Lake) -> tuple[Tables, list[str]]:
         ids=set(ledger["id_path"].drop_nulls()),
         paths=set(ledger["path"]),
     )
+    batch.compare_rotated_logs(similar)
     batch.compare_with_earlier_readings()
     batch.recognise(similar, ledger.join(similar, on="unit", how="semi"))
     batch.keep_files_that_are_gone()
@@ -92,6 +96,8 @@ class _Batch:
         kept: names under which overwritten content stays, by path.
         forget: paths of the lake whose rows go.
         moved: what each of these paths of the batch was before.
+        logs: rotated logs of the batch, with the path and the number of attempts before from which run ids are made.
+        aligned: paths of the batch, and of the lake, that belong to logs which `compare_rotated_logs` has judged.
     """
 
     new: dict[str, Row]
@@ -108,15 +114,55 @@ class _Batch:
     kept: dict[str, str] = field(default_factory=dict)
     forget: set[str] = field(default_factory=set)
     moved: dict[str, Held] = field(default_factory=dict)
+    logs: dict[str, tuple[str, int]] = field(default_factory=dict)
+    aligned: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.read = dict(self.new)
+
+    def compare_rotated_logs(self, similar: pl.DataFrame) -> None:
+        """Judge the parts of rotated logs by what the ledger has of all parts.
+
+        Args:
+            similar: ledger rows of the lake with similar content.
+        """
+        were_parts = {str(row["part_of"]) for row in self.known.values() if row["part_of"]}
+        logs: dict[str, list[Row]] = {}
+        for path, row in self.new.items():
+            if log := row["part_of"] or (path if path in were_parts else None):
+                logs.setdefault(str(log), []).append(row)
+        overwritten = similar.filter(pl.col("status") == "overwritten").rows(named=True)
+        for log, rows in logs.items():
+            known = [row for row in self.known.values() if log in {row["part_of"], row["path"]}]
+            known = [row for row in known if row["status"] in _HAS_ROWS and row["rows_parsed"]]
+            before = [row for row in overwritten if row["former_path"] == log]
+            if known and all(row["status"] == "parsed" for row in rows):
+                rows.sort(key=lambda row: rotation(str(row["path"]).rpartition("/")[2])[1])
+                self._align(log, rows, align(rows, known), align(rows, before).found)
+
+    def _align(self, log: str, rows: list[Row], parts: Alignment, before: list[Row]) -> None:
+        found = [*before, *parts.found]
+        if not found:
+            return  # each part is judged by itself
+        id_path = str(found[0]["id_path"] or log)
+        steps = self.lake.read("steps", ["run_id", "line_no"], pl.col("source_path") == str(found[0]["path"]))
+        self.logs[log] = (id_path, attempts_before(id_path, steps) if holds(rows[0], found[0]) else 0)
+        for row in rows:
+            self.new[str(row["path"])] = {**row, "id_path": None if id_path == log else id_path}
+        self.aligned |= {str(row["path"]) for row in (*rows, *parts.found, *parts.lost)}
+        self.forget |= {str(row["path"]) for row in before}
+        for row in parts.lost:
+            name = self._unused(str(row["path"]))
+            former = {"path": name, "unit": name, "status": "rotated", "former_path": row["path"], "part_of": None}
+            self.new[name] = {**row, **former, "id_path": id_path, "error": None}
 
     def compare_with_earlier_readings(self) -> None:
         """Judge files that the ledger knows by what it has of them."""
         frozen: dict[str, str] = {}
         for path, row in list(self.new.items()):
             old = self.known.get(path)
+            if path in self.aligned or row["status"] == "rotated":
+                continue
             if old is None or old["status"] not in _HAS_ROWS or not old["rows_parsed"]:
                 self.fresh.add(path)
             elif row["status"] == "rejected":
@@ -191,10 +237,11 @@ class _Batch:
         """
         contents = Contents(changed=set(self.kept))
         grown = {path for path, row in self.new.items() if row["status"] == "parsed" and path not in self.fresh}
+        grown |= self.aligned
         known = [row for row in similar.iter_rows(named=True) if row["path"] not in grown]
         for one in held(known, self.runs):
             contents.add(one)
-        for one in held((self.new[path] for path in grown), self.new_runs):
+        for one in held((self.new[path] for path in grown if path in self.new), self.new_runs):
             contents.add(one, is_new=True)
         units = _Units([*self.new.values(), *beside.iter_rows(named=True)])
         rows = (self.new[path] for path in self.fresh)
@@ -264,7 +311,8 @@ class _Batch:
         """Keep rows of files of the same units that are no longer there."""
         for path, row in self.known.items():
             has_rows = row["kind"] in _MEASURED and row["status"] in _HAS_ROWS and bool(row["rows_parsed"])
-            if has_rows and path not in self.new and path not in self.forget and not exists(path):
+            is_known = path in self.new or path in self.forget or path in self.aligned
+            if has_rows and not is_known and not exists(path):
                 self.new[path] = {**row, "status": "gone", "error": None}
         # Without the log that it stood beside, a file that only had evidence would become a run.
         units = {str(row["unit"]) for row in self.new.values() if row["status"] in ("gone", "failed", "shrunk")}
@@ -279,9 +327,13 @@ class _Batch:
         """The tables without rows that are not recorded, and with the run ids of files that had others before."""
         gone = self.new_runs.filter(pl.col("source_path").is_in(list(self.dropped)))["run_id"]
         ids: dict[str, str] = {}
+        part_of = {path: str(row["part_of"] or path) for path, row in self.read.items()}
+        attempts = Counter(part_of.get(path, path) for path in self.new_runs["source_path"])
         for path, row in self.new.items():
-            if path not in self.dropped and (row["id_path"] or path) != path and row["status"] == "parsed":
-                ids |= self._ids(path, str(row["id_path"]))
+            log = str(row["part_of"] or path)
+            id_path, before = self.logs.get(log, (str(row["id_path"] or log), 0))
+            if path not in self.dropped and (id_path, before) != (log, 0) and row["status"] == "parsed":
+                ids |= self._ids(path, log, id_path, before, attempts[log])
         found = {}
         for name, frame in tables.items():
             found[name] = _without(name, frame, self.dropped, gone, ids)
@@ -289,12 +341,12 @@ class _Batch:
         rows = pl.DataFrame(list(self.new.values()), schema=TABLES["files"].polars_schema, orient="row")
         return {**found, "files": pl.concat([bundled, rows])}
 
-    def _ids(self, path: str, id_path: str) -> dict[str, str]:
-        """Run ids made from `path` to those made from `id_path`."""
+    def _ids(self, path: str, log: str, id_path: str, before: int, count: int) -> dict[str, str]:
+        """Run ids made from the path of a log to those made from `id_path`, behind so many attempts."""
         rows = self.new_runs.filter(source_path=path)
-        ids = {run_id(path, str(n)): run_id(id_path, str(n)) for n in range(1, rows.height + 1)}
-        if ids.keys() == set(rows["run_id"]):
-            return ids
+        ids = {run_id(log, str(n)): run_id(id_path, str(n + before)) for n in range(1, count + 1)}
+        if set(rows["run_id"]) <= ids.keys():
+            return {old: ids[old] for old in rows["run_id"]}
         keys = [(old, f"line {line}") for old, line in rows.select("run_id", "line_no").iter_rows()]
         return {old: run_id(id_path, key) for old, key in keys}
 

@@ -87,7 +87,7 @@ def held(rows: Iterable[Row], runs: pl.DataFrame) -> list[Held]:
                     size=size,
                     digest=digest,
                     head=str(row["content_head"] or ""),
-                    id_path=str(row["id_path"] or path),
+                    id_path=str(row["id_path"] or row["part_of"] or path),
                     steps=steps,
                     is_dated=is_dated,
                     jobs=jobs,

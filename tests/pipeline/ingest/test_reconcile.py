@@ -302,3 +302,127 @@ def picotron_lines(first: int, last: int, *, tokens_per_s: float = 4000, dp: int
         f"MFU: 1.23% | Memory usage:   1.75GB\n"
         for step in range(first, last + 1)
     )
+
+
+class TestRotatedLogs:
+    def test_rotating_changes_no_run(self, logs: LakeOfLogs) -> None:
+        parts = [steps(1, 10), steps(11, 20), steps(21, 30), steps(31, 40)]
+        logs.write("train.log", parts[0])
+        logs.ingest()
+        ids = logs.run_ids()
+        rotate(logs, parts[1])
+        logs.ingest()
+        assert logs.lake.read("runs", ["steps_logged"]).rows() == [(20,)]
+        rotate(logs, parts[2])
+        pack(logs, "train.log.2")
+        logs.ingest()
+        rotate(logs, parts[3])
+        pack(logs, "train.log.2")
+        logs.ingest()
+        assert logs.runs() == [("train.log.3.gz", 40)]
+        assert logs.run_ids() == ids
+        assert logs.losses() == losses(*parts)
+        assert logs.lake.read("steps", ["source_path", "line_no"], pl.col("step") == 25).rows() == [
+            (str(logs.folder / "train.log.1"), 5)
+        ]
+        assert set(logs.statuses()) == {"train.log", "train.log.1", "train.log.2.gz", "train.log.3.gz"}
+        assert set(logs.statuses().values()) == {"parsed"}
+
+    @pytest.mark.parametrize("name", ["train.log-20260103", "train.log.2026-01-03", "train.log.1"])
+    def test_rotated_before_the_first_ingest(self, logs: LakeOfLogs, name: str) -> None:
+        logs.write(name, steps(1, 10))
+        logs.write("train.log", steps(11, 20))
+        logs.write("other.log", steps(1, 20, run=2))
+        logs.ingest()
+        assert logs.runs() == [("other.log", 20), (name, 20)]
+
+    def test_copied_and_truncated(self, logs: LakeOfLogs) -> None:
+        logs.write("train.log", steps(1, 10))
+        logs.ingest()
+        ids = logs.run_ids()
+        logs.write("train.log.1", steps(1, 12))
+        logs.write("train.log", b"\0" * len(steps(1, 12)) + steps(13, 15).encode())
+        logs.ingest()
+        assert logs.runs() == [("train.log.1", 15)]
+        assert logs.run_ids() == ids
+        assert logs.lake.read("rejects").is_empty()
+
+    def test_parts_that_rotation_deletes_keep_their_rows(self, logs: LakeOfLogs) -> None:
+        parts = [steps(n, n + 9) for n in range(1, 60, 10)]
+        for n, part in enumerate(parts):
+            rotate(logs, part, keep=2) if n else logs.write("train.log", part)
+            logs.ingest()
+            assert logs.losses() == losses(*parts[: n + 1])
+            assert len(logs.run_ids()) == 1
+        assert logs.statuses()["train.log.2"] == "parsed"
+
+    def test_attempts_keep_their_ids_when_their_parts_go(self, logs: LakeOfLogs) -> None:
+        launches = [steps(1, 10), steps(5, 12, minute=100), steps(9, 20, minute=200), steps(15, 30, minute=300)]
+        for n, part in enumerate(launches):
+            rotate(logs, part, keep=1) if n else logs.write("train.log", part)
+            logs.ingest()
+            assert logs.losses() == losses(*launches[: n + 1])
+        assert len(logs.run_ids()) == 4
+
+    def test_a_rotation_between_listing_and_reading_is_put_right(self, logs: LakeOfLogs) -> None:
+        logs.write("train.log", steps(1, 10))
+        logs.ingest()
+        ids = logs.run_ids()
+        rotate(logs, steps(11, 20))
+        logs.ingest(logs.folder / "train.log")
+        assert len(logs.runs()) == 2
+        logs.ingest()
+        assert logs.runs() == [("train.log.1", 20)]
+        assert logs.run_ids() == ids
+
+    def test_another_run_after_rotation_is_another_attempt(self, logs: LakeOfLogs) -> None:
+        logs.write("train.log", steps(1, 10))
+        logs.ingest()
+        rotate(logs, steps(1, 5, run=2))
+        logs.ingest()
+        assert logs.runs() == [("train.log", 5), ("train.log.1", 10)]
+
+    def test_a_moved_or_copied_rotated_log_counts_once(self, logs: LakeOfLogs) -> None:
+        logs.write("a/train.log", steps(1, 10))
+        logs.write("a/train.log.1", steps(1, 10, run=2))
+        logs.ingest()
+        ids, before = logs.run_ids(), logs.losses()
+        shutil.copytree(logs.folder / "a", logs.folder / "b")
+        logs.ingest()
+        assert logs.run_ids() == ids
+        assert logs.losses() == before
+        shutil.rmtree(logs.folder / "b")
+        shutil.move(logs.folder / "a", logs.folder / "c")
+        logs.ingest()
+        assert logs.run_ids() == ids
+        assert logs.losses() == before
+
+    def test_a_read_error_of_a_part_keeps_what_was_read(self, logs: LakeOfLogs, unreadable: set[str]) -> None:
+        logs.write("train.log", steps(1, 10))
+        logs.ingest()
+        rotate(logs, steps(11, 20))
+        unreadable.add("train.log.1")
+        logs.ingest()
+        assert logs.losses() == losses(steps(1, 10))
+        unreadable.clear()
+        logs.ingest()
+        assert logs.runs() == [("train.log.1", 20)]
+
+
+def rotate(logs: LakeOfLogs, text: str, *, keep: int = 9) -> None:
+    """As logrotate does: every part gets the next number, and the log begins anew."""
+    for number in range(keep, -1, -1):
+        for suffix in ("", ".gz"):
+            path = logs.folder / (f"train.log.{number}{suffix}" if number else f"train.log{suffix}")
+            if path.exists():
+                if number == keep:
+                    path.unlink()
+                else:
+                    path.rename(logs.folder / f"train.log.{number + 1}{suffix}")
+    logs.write("train.log", text)
+
+
+def pack(logs: LakeOfLogs, name: str) -> None:
+    path = logs.folder / name
+    logs.write(f"{name}.gz", gzip.compress(path.read_bytes()))
+    path.unlink()
