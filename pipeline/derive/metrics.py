@@ -85,7 +85,7 @@ def _impossible() -> pl.Expr:
     return pl.when(_col("status") == "completed").then(reason)
 
 
-def _fill_gpu_hours(runs: pl.DataFrame) -> pl.DataFrame:
+def fill_gpu_hours(runs: pl.DataFrame) -> pl.DataFrame:
     """`gpu_hours` and `gpu_hours_basis`; a given value is never replaced.
 
     A log shows its run from its first to its last timestamp. Where that is one moment, or ends long before the steps do
@@ -117,7 +117,7 @@ def add_metrics(runs: pl.DataFrame) -> pl.DataFrame:
     `mfu` is NULL, with the reason in `mfu_basis`, when any factor is unknown; a lower bound where `flops_basis` is
     `parameters`, which leaves attention out.
     """
-    runs = _fill_gpu_hours(_fill_throughput(RUNS.conform(runs)))
+    runs = fill_gpu_hours(_fill_throughput(RUNS.conform(runs)))
     peak = peak_tflops()
     return (
         runs.with_columns(model_flops(runs).get_columns())

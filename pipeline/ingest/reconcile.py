@@ -18,7 +18,7 @@ import polars as pl
 
 from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.ingest.batch import Tables
-from sweepscope.pipeline.ingest.rotated_parts import Alignment, align, attempts_before, holds
+from sweepscope.pipeline.ingest.rotated_parts import Alignment, align, attempts_before, holds, with_lost_beginnings
 from sweepscope.pipeline.ingest.same_content import Contents, Held, Row, alike, held
 from sweepscope.pipeline.io.files import exists
 from sweepscope.pipeline.io.rotated import rotation
@@ -337,9 +337,25 @@ class _Batch:
         found = {}
         for name, frame in tables.items():
             found[name] = _without(name, frame, self.dropped, gone, ids)
+        found["runs"] = self._with_lost_beginnings(found["runs"])
         bundled = tables["files"].filter(pl.col("kind") == "published")
         rows = pl.DataFrame(list(self.new.values()), schema=TABLES["files"].polars_schema, orient="row")
         return {**found, "files": pl.concat([bundled, rows])}
+
+    def _with_lost_beginnings(self, runs: pl.DataFrame) -> pl.DataFrame:
+        """The batch's runs; those of rotated logs whose parts are gone begin where they began."""
+        if not self.logs:
+            return runs
+        paths = [path for path, row in self.new.items() if str(row["part_of"] or path) in self.logs]
+        is_rotated = pl.col("source_path").is_in(paths)
+        rotated = runs.filter(is_rotated)
+        is_same = pl.col("run_id").is_in(rotated["run_id"].implode())
+        known, steps = self.lake.read("runs", None, is_same), self.lake.read("steps", ["run_id", "step"], is_same)
+        before = {path: self.logs[str(self.new[path]["part_of"] or path)][1] for path in paths}
+        counted = rotated.with_columns(
+            pl.col("attempt") + pl.col("source_path").replace_strict(before, return_dtype=pl.Int64)
+        )
+        return pl.concat([runs.filter(~is_rotated), with_lost_beginnings(counted, known, steps)])
 
     def _ids(self, path: str, log: str, id_path: str, before: int, count: int) -> dict[str, str]:
         """Run ids made from the path of a log to those made from `id_path`, behind so many attempts."""

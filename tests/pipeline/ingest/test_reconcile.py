@@ -7,6 +7,7 @@ import gzip
 import os
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import polars as pl
@@ -354,6 +355,9 @@ class TestRotatedLogs:
             logs.ingest()
             assert logs.losses() == losses(*parts[: n + 1])
             assert len(logs.run_ids()) == 1
+            columns = ["steps_logged", "first_step", "last_step", "started_at"]
+            ((count, first, last, begin),) = logs.lake.read("runs", columns).rows()
+            assert (count, first, last, begin) == (n * 10 + 10, 1, n * 10 + 10, datetime(2026, 1, 2, 0, 1))
         assert logs.statuses()["train.log.2"] == "parsed"
 
     def test_attempts_keep_their_ids_when_their_parts_go(self, logs: LakeOfLogs) -> None:
