@@ -47,7 +47,7 @@ def parse_batch(
     rows = pl.concat([tables["runs"], *batch.tables], how="diagonal_relaxed")
     completed = complete_runs(rows)
     filled = completed.derived.join(completed.runs.select("run_id", "source_path"), on="run_id", maintain_order="left")
-    found = {
+    all_tables = {
         **tables,
         **batch.other,
         "runs": completed.runs,
@@ -57,7 +57,7 @@ def parse_batch(
         "rejects": pl.concat([tables["rejects"], SCHEMAS["rejects"].conform(batch.rejects)]),
         "files": SCHEMAS["files"].conform(batch.files),
     }
-    return {name: _by_part(frame, batch.parts) for name, frame in found.items()} if batch.parts.height else found
+    return {name: _by_part(frame, batch.parts) for name, frame in all_tables.items()}
 
 
 def _by_part(frame: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
@@ -67,6 +67,8 @@ def _by_part(frame: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
         frame: rows of any table.
         parts: read_batch.PARTS rows.
     """
+    if parts.is_empty():
+        return frame
     path = next((name for name in ("source_path", "file") if name in frame.columns), None)
     if path is None or "line_no" not in frame.columns:
         return frame

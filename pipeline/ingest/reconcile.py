@@ -18,7 +18,7 @@ import polars as pl
 
 from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.ingest.batch import Tables
-from sweepscope.pipeline.ingest.rotated_parts import Alignment, align, attempts_before, holds, with_lost_beginnings
+from sweepscope.pipeline.ingest.rotated_parts import Alignment, align, run_ids, with_lost_parts
 from sweepscope.pipeline.ingest.same_content import Contents, Held, Row, alike, held
 from sweepscope.pipeline.io.files import exists
 from sweepscope.pipeline.io.rotated import rotation
@@ -96,7 +96,8 @@ class _Batch:
         kept: names under which overwritten content stays, by path.
         forget: paths of the lake whose rows go.
         moved: what each of these paths of the batch was before.
-        logs: rotated logs of the batch, with the path and the number of attempts before from which run ids are made.
+        run_ids: of runs of rotated logs, by those that they were read with.
+        rotated: paths of the batch that are parts of known logs, and the paths in the lake that had their content.
         aligned: paths of the batch, and of the lake, that belong to logs which `compare_rotated_logs` has judged.
     """
 
@@ -114,7 +115,8 @@ class _Batch:
     kept: dict[str, str] = field(default_factory=dict)
     forget: set[str] = field(default_factory=set)
     moved: dict[str, Held] = field(default_factory=dict)
-    logs: dict[str, tuple[str, int]] = field(default_factory=dict)
+    run_ids: dict[str, str] = field(default_factory=dict)
+    rotated: dict[str, set[str]] = field(default_factory=dict)
     aligned: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -140,17 +142,20 @@ class _Batch:
                 rows.sort(key=lambda row: rotation(str(row["path"]).rpartition("/")[2])[1])
                 self._align(log, rows, align(rows, known), align(rows, before).found)
 
-    def _align(self, log: str, rows: list[Row], parts: Alignment, before: list[Row]) -> None:
+    def _align(self, log: str, rows: list[Row], parts: Alignment, before: list[tuple[Row, str]]) -> None:
         found = [*before, *parts.found]
         if not found:
             return  # each part is judged by itself
-        id_path = str(found[0]["id_path"] or log)
-        steps = self.lake.read("steps", ["run_id", "line_no"], pl.col("source_path") == str(found[0]["path"]))
-        self.logs[log] = (id_path, attempts_before(id_path, steps) if holds(rows[0], found[0]) else 0)
+        paths = [str(row["path"]) for row in rows]
+        id_path = str(found[0][0]["id_path"] or log)
+        new = self.new_runs.select("run_id", "source_path", "line_no").filter(pl.col("source_path").is_in(paths))
+        self.run_ids |= run_ids(id_path, paths, new, found, self.lake)
+        known = {str(row["path"]) for row, _ in found}
+        self.rotated |= dict.fromkeys(paths, known)
         for row in rows:
             self.new[str(row["path"])] = {**row, "id_path": None if id_path == log else id_path}
-        self.aligned |= {str(row["path"]) for row in (*rows, *parts.found, *parts.lost)}
-        self.forget |= {str(row["path"]) for row in before}
+        self.aligned |= {*paths, *known, *(str(row["path"]) for row in parts.lost)}
+        self.forget |= {str(row["path"]) for row, _ in before}
         for row in parts.lost:
             name = self._unused(str(row["path"]))
             former = {"path": name, "unit": name, "status": "rotated", "former_path": row["path"], "part_of": None}
@@ -326,41 +331,38 @@ class _Batch:
     def applied(self, tables: Tables) -> Tables:
         """The tables without rows that are not recorded, and with the run ids of files that had others before."""
         gone = self.new_runs.filter(pl.col("source_path").is_in(list(self.dropped)))["run_id"]
-        ids: dict[str, str] = {}
+        ids = dict(self.run_ids)
         part_of = {path: str(row["part_of"] or path) for path, row in self.read.items()}
         attempts = Counter(part_of.get(path, path) for path in self.new_runs["source_path"])
         for path, row in self.new.items():
-            log = str(row["part_of"] or path)
-            id_path, before = self.logs.get(log, (str(row["id_path"] or log), 0))
-            if path not in self.dropped and (id_path, before) != (log, 0) and row["status"] == "parsed":
-                ids |= self._ids(path, log, id_path, before, attempts[log])
+            log, is_read = str(row["part_of"] or path), row["status"] == "parsed" and path not in self.dropped
+            if is_read and path not in self.rotated and (row["id_path"] or log) != log:
+                ids |= self._ids(path, log, str(row["id_path"]), attempts[log])
         found = {}
         for name, frame in tables.items():
             found[name] = _without(name, frame, self.dropped, gone, ids)
-        found["runs"] = self._with_lost_beginnings(found["runs"])
+        found["runs"] = self._with_lost_parts(found["runs"], found["steps"])
         bundled = tables["files"].filter(pl.col("kind") == "published")
         rows = pl.DataFrame(list(self.new.values()), schema=TABLES["files"].polars_schema, orient="row")
         return {**found, "files": pl.concat([bundled, rows])}
 
-    def _with_lost_beginnings(self, runs: pl.DataFrame) -> pl.DataFrame:
-        """The batch's runs; those of rotated logs whose parts are gone begin where they began."""
-        if not self.logs:
+    def _with_lost_parts(self, runs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+        """The batch's runs; those of rotated logs with what is known from parts that are no longer there."""
+        if not self.rotated:
             return runs
-        paths = [path for path, row in self.new.items() if str(row["part_of"] or path) in self.logs]
-        is_rotated = pl.col("source_path").is_in(paths)
-        rotated = runs.filter(is_rotated)
-        is_same = pl.col("run_id").is_in(rotated["run_id"].implode())
-        known, steps = self.lake.read("runs", None, is_same), self.lake.read("steps", ["run_id", "step"], is_same)
-        before = {path: self.logs[str(self.new[path]["part_of"] or path)][1] for path in paths}
-        counted = rotated.with_columns(
-            pl.col("attempt") + pl.col("source_path").replace_strict(before, return_dtype=pl.Int64)
-        )
-        return pl.concat([runs.filter(~is_rotated), with_lost_beginnings(counted, known, steps)])
+        is_rotated = pl.col("source_path").is_in(list(self.rotated))
+        of_logs = runs.filter(is_rotated)
+        is_same = pl.col("run_id").is_in(of_logs["run_id"].implode())
+        known = self.lake.read("runs", None, is_same)
+        there = sorted(set().union(*self.rotated.values()))
+        lost = self.lake.read("steps", ["run_id", "step"], is_same & ~pl.col("source_path").is_in(there))
+        read = steps.select("run_id", "step")
+        return pl.concat([runs.filter(~is_rotated), with_lost_parts(of_logs, known, lost, read)])
 
-    def _ids(self, path: str, log: str, id_path: str, before: int, count: int) -> dict[str, str]:
-        """Run ids made from the path of a log to those made from `id_path`, behind so many attempts."""
+    def _ids(self, path: str, log: str, id_path: str, count: int) -> dict[str, str]:
+        """Run ids of a file of a log with so many attempts, made from its path, to those made from `id_path`."""
         rows = self.new_runs.filter(source_path=path)
-        ids = {run_id(log, str(n)): run_id(id_path, str(n + before)) for n in range(1, count + 1)}
+        ids = {run_id(log, str(n)): run_id(id_path, str(n)) for n in range(1, count + 1)}
         if set(rows["run_id"]) <= ids.keys():
             return {old: ids[old] for old in rows["run_id"]}
         keys = [(old, f"line {line}") for old, line in rows.select("run_id", "line_no").iter_rows()]

@@ -6,8 +6,10 @@ rotation; its rows stay, and the runs that began in it go on with their ids.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -17,16 +19,20 @@ from sweepscope.pipeline.ingest.same_content import Row
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import rotation
 
-_MOST_ATTEMPTS = 10_000
+if TYPE_CHECKING:
+    from sweepscope.pipeline.store.lake import (
+        Lake,  # its libraries take 16 MB, which processes that only read logs save
+    )
+
 _KNOWN = "_known"
-_BEGIN = ("started_at", "first_step")
+_BEGIN, _END, _HOURS = ("started_at", "first_step"), ("ended_at", "last_step"), ("gpu_hours", "gpu_hours_basis")
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """Known parts of a log, oldest first: those whose content is there, and those whose content is not."""
+    """Known parts of a log, oldest first: `found` with the paths that have their content now, and `lost` ones."""
 
-    found: list[Row]
+    found: list[tuple[Row, str]]
     lost: list[Row]
 
 
@@ -37,60 +43,72 @@ def align(new: Sequence[Row], known: Sequence[Row]) -> Alignment:
         new: ledger rows of the parts as they were read, oldest first.
         known: ledger rows of the lake that are, or were, parts of the log.
     """
-    found: list[Row] = []
+    found: list[tuple[Row, str]] = []
     lost: list[Row] = []
     for row in sorted(known, key=lambda row: rotation(_name(row))[1]):
-        (found if any(holds(part, row) for part in new) else lost).append(row)
+        if holder := next((str(part["path"]) for part in new if holds(part, row)), None):
+            found.append((row, holder))
+        else:
+            lost.append(row)
     return Alignment(found, lost)
 
 
-def attempts_before(log: str, steps: pl.DataFrame) -> int:
-    """Number of attempts of a log before the one that a part begins in.
+def run_ids(
+    id_path: str, paths: Sequence[str], new: pl.DataFrame, found: Sequence[tuple[Row, str]], lake: Lake
+) -> dict[str, str]:
+    """Ids of the runs of a log, by those that they were read with: runs that begin where known ones do are those.
+
+    The first one goes on from a part that is lost, if the first known part does. All others are new.
 
     Args:
-        log: path that the run ids are made from.
-        steps: `run_id`, `line_no` of the steps that the lake has of the part.
+        id_path: path that the ids of the known runs are made from.
+        paths: parts of the log, oldest first.
+        new: `run_id`, `source_path`, `line_no` of the runs as they were read.
+        found: known parts, and the paths that have their content.
+        lake: with the known runs.
     """
-    if steps.is_empty():
-        return 0
-    first = steps.sort("line_no")["run_id"].first()
-    return next((number for number in range(_MOST_ATTEMPTS) if run_id(log, str(number + 1)) == first), 0)
+    holder = {str(row["path"]): path for row, path in found}
+    is_known = pl.col("source_path").is_in(list(holder))
+    known = lake.read("runs", ["run_id", "source_path", "line_no"], is_known)
+    begins = {(holder[path], line): run for run, path, line in known.iter_rows()}
+    order = {path: number for number, path in enumerate(paths)}
+    rows = sorted(new.iter_rows(), key=lambda row: (order[row[1]], row[2]))
+    oldest, path = found[0]
+    if rows and path == paths[0]:
+        in_oldest = pl.col("source_path") == str(oldest["path"])
+        steps = lake.read("steps", ["run_id", "line_no"], in_oldest).sort("line_no")
+        if not steps.is_empty():
+            begins.setdefault((rows[0][1], rows[0][2]), str(steps["run_id"][0]))
+    taken = set(lake.read("runs", ["run_id"])["run_id"])
+    numbers = (run_id(id_path, str(number)) for number in itertools.count(1))
+    unused = (one for one in numbers if one not in taken)
+    return {run: begins.get((path, line)) or next(unused) for run, path, line in rows}
 
 
-def with_lost_beginnings(runs: pl.DataFrame, known: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `runs` that begin where they began when the lost parts of their logs were there.
-
-    What only those parts stated is taken over, too.
+def with_lost_parts(runs: pl.DataFrame, known: pl.DataFrame, steps: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `runs` with what is known of them from lost parts: steps, begin, end, and what only those stated.
 
     Args:
         runs: rows of `runs`, of rotated logs.
         known: rows of `runs` in the lake with the same ids.
-        steps: `run_id`, `step` in the lake, of the same runs.
+        steps: `run_id`, `step` in the lake, of lost parts.
+        read: `run_id`, `step` as they were read now.
     """
     columns = [name for name in runs.columns if name != "run_id"]
+    lost = steps.join(read, on=["run_id", "step"], how="anti").group_by("run_id").agg(pl.len().alias("lost_steps"))
     rows = runs.join(known, on="run_id", how="left", suffix=_KNOWN, maintain_order="left")
-    earlier = pl.any_horizontal(pl.col(f"{name}{_KNOWN}") < pl.col(name) for name in _BEGIN)
-    rows = rows.with_columns(is_cut=earlier.fill_null(value=False))
-    before = (
-        steps.join(rows.filter("is_cut").select("run_id", "first_step"), on="run_id")
-        .filter(pl.col("step") < pl.col("first_step"))
-        .group_by("run_id")
-        .agg(pl.len().alias("steps_before"))
-    )
-    rows = rows.join(before, on="run_id", how="left", maintain_order="left")
-    whole = [pl.coalesce(name, f"{name}{_KNOWN}").alias(name) for name in columns]
-    begin = [pl.min_horizontal(name, f"{name}{_KNOWN}").alias(name) for name in _BEGIN]
-    known_hours = pl.col("gpu_hours_basis") == "given"
-    hours = [pl.when(known_hours).then(name).alias(name) for name in ("gpu_hours", "gpu_hours_basis")]
+    rows = rows.join(lost, on="run_id", how="left", maintain_order="left")
+    cut = rows.filter(pl.col("lost_steps").is_not_null())
+    for names, outer in ((_BEGIN, pl.min_horizontal), (_END, pl.max_horizontal)):
+        cut = cut.with_columns(outer(name, f"{name}{_KNOWN}").alias(name) for name in names)
+    given = pl.col("gpu_hours_basis") == "given"
     cut = (
-        rows.filter("is_cut")
-        .with_columns(whole)
-        .with_columns(begin)
-        .with_columns(hours)
-        .with_columns(steps_logged=pl.col("steps_logged") + pl.col("steps_before").fill_null(0))
+        cut.with_columns(pl.when(given).then(name).alias(name) for name in _HOURS)
+        .with_columns(pl.coalesce(name, f"{name}{_KNOWN}").alias(name) for name in columns if name not in _HOURS)
+        .with_columns(steps_logged=pl.col("steps_logged") + pl.col("lost_steps"))
     )
-    cut = fill_gpu_hours(cut.select(runs.columns)).select(runs.columns)
-    return pl.concat([rows.filter(~pl.col("is_cut")).select(runs.columns), cut]).cast(dict(runs.schema))
+    whole = rows.filter(pl.col("lost_steps").is_null())
+    return pl.concat([whole.select(runs.columns), fill_gpu_hours(cut.select(runs.columns)).select(runs.columns)])
 
 
 def holds(part: Row, known: Row) -> bool:

@@ -49,7 +49,7 @@ def rotated_logs(names: Collection[str], is_log: Callable[[str], bool]) -> dict[
         base, order = rotation(name)
         if order[0] < 2:
             parts.setdefault(base, []).append((order, name))
-    found = {}
+    found: dict[str, tuple[str, int]] = {}
     for base, ordered in parts.items():
         if not is_log(base) or any(order[:2] == (1, 0) for order, _ in ordered):
             continue

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 import polars as pl
+import pytest
 
+from sweepscope.pipeline.errors import UnreadableError
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.batch import Tables, parse_batch, validate_batch
+from sweepscope.pipeline.io.reader import Reader
 from tests.picotron_runs import picotron_run
 from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import Job, render
@@ -87,13 +91,17 @@ def test_a_log_without_nccl_has_no_rows(tmp_path: Path) -> None:
     assert not any(name.startswith("nccl_") for name in parsed(tmp_path))
 
 
-def test_a_file_that_breaks_off_while_it_is_read_leaves_nothing(tmp_path: Path) -> None:
-    import gzip
-    import random
+def test_a_file_that_breaks_off_while_it_is_read_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def chunks(reader: Reader) -> Iterator[bytes]:
+        yield from whole(reader)
+        raise UnreadableError(f"Cannot read {reader.path}: Input/output error. Ingest again later.")
 
-    noise = random.Random(1)  # noqa: S311  # does not compress, so that the end is missed late
-    text = render(Job(nodes=1, gpus=1)).text() + "".join(f"{noise.getrandbits(256):x}\n" for _ in range(300_000))
-    (tmp_path / "nccl.node-0.4000.gz").write_bytes(gzip.compress(text.encode())[:-100_000])
+    whole = Reader.chunks
+    monkeypatch.setattr(Reader, "chunks", chunks)
+    noise = "".join(f"{number:x}\n" for number in range(3_000_000))
+    (tmp_path / "nccl.node-0.4000").write_text(render(Job(nodes=1, gpus=1)).text() + noise)
     tables = parsed(tmp_path)
     assert tables["files"]["status"].to_list() == ["rejected"]
     assert tables.get("nccl_files", pl.DataFrame()).is_empty()

@@ -228,16 +228,16 @@ class TestReadingOn:
 
     def test_compressed_parts_of_a_unit_are_read_again_only_if_they_change(self, place: Place) -> None:
         place.write("r/config.json", config())
-        place.write("r/log_1.out.1.gz", gzip.compress(log(1, 200).encode()))
+        place.write("r/log_1.err.gz", gzip.compress(log(1, 200).encode()))
         place.write("r/log_1.out", log(201, 300))
         first = place.read_on()
-        assert place.file(first, "r/log_1.out.1.gz")["offset_bytes"] is None
+        assert place.file(first, "r/log_1.err.gz")["offset_bytes"] is None
         place.append("r/log_1.out", log(301, 310))
-        assert place.bytes_read(place.read_on())["r/log_1.out.1.gz"] == 128
+        assert place.bytes_read(place.read_on())["r/log_1.err.gz"] == 128
         longer = gzip.compress(log(1, 220).encode(), mtime=0)
-        place.write("r/log_1.out.1.gz", longer)
+        place.write("r/log_1.err.gz", longer)
         again = place.read_on()
-        assert place.file(again, "r/log_1.out.1.gz")["sha256"] == hashlib.sha256(longer).hexdigest()
+        assert place.file(again, "r/log_1.err.gz")["sha256"] == hashlib.sha256(longer).hexdigest()
         assert differing(again, place.read_whole()) == []
 
     def test_a_line_too_long_to_hold_is_noted_once_and_for_all(self, place: Place) -> None:
