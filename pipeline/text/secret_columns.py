@@ -10,15 +10,21 @@ from sweepscope.pipeline.text.secret_names import CORE, MARK
 from sweepscope.pipeline.text.secrets import PREFIXES, hide, hide_value
 
 _SUSPECT_FORMAT = rf"{PREFIXES}|-----BEGIN|==|Q~|:AA|:(?://|\\/\\/)[^/\s:@]*(?:[^/\s]|:[^\s@]+)@|[A-Za-z0-9+/]{{60}}"
+_NAME = CORE.replace("|key", "|[a-z][_.-]?key")  # `key` alone is no name of a credential
+_SEPARATOR = r"""(?:['"\\\])]*\s*(?:[=:|>]|->|%3|\.\.\.+)|\\?['"]\s*,)"""
+_VALUE = r"""[>=\s'"\\(bur]*[0-9.,-]*[!#-&*+/:-@A-Z^-`a-z~]"""  # more than a number
 _SUSPECT_NAME = (
-    rf"""(?i-u:(?:{CORE})(?:['"\\\])]*\s*(?:[=:|]|->|%3|\.\.\.)|\\?['"]\s*,)|-[a-z0-9_.-]*(?:{CORE})\s|"""
-    r"(?:key|login)[ -~]*[0-9a-f]{40}|bearer\s|basic\s|cookie|password\s|login\s|curl\s|wget\s|sshpass\s)|[│┃]"
+    rf"(?i-u:(?:pass(?:w(?:or)?d|phrase)?|pwd|secret|credentials?){_SEPARATOR}|(?:{_NAME}){_SEPARATOR}{_VALUE}|"
+    rf"-[a-z0-9_.-]*(?:{_NAME})\s|(?:key|login)[ -~]*[0-9a-f]{{40}}|"
+    r"bearer\s|basic\s|cookie|password\s|(?:token|secret)\s+['\"]?[a-z0-9]{16}|login\s|curl\s|wget\s|sshpass\s)|[│┃]"
 )
 """In Rust's syntax: one of the two holds of every text that `hide` changes."""
 
 
 def hide_series(texts: pl.Series) -> pl.Series:
     """Texts without credentials; the same series where there are none."""
+    if texts.null_count() == texts.len():
+        return texts
     is_suspect = texts.str.contains(_SUSPECT_FORMAT) | texts.str.contains(_SUSPECT_NAME)
     if not is_suspect.any():
         return texts

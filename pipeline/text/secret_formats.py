@@ -64,8 +64,12 @@ FRAMES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Azure key", ("==",), r"(?<![A-Za-z0-9+/])(?P<secret>[A-Za-z0-9+/]{86}==)"),
     ("Azure client secret", ("q~",), r"(?<![\w~.-])[A-Za-z0-9_~.]{3}(?P<secret>[0-9]Q~[A-Za-z0-9_~.-]{31,34})"),
     ("Telegram token", (":aa",), r"(?<![0-9])[0-9]{8,10}:(?P<secret>AA[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])"),
-    ("W&B key", (" key",), r"(?i)\b(?:wandb|w&b|api)\b[^\n]{0,80}?\bkeys?\b[^\n]{0,60}?\b(?P<secret>[0-9a-f]{40})\b"),
-    ("W&B key", ("wandb",), r"(?i)\bwandb['\", ]{1,4}login\b[^\n]{0,80}?[ '\"](?P<secret>[0-9a-f]{40})\b"),
+    (
+        "W&B key",
+        ("key",),
+        r"(?i)(?<![a-z])(?:wandb|w&b|api)(?![a-z])[^\n]{0,80}?keys?(?![a-z])[^\n]{0,100}?\b(?P<secret>[0-9a-f]{40})\b",
+    ),
+    ("W&B key", ("wandb",), r"(?i)\bwandb['\", .]{1,4}login\b[^\n]{0,80}?[ '\"](?P<secret>[0-9a-f]{40})\b"),
     (
         "authorization",
         ("authorization",),

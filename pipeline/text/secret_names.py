@@ -15,13 +15,13 @@ MARK = "[hidden: "
 
 CORE = "pass(?:w(?:or)?d|phrase)?|pwd|secret|token|credentials?|auth|pat|sig(?:nature)?|key(?:[_.-]?id)?"
 _SEPARATORS = (
-    r"""['"\\\])]{0,6}\s{0,3}(?:=>|:=|==?|:|->)\s{0,3}""",  # assignments, JSON, YAML, repr
+    r"""['"\\\])]{0,6}\s{0,3}(?:=>|:=|==?|:|->|>)\s{0,3}""",  # assignments, JSON, YAML, repr
     "%3d|%3a",
     r"\s{0,40}\.{3,}\s{0,3}",  # Megatron's table of arguments
     r"\s{0,40}[|│┃]\s{0,3}",
     r"""\\?['"]\s{0,3},\s{0,3}\\?['"]value\\?['"]\s{0,3}:\s{0,3}""",  # Kubernetes
     r"""\\?['"]\s{0,3},\s{0,3}(?=\\?['"])""",  # lists of words and pairs
-    r"\s{1,3}(?=\S)",  # words of a command line, if the name is an option
+    r"\s{1,3}(?=\S)",  # words of a command line, if the name is an option; sentences, if the value is random
 )
 _NAMED = re.compile(
     rf"""(?P<core>{CORE})(?P<separator>{"|".join(_SEPARATORS)})(?P<quote>(?:[bur]{{0,2}}\\{{0,3}}['"])?)""",
@@ -34,7 +34,7 @@ _PASS = re.compile(r"(?:db|pg|mysql|redis|smtp|proxy|user|admin|root|http|ftp|ld
 _BARE = re.compile(r"""[^\s"',;&|<>(){}\[\]\\`]{1,4000}""")
 _BARE_IN_ENVIRONMENT = re.compile(r"""[^\s"'\\]{1,4000}""")
 _VARIABLE = re.compile(r"\s*(?:(?:declare -x|export|set(?:env)?)\s+)?[A-Z][A-Z0-9_]*")
-_LONGEST = 4_000
+_LONGEST, _LEAST_IN_SENTENCES = 4_000, 20
 _NAME_END = re.compile(r"[A-Za-z0-9_.-]{0,80}\Z")
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,_]*(?:[eE][-+]?[0-9]+)?[%A-Za-z]{0,2}")
 _CODE = re.compile(r"[A-Za-z_][A-Za-z_]*[0-9]{0,2}(?:\.[A-Za-z_]\w*)*")
@@ -56,8 +56,6 @@ def hide_named(text: str) -> str:
     parts, position, start = [], 0, 0
     while found := _NAMED.search(small, start):
         start = found.end("core")
-        if found["separator"].isspace() and "-" not in small[max(0, start - 80) : start]:
-            continue
         name = _name(text, start)
         kind = _kind_of_name(name, found["core"])
         begin, end = _value_span(text, found) if kind else (0, 0)
@@ -153,10 +151,11 @@ def _value_span(text: str, found: re.Match[str]) -> tuple[int, int]:
 def _is_secret(kind: str, name: str, found: re.Match[str], value: str) -> bool:
     """Whether the value of a name is a credential, judged by the name, by how it is given, and by the value."""
     if found["separator"].isspace() and not re.match("-{1,2}[A-Za-z]", name):
-        return False
+        return len(value) >= _LEAST_IN_SENTENCES and looks_random(value)
     if MARK in value or "…[" in value or is_placeholder(value):
         return False
-    is_plain = bool(found["quote"] or name.isupper() or name.startswith("-"))
+    before = found.string[: found.end("core") - len(name)][-1:]
+    is_plain = bool(found["quote"] or name.isupper() or name.startswith("-") or before in ("?", "&"))
     if kind == "password":
         return (is_plain or not _is_expression(value)) and not (found["core"] == "pwd" and _PATH.fullmatch(value))
     if _NUMBER.fullmatch(value) or (_PATH.fullmatch(value) and not (len(value) == 40 and is_mixed(value))):

@@ -47,6 +47,52 @@ PLAIN = (
 """Lines of training logs that look a little like credentials."""
 
 
+FORTY_DIGITS = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
+SIXTEEN = "kQ7xV2mN9pL4tR8w"
+
+PLACES = (
+    *(
+        place.format(FORTY_DIGITS)
+        for place in (
+            "srun --export=ALL,WANDB_API_KEY={0},NCCL_DEBUG=INFO",
+            "docker run -e WANDB_API_KEY={0} -e X=1 img",
+            "{{'wandb': {{'api_key': '{0}', 'project': 'x'}}}}",
+            "wandb.login(key='{0}')",
+            "WANDB_API_KEY is set to {0}",
+            "wandb: Paste an API key from your profile and hit enter, or press ctrl+c to quit: {0}",
+            "++ WANDB_API_KEY={0}",
+            "http://host:8888/lab?token={0}",
+            "[('WANDB_API_KEY', '{0}'), ('B', '1')]",
+            "wandb_api_key -> {0}",
+            "setenv WANDB_API_KEY {0}",
+            '$env:WANDB_API_KEY = "{0}"',
+            "+trainer.logger.wandb.api_key={0}",
+            "x-api-key: {0}",
+            "token {0} is invalid",
+        )
+    ),
+    *(
+        place.format(SIXTEEN)
+        for place in (
+            "PGPASSWORD={0}",
+            "MYSQL_PWD={0}",
+            "redis://:{0}@host:6379/0",
+            "http_proxy=http://user:{0}@proxy:3128",
+            "postgresql://user:{0}/x@host/db",
+            "sshpass -p {0} ssh host",
+            "host=db user=u password={0} dbname=x",
+            "Server=x;Pwd={0};",
+            "curl -u me:{0} http://x",
+            "['--password', '{0}']",
+            "docker login -u x -p {0} nvcr.io",
+            "<password>{0}</password>",
+            "Cookie: session={0}",
+        )
+    ),
+)
+"""Places that `secret_samples` does not have."""
+
+
 def leaks(sample: Sample, shown: str) -> bool:
     """Whether a part of a sample's credential is still there."""
     size = min(PART, len(sample.secret))
@@ -69,6 +115,15 @@ def test_columns_and_single_texts_agree_and_a_second_pass_changes_nothing() -> N
     once = [hide(line) for line in lines]
     assert hide_series(pl.Series(lines)).to_list() == once
     assert [hide(line) for line in once] == once
+
+
+@pytest.mark.parametrize("line", PLACES)
+def test_credentials_are_hidden_in_further_places(line: str) -> None:
+    secret = FORTY_DIGITS if FORTY_DIGITS in line else SIXTEEN
+    (shown,) = hide_series(pl.Series([line]))
+    assert shown == hide(line)
+    assert MARK in shown
+    assert not any(secret[at : at + PART] in shown for at in range(len(secret) - PART + 1))
 
 
 @pytest.mark.parametrize("line", PLAIN)
