@@ -19,7 +19,11 @@ from sweepscope.pipeline.text.secret_columns import hidden_in, hide_frame
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.registry import TABLES as SCHEMAS
 
-_PATHS = ("path", "source_path", "linked_path", "file", "unit", "run_dir", "sweep", "run_id", "duplicate_of", "sha256")
+_PATHS = (
+    *("path", "source_path", "linked_path", "former_path", "id_path", "part_of", "file", "unit", "run_dir", "sweep"),
+    *("run_id", "duplicate_of", "sha256", "content_digest", "content_head"),
+)
+"""Columns by which files and runs are found again: paths, identifiers and digests."""
 
 Tables = dict[str, pl.DataFrame]
 """Table name to its rows."""

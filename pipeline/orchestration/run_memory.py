@@ -64,7 +64,7 @@ def one_sentence() -> Iterator[None]:
         yield
         return
     except Exception as error:
-        if any(hide(str(cause)) != str(cause) for cause in _causes(error)):
+        if any(hide(text) != text for cause in _causes(error) for text in (str(cause), *_notes(cause))):
             named = error if isinstance(error, SweepscopeError) else RuntimeError(f"{type(error).__name__}: {error}")
             shown: Exception = type(named)(hide(str(named)))
         elif isinstance(error, SweepscopeError):
@@ -78,6 +78,11 @@ def _failure(error: Exception) -> dg.Failure:
     may_pass = isinstance(error, _PASSING)
     event(_LOG, logging.INFO, "step_failed", error=type(error).__name__, may_be_retried=may_pass, reason=error)
     return dg.Failure(str(error), allow_retries=may_pass)
+
+
+def _notes(error: BaseException) -> list[str]:
+    """What was added to an error: the traceback in a worker."""
+    return list(getattr(error, "__notes__", ()))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

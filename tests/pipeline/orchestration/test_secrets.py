@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from pathlib import Path
 
 import dagster as dg
@@ -111,6 +112,14 @@ def test_errors_that_dagster_keeps_hide_them(error: Exception, tmp_path: Path, m
     found = dict(texts_of(home.path))
     assert any("hidden: Hugging Face token" in text for text in found.values())
     assert not [name for name, text in found.items() if "aB3dE6" in text]
+
+
+def test_a_workers_traceback_that_quotes_one_is_left_out() -> None:
+    error = InputError("cannot be read")
+    error.add_note(f"in a worker:\nValueError: token={TOKEN}")
+    with pytest.raises(dg.Failure, match="cannot be read") as raised, one_sentence():
+        raise error
+    assert "aB3d" not in "".join(traceback.format_exception(raised.value))
 
 
 def test_errors_without_credentials_keep_their_cause() -> None:
