@@ -18,7 +18,7 @@ def files() -> Query:
   nullif(sum(secrets_hidden), 0)::BIGINT AS secrets_hidden, arg_max(path, coalesce(secrets_hidden, 0)) AS example
 FROM files
 GROUP BY kind, status, replace(error, path, '…'), parser
-ORDER BY status = 'rejected' DESC, lines_rejected DESC, files DESC, kind"""
+ORDER BY status IN ('rejected', 'failed') DESC, lines_rejected DESC, files DESC, kind"""
     return Query(sql)
 
 
@@ -80,6 +80,8 @@ def summary() -> Query:
     sql = """SELECT count(*) AS files, sum(bytes)::BIGINT AS bytes, max(nullif(mtime, 0)) AS newest_mtime_s,
   count(DISTINCT batch_id) AS batches, count(*) FILTER (status = 'parsed') AS parsed,
   count(*) FILTER (status = 'skipped') AS skipped, count(*) FILTER (status = 'rejected') AS rejected,
+  count(*) FILTER (status = 'duplicate') AS copies, count(*) FILTER (status IN ('failed', 'unread')) AS failed,
+  count(*) FILTER (status IN ('overwritten', 'rotated', 'shrunk', 'gone')) AS kept,
   (SELECT count(*) FROM rejects) AS lines_rejected
 FROM files"""
     return Query(sql)

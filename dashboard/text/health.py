@@ -11,7 +11,8 @@ from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT
 
 def answer(summary: Row) -> str:
     """How much of what was found could be read."""
-    files, needed = summary["files"], summary["files"] - summary["skipped"]
+    files, others = summary["files"], summary["skipped"] + summary.get("copies", 0) + summary.get("kept", 0)
+    needed = files - others
     if files == 0:
         return "**No file was read yet.** Ingest a sweep directory to see here what became of each file."
     lead = f"**{number(summary['parsed'])} of {count(needed, 'file')} were read to their end.**"
@@ -20,10 +21,19 @@ def answer(summary: Row) -> str:
     trouble = []
     if summary["rejected"]:
         trouble.append(f"{count(summary['rejected'], 'file')} could not be read")
+    if summary.get("failed"):
+        trouble.append(f"{count(summary['failed'], 'file')} could not be read again, so that earlier rows stay")
     if summary["lines_rejected"]:
         trouble.append(f"{count(summary['lines_rejected'], 'line or row', 'lines or rows')} went to rejects")
     if summary["skipped"]:
         lead += f" {count(summary['skipped'], 'more holds', 'more hold')} nothing that a parser knows."
+    if summary.get("copies"):
+        copies = count(
+            summary["copies"], "more is a copy of another, which counts", "more are copies of others, which count"
+        )
+        lead += f" {copies}."
+    if summary.get("kept"):
+        lead += f" Rows of {count(summary['kept'], 'file')} that changed or went after they were read are kept."
     if not trouble:
         return f"{lead} Nothing was rejected."
     return f"{lead} {capital(' and '.join(trouble))}; the reasons are listed below."
@@ -43,11 +53,24 @@ def size(size_bytes: int) -> str:
     return f"{number(value, 1 if value < 10 and unit != 'B' else 0)}{NBSP}{unit}"
 
 
+_REMEDIES = {
+    "failed": "Follow the reason, then ingest again; until then its earlier rows count.",
+    "unread": "Make the file that its reason names readable, then ingest again.",
+    "duplicate": "Nothing: the file that its reason names has its rows.",
+    "overwritten": "Nothing: it is what the file held before. `sweepscope store forget` removes it.",
+    "rotated": "Nothing: its rows are those of a rotated log. `sweepscope store forget` removes them.",
+    "shrunk": "Nothing: what was read before counts. `sweepscope store forget` removes it.",
+    "gone": "Nothing: what was read before counts. `sweepscope store forget` removes it.",
+}
+
+
 def file_remedy(row: Row) -> str:
     """What to do about files of one kind, status and reason; empty when there is nothing to do."""
     if row["status"] == "rejected":
         # the reader's own words end with the remedy
         return "Follow the reason, then ingest again; the other lines of its run were read."
+    if remedy := _REMEDIES.get(row["status"]):
+        return remedy
     if row["status"] == "skipped":
         return "Nothing, unless it holds results: then it needs a parser."
     if row.get("secrets_hidden"):

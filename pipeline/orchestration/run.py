@@ -27,6 +27,7 @@ from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
 from sweepscope.pipeline.store.publish import publish
 from sweepscope.pipeline.store.published import connect
+from sweepscope.pipeline.store.replacement import KEPT
 
 _SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # errors reach the caller as exceptions
 
@@ -71,8 +72,9 @@ class Summary:
         self.files.update(files["status"].to_list())
         resumed = files.filter(pl.col("read_bytes") < pl.col("bytes"), status="parsed")
         self.files_resumed += resumed.height
-        self.bytes_read += int(files["read_bytes"].sum() or 0)
-        self.rejected_files += list(files.filter(pl.col("status") == "rejected").select("path", "error").iter_rows())
+        self.bytes_read += int(files.filter(~pl.col("status").is_in(KEPT))["read_bytes"].sum() or 0)
+        unreadable = files.filter(pl.col("status").is_in(["rejected", "failed"]))
+        self.rejected_files += list(unreadable.select("path", "error").iter_rows())
         self.secrets_hidden.update(
             files.filter(pl.col("secrets_hidden") > 0).select("path", "secrets_hidden").iter_rows()
         )

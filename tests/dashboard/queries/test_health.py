@@ -45,6 +45,7 @@ def test_summary_counts_files_by_what_became_of_them(con: Any) -> None:
         "rejected": 2,
         "lines_rejected": 3,
     }
+    assert (row["copies"], row["kept"], row["failed"]) == (0, 0, 0)
 
 
 def test_files_with_the_same_reason_stand_together_without_their_paths(con: Any) -> None:
