@@ -169,7 +169,8 @@ class World:
     def shrink(self, job: Job) -> None:
         if job.path.suffix not in {".gz", ".zst"} and not self.parts(job):
             data = job.path.read_bytes()
-            self.write(job.path, data[: len(data) * (job.last % 3) // 3])
+            size = len(data) * (job.last % 3) // 3
+            self.write(job.path, data[: data.rfind(b"\n", 0, size) + 1])
             self.close(job)
 
     def delete(self, job: Job) -> None:
