@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-fast install lint format types docs bench validate clean
+.PHONY: demo test test-fast install lint format types docs bench chaos validate clean
 
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
@@ -52,6 +52,10 @@ docs: install
 
 bench: install
 	$(BIN)/python -m tests.benchmarks
+
+# Kill what writes, three hundred times, with readers beside it: what is lost, doubled, half or stuck.
+chaos: install
+	$(BIN)/python -m tests.chaos $(ARGS)
 
 # How accurate the estimator is on every bundled table: fits made anew, splits stated.
 validate: install

@@ -28,6 +28,7 @@ settings.load_profile("default")
 _LONG = {
     "app_pages",
     "browser",
+    "chaos",
     "commands",
     "ingest",
     "inspection",

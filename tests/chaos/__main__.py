@@ -17,10 +17,13 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=300, help="ingests and compactions to kill (default: %(default)s)")
     parser.add_argument("--watches", type=int, default=6, help="watchers and their runs to kill (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments and of the sweep (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=120, help="start no ingest after this (default: %(default)s)")
     args = parser.parse_args()
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        outcome = Chaos(Path(folder), args.seed).run(ingests=args.kills, watches=args.watches)
+        outcome = Chaos(Path(folder), args.seed).run(
+            ingests=args.kills, watches=args.watches, seconds=60 * args.minutes
+        )
     for what, count in sorted(outcome.kills.items()):
         print(f"{count:6,d}  killed: {what}")
     print(f"{sum(outcome.kills.values()):6,d}  kills in {time.monotonic() - begin:.0f} s")

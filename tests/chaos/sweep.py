@@ -42,7 +42,13 @@ class GrowingSweep:
         number = int(name.removeprefix("run"))
         with TemporaryDirectory() as scratch:
             made = picotron_run(
-                Path(scratch), name=name, dp=2 ** (number % 4), steps=steps, planned=1000, job=1000 + number
+                Path(scratch),
+                name=name,
+                dp=2 ** (number % 4),
+                steps=steps,
+                planned=1000,
+                job=1000 + number,
+                tokens_per_s=4000.0 + number,  # else two runs were copies of one
             )
             target = self.folder / name
             if not target.exists():
