@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import sqlite3
 import zipfile
 import zlib
@@ -112,12 +111,3 @@ def _parts(secret: str) -> Iterator[str]:
     plain = [part for part in secret.replace("\\n", "\n").split("\n") if len(part) >= SHORTEST]
     for part in plain:
         yield from (part[at : at + SHORTEST] for at in range(len(part) - SHORTEST + 1))
-
-
-def modes(home: Path) -> dict[str, str]:
-    """Permissions of the home and of everything in it, links left out."""
-    return {
-        str(path.relative_to(home)): oct(os.stat(path).st_mode & 0o777)
-        for path in [home, *sorted(home.rglob("*"))]
-        if not path.is_symlink()
-    }

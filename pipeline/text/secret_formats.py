@@ -62,6 +62,7 @@ FRAMES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"[A-Za-z0-9+/=\s\\:,.()]?)",
     ),
     ("Azure key", ("==",), r"(?<![A-Za-z0-9+/])(?P<secret>[A-Za-z0-9+/]{86}==)"),
+    ("Azure SAS", ("sig=",), r"[?&]sig=(?P<secret>[A-Za-z0-9%+/_-]{20,})"),
     ("Azure client secret", ("q~",), r"(?<![\w~.-])[A-Za-z0-9_~.]{3}(?P<secret>[0-9]Q~[A-Za-z0-9_~.-]{31,34})"),
     ("Telegram token", (":aa",), r"(?<![0-9])[0-9]{8,10}:(?P<secret>AA[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])"),
     (
@@ -74,9 +75,9 @@ FRAMES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "authorization",
         ("authorization",),
         r"(?i)authorization['\"\\\])]{0,6}\s{0,3}[:=,]\s{0,3}[b'\"\\]{0,4}"
-        r"(?:(?:bearer|basic|token|apikey|digest|negotiate|aws4-hmac-sha256)\s+)?"
+        r"(?:(?:bearer|basic|token|apikey|digest|negotiate|aws4-hmac-sha256)\s+|(?=[^\s'\"]{0,99}[0-9]))"
         r"(?P<secret>(?![\[*<$]|(?:none|null|true|false|bearer|basic|token|apikey|digest|negotiate)\b)"
-        r"[^\s'\"\\,)}\]]{6,})",
+        r"[^\s'\"\\,)}\]`]{6,})",
     ),
     (
         "authorization",

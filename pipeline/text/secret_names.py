@@ -7,6 +7,7 @@ not; and the value has to look like one: not a word, a number, a path, a placeho
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 from sweepscope.pipeline.text.secret_formats import ISSUERS, KEY_OWNERS, NOT_SECRET, TOKEN_OWNERS
 
@@ -15,10 +16,10 @@ MARK = "[hidden: "
 
 CORE = "pass(?:w(?:or)?d|phrase)?|pwd|secret|token|credentials?|auth|pat|sig(?:nature)?|key(?:[_.-]?id)?"
 _SEPARATORS = (
-    r"""['"\\\])]{0,6}\s{0,3}(?:=>|:=|==?|:|->|>)\s{0,3}""",  # assignments, JSON, YAML, repr
+    r"""['"\\\]]{0,6}\s{0,3}(?:=>|:=|==?|:|->|>)\s{0,3}""",  # assignments, JSON, YAML, repr
     "%3d|%3a",
     r"\s{0,40}\.{3,}\s{0,3}",  # Megatron's table of arguments
-    r"\s{0,40}[|│┃]\s{0,3}",
+    r"\s{1,40}[|│┃]\s{1,3}",
     r"""\\?['"]\s{0,3},\s{0,3}\\?['"]value\\?['"]\s{0,3}:\s{0,3}""",  # Kubernetes
     r"""\\?['"]\s{0,3},\s{0,3}(?=\\?['"])""",  # lists of words and pairs
     r"\s{1,3}(?=\S)",  # words of a command line, if the name is an option; sentences, if the value is random
@@ -90,6 +91,8 @@ def is_placeholder(value: str) -> bool:
 def is_mixed(value: str) -> bool:
     """Whether capitals, small letters and digits are mixed as chance mixes them, unlike in paths and hashes."""
     capitals, small, digits = (sum(map(test, value)) for test in (str.isupper, str.islower, str.isdigit))
+    if any(run in value.lower() for run in ("abcdefgh", "01234567")):
+        return False  # an alphabet
     few = len(value) // 8
     return capitals > 0 and small > 0 and digits > 0 and min(capitals, small) >= few and value.count("/") <= few + 1
 
@@ -103,7 +106,8 @@ def looks_random(value: str) -> bool:
     """Whether a part of a value, between its punctuation, is long and has letters and digits in turn."""
     if len(value) < 16 or " " in value or _NUMBER.fullmatch(value) or "/" in value[:1]:
         return False
-    return any(
+    value = unquote(value)
+    return " " not in value and any(
         len(part) >= 12 and len(re.findall("[0-9]+", part)) >= 2 and re.search("[A-Za-z]", part)
         for part in re.split(r"[._:/-]", value)
     )
@@ -152,17 +156,38 @@ def _is_secret(kind: str, name: str, found: re.Match[str], value: str) -> bool:
     """Whether the value of a name is a credential, judged by the name, by how it is given, and by the value."""
     if found["separator"].isspace() and not re.match("-{1,2}[A-Za-z]", name):
         return len(value) >= _LEAST_IN_SENTENCES and looks_random(value)
-    if MARK in value or "…[" in value or is_placeholder(value):
+    is_data = _is_data(name, found)
+    is_part_of_text = not is_data and _is_code(value) and _is_followed_by_code_or_prose(found, value)
+    if MARK in value or "…[" in value or is_placeholder(value) or is_part_of_text:
         return False
-    before = found.string[: found.end("core") - len(name)][-1:]
-    is_plain = bool(found["quote"] or name.isupper() or name.startswith("-") or before in ("?", "&"))
     if kind == "password":
-        return (is_plain or not _is_expression(value)) and not (found["core"] == "pwd" and _PATH.fullmatch(value))
+        return (is_data or not _is_expression(value)) and not (found["core"] == "pwd" and _PATH.fullmatch(value))
     if _NUMBER.fullmatch(value) or (_PATH.fullmatch(value) and not (len(value) == 40 and is_mixed(value))):
         return False
-    if kind == "credential" and (is_plain or not _is_code(value)):
+    if kind == "credential" and (is_data or not _is_code(value)):
         return len(value) >= 6 and " " not in value and (any(map(str.isdigit, value)) or _is_varied(value))
     return looks_random(value)
+
+
+def _is_data(name: str, found: re.Match[str]) -> bool:
+    """Whether the value is given as data rather than as code or in a sentence.
+
+    That is in quotes, after a variable of the environment, an option or a parameter of a URL, or in a table. Of a list
+    of words in quotes, only the one after an option or a variable is.
+    """
+    is_named = name.isupper() or name.startswith("-")
+    if "," in found["separator"] and "value" not in found["separator"]:
+        return is_named
+    before = found.string[: found.end("core") - len(name)][-1:]
+    is_table = any(mark in found["separator"] for mark in ("...", "|", "│", "┃"))
+    return bool(found["quote"] or is_named or is_table or before in ("?", "&"))
+
+
+def _is_followed_by_code_or_prose(found: re.Match[str], value: str) -> bool:
+    """Whether a value is called or indexed, belongs to a name in quotes without being in any, or begins a sentence."""
+    after = found.string[found.end() + len(value) : found.end() + len(value) + 2]
+    is_sentence = found["separator"].endswith(" ") and re.match(" [a-z]", after) and value.islower()
+    return after.startswith(("(", "[")) or bool(is_sentence) or "," in found["separator"]
 
 
 def _is_expression(value: str) -> bool:
@@ -173,7 +198,11 @@ def _is_expression(value: str) -> bool:
 
 def _is_code(value: str) -> bool:
     """Whether a value reads as names of a program do: capitals begin words, they are not strewn about."""
-    return _CODE.fullmatch(value) is not None and len(re.findall("[a-z][A-Z]|[A-Z][a-z]", value)) <= len(value) // 4
+    if len(value) >= _LEAST_IN_SENTENCES and value.isalnum() and sum(map(str.isupper, value)) >= 4:
+        return False
+    return _CODE.fullmatch(value) is not None and len(re.findall("[a-z][A-Z]|[A-Z][a-z]", value)) <= max(
+        3, len(value) // 4
+    )
 
 
 def _is_varied(value: str) -> bool:
