@@ -35,8 +35,9 @@ def main(host: str, port: str) -> None:
             "server.headless": True,  # no browser window, no e-mail prompt on the first run
             "server.fileWatcherType": "none",  # an installed package does not change under a running server
             "browser.gatherUsageStats": False,
-            # Where pages are opened from is the guard's to judge; Streamlit would look up this machine's public
-            # address on the internet to compare it with the page's.
+            # Else Streamlit asks a service on the internet for this machine's public address, to greet with it.
+            "browser.serverAddress": "localhost",
+            # The guard judges where requests come from; Streamlit would look up the same address for that.
             "server.enableCORS": False,
             "server.enableXsrfProtection": False,
             "client.showErrorDetails": "none",
