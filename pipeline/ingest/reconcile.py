@@ -204,10 +204,15 @@ class _Batch:
             return False
         if size == 0 or row["parser_version"] != old["parser_version"]:
             return True
-        steps = self.steps.filter(pl.col("source_path") == row["path"]).select(_STEP)
+        return self._has_steps_of(str(row["path"]), str(row["path"]))
+
+    def _has_steps_of(self, path: str, known: str) -> bool:
+        """Whether the lake has under `known` all steps that were read of `path` now."""
+        steps = self.steps.filter(pl.col("source_path") == path).select(_STEP)
         whole = steps.filter(pl.col("line_no") < pl.col("line_no").max())  # the last line may be cut
-        read = self.lake.read("steps", _STEP, pl.col("source_path") == str(row["path"]))
-        return whole.join(read, on=_STEP, how="anti", nulls_equal=True).is_empty()
+        read = self.lake.read("steps", _STEP, pl.col("source_path") == known)
+        is_known = whole.join(read, on=_STEP, how="anti", nulls_equal=True).is_empty()
+        return is_known and (path == known or not whole.is_empty())
 
     def _is_edited(self, path: str) -> bool:
         """Whether most of the steps that were read of a file are still in it: it is no other run."""
@@ -240,7 +245,7 @@ class _Batch:
             similar: ledger rows of the lake that may be those.
             beside: ledger rows of the lake of the same units.
         """
-        contents = Contents(changed=set(self.kept))
+        contents = Contents(changed=set(self.kept), has_steps_of=self._has_steps_of)
         grown = {path for path, row in self.new.items() if row["status"] == "parsed" and path not in self.fresh}
         grown |= self.aligned
         known = [row for row in similar.iter_rows(named=True) if row["path"] not in grown]
@@ -261,9 +266,8 @@ class _Batch:
                 self.new[path] = {**self.new[path], "id_path": self._unused(path)}
 
     def _recognise(self, new: Held, contents: Contents, units: _Units) -> None:
-        for known in [*contents.equal(new), *contents.continuations(new)]:
-            if not contents.is_there(known):
-                continue
+        there = [known for known in contents.equal(new) if contents.is_there(known)]
+        for known in [*there, *contents.continuations(new)]:
             ours, theirs = units.configs(new.unit), units.configs(known.unit)
             if ours <= theirs:
                 self._copy(new.path, known.path)

@@ -123,10 +123,13 @@ def alike(ledger: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
 class Contents:
     """Contents by which new files are recognised.
 
-    `changed` are paths that hold other content by now than the ledger has of them.
+    Attributes:
+        changed: paths that hold other content by now than the ledger has of them.
+        has_steps_of: whether the lake has all steps of a new file under another path, whose bytes are gone.
     """
 
     changed: Collection[str]
+    has_steps_of: Callable[[str, str], bool]
     _equal: dict[tuple[int, str], list[Held]] = field(default_factory=lambda: defaultdict(list))
     _by_head: dict[str, list[Held]] = field(default_factory=lambda: defaultdict(list))
     _by_beginning: dict[str, list[Held]] = field(default_factory=lambda: defaultdict(list))
@@ -170,13 +173,18 @@ class Contents:
         return self._checked(found, lambda known: Reader(new.path).begins_with(known.size, known.digest))
 
     def continuations(self, new: Held) -> list[Held]:
-        """Files whose content begins with this one's."""
+        """Files whose content begins, or began, with this one's."""
         if not (new.steps and new.head):
             return []
         found = [known for known in self._by_beginning.get(new.head, []) if known.size > new.size]
         found = [known for known in found if known.path != new.path]
         return self._checked(
-            found, lambda known: self.is_there(known) and Reader(known.path).begins_with(new.size, new.digest)
+            found,
+            lambda known: (
+                Reader(known.path).begins_with(new.size, new.digest)
+                if self.is_there(known)
+                else self.has_steps_of(new.path, known.path)
+            ),
         )
 
     def _checked(self, found: list[Held], is_so: Callable[[Held], bool]) -> list[Held]:

@@ -246,6 +246,15 @@ class TestTheSameContentElsewhere:
         logs.ingest()
         assert logs.runs() == [("train.log", 20)]
 
+    def test_an_older_copy_of_a_log_that_is_gone_counts_once(self, logs: LakeOfLogs) -> None:
+        log = logs.write("train.log", steps(1, 20))
+        logs.ingest()
+        log.unlink()
+        logs.write("backup.log", steps(1, 10))
+        logs.ingest()
+        assert logs.runs() == [("train.log", 20)]
+        assert logs.statuses()["backup.log"] == "duplicate"
+
     def test_a_copy_that_goes_on_takes_the_run_along(self, logs: LakeOfLogs) -> None:
         logs.write("a.log", steps(1, 10))
         logs.ingest()
