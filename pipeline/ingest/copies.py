@@ -1,0 +1,104 @@
+"""Files that hold what another file holds, or held before it went: copies, and moved ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from sweepscope.pipeline.ingest.batch_state import MEASURED, RECOGNISED, BatchState
+from sweepscope.pipeline.ingest.same_content import Contents, Held, Row, held
+from sweepscope.pipeline.io.files import exists
+
+
+def recognise(batch: BatchState, similar: pl.DataFrame, beside: pl.DataFrame) -> None:
+    """Find files of the batch that hold what another file holds, or held before it went.
+
+    Args:
+        similar: ledger rows of the lake that may be those.
+        beside: ledger rows of the lake of the same units.
+    """
+    contents = Contents(changed=set(batch.kept), has_steps_of=batch.has_steps_of)
+    grown = {path for path, row in batch.new.items() if row["status"] == "parsed" and path not in batch.fresh}
+    grown |= batch.aligned
+    known = [row for row in similar.iter_rows(named=True) if row["path"] not in grown]
+    for one in held(known, batch.runs):
+        contents.add(one)
+    for one in held((batch.new[path] for path in grown if path in batch.new), batch.new_runs):
+        contents.add(one, is_new=True)
+    units = _Units([*batch.new.values(), *beside.iter_rows(named=True)])
+    rows = (batch.new[path] for path in batch.fresh)
+    new = held((row for row in rows if row["status"] == "parsed" and row["kind"] in RECOGNISED), batch.new_runs)
+    for one in sorted(new, key=lambda one: (-one.size, -len(units.configs(one.unit)), one.path)):
+        if one.names_run:  # other logs go with the unit that they belong to
+            _recognise(batch, one, contents, units)
+    _copy_files_beside_copies(batch)
+    ids = {*batch.ids, *(str(row["id_path"]) for row in batch.new.values() if row["id_path"])}
+    for path in sorted(ids & batch.fresh - batch.dropped):
+        if not batch.new[path]["id_path"]:
+            batch.new[path] = {**batch.new[path], "id_path": batch.unused(path)}
+
+
+def _recognise(batch: BatchState, new: Held, contents: Contents, units: _Units) -> None:
+    there = [known for known in contents.equal(new) if contents.is_there(known)]
+    for known in [*there, *contents.continuations(new)]:
+        ours, theirs = units.configs(new.unit), units.configs(known.unit)
+        if ours <= theirs:
+            batch.copy(new.path, known.path)
+            return
+        if not theirs <= ours:
+            contents.add(new, is_new=True)
+            return
+    for known in [*contents.equal(new), *contents.beginnings(new)]:
+        _take_over(batch, new, known, units)
+    contents.add(new, is_new=True)
+
+
+def _take_over(batch: BatchState, new: Held, known: Held, units: _Units) -> None:
+    """Give a file the run ids of the one that held its content before, whose rows go."""
+    first = batch.moved.setdefault(new.path, known)
+    batch.new[new.path] = {**batch.new[new.path], "id_path": first.id_path, "former_path": first.path}
+    if known.path in batch.kept:
+        del batch.new[batch.kept.pop(known.path)]
+    elif batch.new.get(known.path, {}).get("status") == "shrunk":
+        batch.new[known.path] = {**batch.read[known.path], "id_path": batch.unused(known.path)}
+        batch.dropped.discard(known.path)
+    else:
+        batch.forget.add(known.path)
+        if batch.new.pop(known.path, None):
+            batch.dropped.add(known.path)
+    contents = {row["content_digest"] for row in units.files(new.unit)}
+    for row in units.files(known.unit):
+        is_same = row["kind"] not in MEASURED or row["content_digest"] in contents
+        if is_same and row["path"] not in batch.new and not exists(str(row["path"])):
+            batch.forget.add(str(row["path"]))
+
+
+def _copy_files_beside_copies(batch: BatchState) -> None:
+    """Leave out files that belong to logs which are all copies."""
+    unit_of = {path: str(row["unit"]) for path, row in batch.new.items()}
+    with_runs = {path: unit_of[path] for path in batch.new_runs["source_path"] if path in unit_of}
+    counting = {unit for path, unit in with_runs.items() if path not in batch.dropped}
+    copies = {unit: batch.new[path]["former_path"] for path, unit in with_runs.items() if path in batch.dropped}
+    for path in sorted(batch.fresh - batch.dropped):
+        unit, row = unit_of[path], batch.new[path]
+        is_beside = row["kind"] == "log" or row["kind"] not in RECOGNISED
+        if unit in copies.keys() - counting and is_beside and row["status"] == "parsed":
+            batch.copy(path, str(copies[unit]))
+
+
+class _Units:
+    """Files by their unit."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._files: dict[str, dict[str, Row]] = {}
+        for row in rows:
+            self._files.setdefault(str(row["unit"]), {}).setdefault(str(row["path"]), row)
+
+    def files(self, unit: str) -> list[Row]:
+        """Ledger rows of a unit."""
+        return list(self._files.get(unit, {}).values())
+
+    def configs(self, unit: str) -> set[object]:
+        """Hashes of the configurations of a unit."""
+        return {row["sha256"] for row in self.files(unit) if row["kind"] == "config"}
