@@ -240,6 +240,7 @@ def story(text: str) -> list[tuple[str, int]]:
     return [(word.rstrip("0123456789"), int(word[-1]) if word[-1].isdigit() else 0) for word in text.split()]
 
 
+@pytest.mark.timeout(3_600)  # a search for a smaller example of a failure takes long
 @stated_examples(more=30)
 @given(st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 5)), max_size=20))
 @example(story("ingest append break ingest append fix ingest shrink ingest"))
