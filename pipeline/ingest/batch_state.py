@@ -96,4 +96,4 @@ class BatchState:
         whole = steps.filter(pl.col("line_no") < pl.col("line_no").max())  # the last line may be cut
         read = self.lake.read("steps", _STEP, pl.col("source_path") == known)
         is_known = whole.join(read, on=_STEP, how="anti", nulls_equal=True).is_empty()
-        return is_known and (path == known or not whole.is_empty())
+        return is_known and (path == known or not steps.join(read, on=_STEP, how="semi", nulls_equal=True).is_empty())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -22,16 +22,30 @@ def recognise(batch: BatchState, similar: pl.DataFrame, beside: pl.DataFrame) ->
     grown = {path for path, row in batch.new.items() if row["status"] == "parsed" and path not in batch.fresh}
     grown |= batch.aligned
     known = [row for row in similar.iter_rows(named=True) if row["path"] not in grown]
-    for one in held(known, batch.runs):
+    paths = pl.Series([row["path"] for row in known], dtype=pl.String)
+    steps = batch.lake.read("steps", ["source_path"], pl.col("source_path").is_in(paths.implode()))
+    for one in held(known, batch.runs, steps):
         contents.add(one)
-    for one in held((batch.new[path] for path in grown if path in batch.new), batch.new_runs):
+    # Of a file that became shorter the ledger keeps what it held; a copy may be of what it holds now.
+    shrunk = {path for path, row in batch.new.items() if row["status"] == "shrunk"}
+    now = [batch.read[path] for path in shrunk] + [batch.new[path] for path in grown if path in batch.new]
+    for one in held(now, batch.new_runs, batch.steps):
         contents.add(one, is_new=True)
     units = _Units([*batch.new.values(), *beside.iter_rows(named=True)])
     rows = (batch.new[path] for path in batch.fresh)
-    new = held((row for row in rows if row["status"] == "parsed" and row["kind"] in RECOGNISED), batch.new_runs)
-    for one in sorted(new, key=lambda one: (-one.size, -len(units.configs(one.unit)), one.path)):
+    fresh = (row for row in rows if row["status"] == "parsed" and row["kind"] in RECOGNISED)
+    logs: dict[str, list[Held]] = {}
+    for one in held(fresh, batch.new_runs, batch.steps):
         if one.names_run:  # other logs go with the unit that they belong to
-            _recognise(batch, one, contents, units)
+            logs.setdefault(one.log, []).append(one)
+    order = {
+        log: (-sum(part.size for part in parts), -len(units.configs(parts[0].unit))) for log, parts in logs.items()
+    }
+    for log in sorted(logs, key=lambda log: (order[log], log)):
+        _recognise(batch, logs[log], contents, units)
+        for part in logs[log]:
+            if part.path not in batch.dropped:
+                contents.add(part, is_new=True)
     _copy_files_beside_copies(batch)
     ids = {*batch.ids, *(str(row["id_path"]) for row in batch.new.values() if row["id_path"])}
     for path in sorted(ids & batch.fresh - batch.dropped):
@@ -39,19 +53,35 @@ def recognise(batch: BatchState, similar: pl.DataFrame, beside: pl.DataFrame) ->
             batch.new[path] = {**batch.new[path], "id_path": batch.unused(path)}
 
 
-def _recognise(batch: BatchState, new: Held, contents: Contents, units: _Units) -> None:
-    there = [known for known in contents.equal(new) if contents.is_there(known)]
-    for known in [*there, *contents.continuations(new)]:
-        ours, theirs = units.configs(new.unit), units.configs(known.unit)
+def _recognise(batch: BatchState, new: Sequence[Held], contents: Contents, units: _Units) -> None:
+    """Judge a log, by all of its parts: a copy has nothing that the other lacks, and takes over what has no more."""
+    equal = {part: contents.equal(part) for part in new}
+    there = {
+        part: [*(known for known in equal[part] if contents.is_there(known)), *contents.continuations(part)]
+        for part in new
+    }
+    for log in dict.fromkeys(known.log for part in new for known in there[part]):
+        holders = [next((known for known in there[part] if known.log == log), None) for part in new]
+        whole = [known for known in holders if known is not None]
+        if len(whole) < len(new):
+            continue
+        ours, theirs = units.configs(new[0].unit), units.configs(whole[0].unit)
         if ours <= theirs:
-            batch.copy(new.path, known.path)
+            for part, known in zip(new, whole, strict=True):
+                batch.copy(part.path, known.path)
             return
         if not theirs <= ours:
-            contents.add(new, is_new=True)
             return
-    for known in [*contents.equal(new), *contents.beginnings(new)]:
-        _take_over(batch, new, known, units)
-    contents.add(new, is_new=True)
+    before = {part: [*equal[part], *contents.beginnings(part)] for part in new}
+    for log in dict.fromkeys(known.log for part in new for known in before[part]):
+        pairs = [(next((part for part in new if known in before[part]), None), known) for known in contents.parts(log)]
+        if all(part for part, _ in pairs):
+            for part, known in pairs:
+                if part:
+                    _take_over(batch, part, known, units)
+            first = batch.new[pairs[0][0].path]["id_path"] if pairs[0][0] else None
+            for part in new:
+                batch.new[part.path] = {**batch.new[part.path], "id_path": first}
 
 
 def _take_over(batch: BatchState, new: Held, known: Held, units: _Units) -> None:

@@ -83,7 +83,7 @@ def _overwrite(batch: BatchState, path: str, row: Row, old: Row) -> None:
     """Keep what the file held under a name of its own; its new content gets run ids of its own."""
     name = batch.unused(path)
     batch.kept[path] = name
-    former = {"path": name, "unit": name, "status": "overwritten", "former_path": path, "error": None}
-    batch.new[name] = {**old, **former, "id_path": old["id_path"] or path}
+    former = {"path": name, "unit": name, "status": "overwritten", "former_path": path, "part_of": None, "error": None}
+    batch.new[name] = {**old, **former, "id_path": old["id_path"] or old["part_of"] or path}
     batch.new[path] = {**row, "id_path": name}
     batch.fresh.add(path)

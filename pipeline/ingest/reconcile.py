@@ -46,7 +46,10 @@ def reconcile(tables: Tables, lake: Lake) -> tuple[Tables, list[str]]:
     files = tables["files"].filter(pl.col("kind") != "published")
     ledger = lake.read("files").filter(pl.col("kind") != "published")
     of_batch = pl.concat([ledger.join(files, on=key, how="semi") for key in ("unit", "path")]).unique("path")
-    similar = alike(ledger.filter(pl.col("status").is_in(HAS_ROWS), pl.col("kind").is_in(RECOGNISED)), files)
+    recognised = ledger.filter(pl.col("status").is_in(HAS_ROWS), pl.col("kind").is_in(RECOGNISED))
+    similar = alike(recognised.filter(pl.col("status") != "rotated"), files)
+    other_parts = recognised.join(similar.drop_nulls("part_of"), on="part_of", how="semi")
+    similar = pl.concat([similar, other_parts]).unique("path", maintain_order=True)
     paths = pl.concat([of_batch["path"], similar["path"]]).unique()
     runs = lake.read("runs", RUN_COLUMNS, pl.col("source_path").is_in(paths.implode()))
     batch = BatchState(

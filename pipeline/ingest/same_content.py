@@ -15,6 +15,7 @@ import polars as pl
 from sweepscope.pipeline.io.content import HEAD_DIGITS
 from sweepscope.pipeline.io.files import exists
 from sweepscope.pipeline.io.reader import Reader
+from sweepscope.pipeline.io.rotated import rotation
 
 Row = Mapping[str, object]
 """One row of the ledger."""
@@ -34,10 +35,11 @@ class Held:
         size: `content_bytes`.
         digest: `content_digest`.
         head: `content_head`.
-        steps: number of steps of its runs.
-        is_dated: whether one of its runs has a time.
-        job: job ids of its runs.
         id_path: path that its run ids are made from.
+        log: the log that it is a part of; the file itself where it is none.
+        steps: number of steps that were read of it.
+        is_dated: whether one of its runs has a time.
+        jobs: job ids of its runs.
     """
 
     path: str
@@ -47,6 +49,7 @@ class Held:
     digest: str
     head: str
     id_path: str
+    log: str
     steps: int = 0
     is_dated: bool = False
     jobs: frozenset[str] = frozenset()
@@ -57,28 +60,24 @@ class Held:
         return self.kind != "log" or self.steps > 0 or self.is_dated
 
 
-def held(rows: Iterable[Row], runs: pl.DataFrame) -> list[Held]:
+def held(rows: Iterable[Row], runs: pl.DataFrame, steps: pl.DataFrame) -> list[Held]:
     """Contents of ledger rows that have one.
 
     Args:
         rows: of the ledger.
-        runs: `source_path`, `steps_logged`, `started_at`, `job_id` of the runs that were read from them.
+        runs: `source_path`, `started_at`, `job_id` of the runs that were read from them.
+        steps: `source_path` of the steps that were read from them.
     """
-    of_path = {
-        str(path): (int(steps or 0), bool(is_dated), frozenset(jobs))
-        for path, steps, is_dated, jobs in runs.group_by("source_path")
-        .agg(
-            pl.col("steps_logged").sum(),
-            pl.col("started_at").is_not_null().any().alias("is_dated"),
-            pl.col("job_id").drop_nulls().unique(),
-        )
-        .iter_rows()
-    }
+    per_run = runs.group_by("source_path").agg(
+        pl.col("started_at").is_not_null().any(), pl.col("job_id").drop_nulls().unique()
+    )
+    of_runs = {path: (bool(is_dated), frozenset(jobs)) for path, is_dated, jobs in per_run.iter_rows()}
+    of_steps = dict(steps.group_by("source_path").len().iter_rows())
     found = []
     for row in rows:
         size, digest, path = row["content_bytes"], row["content_digest"], str(row["path"])
         if isinstance(size, int) and isinstance(digest, str) and size:
-            steps, is_dated, jobs = of_path.get(path, (0, False, frozenset[str]()))
+            is_dated, jobs = of_runs.get(path, (False, frozenset[str]()))
             found.append(
                 Held(
                     path=path,
@@ -88,7 +87,8 @@ def held(rows: Iterable[Row], runs: pl.DataFrame) -> list[Held]:
                     digest=digest,
                     head=str(row["content_head"] or ""),
                     id_path=str(row["id_path"] or row["part_of"] or path),
-                    steps=steps,
+                    log=str(row["part_of"] or path),
+                    steps=of_steps.get(path, 0),
                     is_dated=is_dated,
                     jobs=jobs,
                 )
@@ -134,12 +134,14 @@ class Contents:
     _by_head: dict[str, list[Held]] = field(default_factory=lambda: defaultdict(list))
     _by_beginning: dict[str, list[Held]] = field(default_factory=lambda: defaultdict(list))
     _there: dict[Held, bool] = field(default_factory=dict)
+    _of_log: dict[str, list[Held]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, known: Held, *, is_new: bool = False) -> None:
         """Make a content known; a new one has just been read."""
         if is_new:
             self._there[known] = True
         self._equal[known.size, known.digest].append(known)
+        self._of_log[known.log].append(known)
         if known.head and known.kind == "log":
             self._by_head[known.head].append(known)
             for beginning in _beginnings(known.head):
@@ -154,6 +156,11 @@ class Contents:
                 and Reader(known.path).begins_with(known.size, known.digest)
             )
         return self._there[known]
+
+    def parts(self, log: str) -> list[Held]:
+        """Known parts of a log that tell which run it is, oldest first."""
+        parts = [known for known in self._of_log[log] if known.names_run]
+        return sorted(parts, key=lambda known: rotation(known.path.rpartition("/")[2])[1])
 
     def equal(self, new: Held) -> list[Held]:
         """Files with the same content, if it is that of one run: ten runs that died alike are ten runs."""
