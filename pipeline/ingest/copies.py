@@ -82,6 +82,10 @@ def _recognise(batch: BatchState, new: Sequence[Held], contents: Contents, units
             first = batch.new[pairs[0][0].path]["id_path"] if pairs[0][0] else None
             for part in new:
                 batch.new[part.path] = {**batch.new[part.path], "id_path": first}
+    # What is left of a log whose other parts are gone, under another name.
+    if not any(part.path in batch.moved for part in new) and all(equal.values()):
+        for part in new:
+            batch.copy(part.path, equal[part][0].path)
 
 
 def _take_over(batch: BatchState, new: Held, known: Held, units: _Units) -> None:

@@ -44,7 +44,10 @@ def compare_with_earlier_readings(batch: BatchState) -> None:
 
 def keep_files_that_are_gone(batch: BatchState) -> None:
     """Keep rows of files of the same units that are no longer there."""
+    in_batch = {str(row["unit"]) for row in batch.read.values()}
     for path, row in batch.known.items():
+        if row["unit"] not in in_batch:
+            continue
         has_rows = row["kind"] in MEASURED and row["status"] in HAS_ROWS and bool(row["rows_parsed"])
         is_known = path in batch.new or path in batch.forget or path in batch.aligned
         if has_rows and not is_known and not exists(path):

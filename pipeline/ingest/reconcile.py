@@ -46,6 +46,8 @@ def reconcile(tables: Tables, lake: Lake) -> tuple[Tables, list[str]]:
     files = tables["files"].filter(pl.col("kind") != "published")
     ledger = lake.read("files").filter(pl.col("kind") != "published")
     of_batch = pl.concat([ledger.join(files, on=key, how="semi") for key in ("unit", "path")]).unique("path")
+    other_parts = ledger.join(of_batch.drop_nulls("part_of"), on="part_of", how="semi")
+    of_batch = pl.concat([of_batch, other_parts]).unique("path", maintain_order=True)
     recognised = ledger.filter(pl.col("status").is_in(HAS_ROWS), pl.col("kind").is_in(RECOGNISED))
     similar = alike(recognised.filter(pl.col("status") != "rotated"), files)
     other_parts = recognised.join(similar.drop_nulls("part_of"), on="part_of", how="semi")

@@ -19,7 +19,8 @@ def compare_rotated_logs(batch: BatchState, similar: pl.DataFrame) -> None:
     were_parts = {str(row["part_of"]) for row in batch.known.values() if row["part_of"]}
     logs: dict[str, list[Row]] = {}
     for path, row in batch.new.items():
-        if log := row["part_of"] or (path if path in were_parts else None):
+        was_part_of = batch.known.get(path, {}).get("part_of")
+        if log := row["part_of"] or was_part_of or (path if path in were_parts else None):
             logs.setdefault(str(log), []).append(row)
     overwritten = similar.filter(pl.col("status") == "overwritten").rows(named=True)
     for log, rows in logs.items():
@@ -42,10 +43,16 @@ def _align(batch: BatchState, log: str, rows: list[Row], parts: Alignment, befor
     known = {str(row["path"]) for row, _ in found}
     batch.rotated |= dict.fromkeys(paths, known)
     for row in rows:
-        batch.new[str(row["path"])] = {**row, "id_path": None if id_path == log else id_path}
+        batch.new[str(row["path"])] = {
+            **row,
+            "id_path": None if id_path == (row["part_of"] or row["path"]) else id_path,
+        }
     batch.aligned |= {*paths, *known, *(str(row["path"]) for row in parts.lost)}
     batch.forget |= {str(row["path"]) for row, _ in before}
+    units = {str(row["unit"]) for row in batch.read.values()}
     for row in parts.lost:
+        if row["unit"] not in units:
+            continue  # nothing touches its rows
         name = batch.unused(str(row["path"]))
         former = {"path": name, "unit": name, "status": "rotated", "former_path": row["path"], "part_of": None}
         batch.new[name] = {**row, **former, "id_path": id_path, "error": None}

@@ -93,10 +93,8 @@ class World:
 
     def move(self, job: Job) -> None:
         if not self.parts(job):
-            target = self.folder() / os.fsdecode(NAMES[job.last % len(NAMES)] + job.path.suffix.encode())
-            target = target.with_suffix(job.path.suffix) if job.path.suffix in {".gz", ".zst"} else target
-            if target.suffix not in {".log", ".out", ".gz", ".zst"}:
-                target = target.with_suffix(".log")
+            suffix = job.path.suffix if job.path.suffix in {".gz", ".zst"} else ""
+            target = self.folder() / (os.fsdecode(NAMES[job.last % len(NAMES)]) + suffix)
             target.parent.mkdir(parents=True)
             self.rename(job, target)
 
