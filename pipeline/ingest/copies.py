@@ -74,12 +74,13 @@ def _recognise(batch: BatchState, new: Sequence[Held], contents: Contents, units
             return
     before = {part: [*equal[part], *contents.beginnings(part)] for part in new}
     for log in dict.fromkeys(known.log for part in new for known in before[part]):
-        pairs = [(next((part for part in new if known in before[part]), None), known) for known in contents.parts(log)]
-        if all(part for part, _ in pairs):
+        known_parts = contents.parts(log)
+        found = [(part, known) for known in known_parts for part in new if known in before[part]]
+        pairs = list({known: (part, known) for part, known in reversed(found)}.values())[::-1]
+        if len(pairs) == len(known_parts):
             for part, known in pairs:
-                if part:
-                    _take_over(batch, part, known, units)
-            first = batch.new[pairs[0][0].path]["id_path"] if pairs[0][0] else None
+                _take_over(batch, part, known, units)
+            first = batch.new[pairs[0][0].path]["id_path"]
             for part in new:
                 batch.new[part.path] = {**batch.new[part.path], "id_path": first}
     # What is left of a log whose other parts are gone, under another name.

@@ -49,10 +49,7 @@ def _align(batch: BatchState, log: str, rows: list[Row], parts: Alignment, befor
         }
     batch.aligned |= {*paths, *known, *(str(row["path"]) for row in parts.lost)}
     batch.forget |= {str(row["path"]) for row, _ in before}
-    units = {str(row["unit"]) for row in batch.read.values()}
     for row in parts.lost:
-        if row["unit"] not in units:
-            continue  # nothing touches its rows
         name = batch.unused(str(row["path"]))
         former = {"path": name, "unit": name, "status": "rotated", "former_path": row["path"], "part_of": None}
         batch.new[name] = {**row, **former, "id_path": id_path, "error": None}

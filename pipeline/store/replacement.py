@@ -86,11 +86,11 @@ def replacement(files: pl.DataFrame, forget: Collection[str], ledger: pl.DataFra
         runs: `run_id` and `source_path` of the lake.
     """
     again = [ledger.join(files, on=column, how="semi")["path"] for column in ("unit", "path")]
-    stale = pl.concat([*again, pl.Series("path", list(forget), dtype=pl.String)]).unique()
     kept = files.filter(pl.col("status").is_in(KEPT))
     is_renamed = pl.col("status").is_in(["overwritten", "rotated"])
     before = pl.when(is_renamed).then("former_path").otherwise("path")
     names = kept.select(before.alias("path"), kept_path="path").drop_nulls().cast(_NAMES)
+    stale = pl.concat([*again, names["path"], pl.Series("path", list(forget), dtype=pl.String)]).unique()
     # The runs of a rotated log go on in its other parts, which are read anew.
     whole = kept.filter(pl.col("status") != "rotated").select(before.alias("path"), kept_path="path").drop_nulls()
     of_stale = runs.join(stale.to_frame("path"), left_on="source_path", right_on="path", how="semi")
