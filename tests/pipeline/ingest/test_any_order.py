@@ -52,6 +52,7 @@ class World:
     count: int = 0
     broken: set[str] = field(default_factory=set)
     seen: set[float] = field(default_factory=set)
+    overwritten: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.logs.folder.mkdir(parents=True, exist_ok=True)
@@ -105,6 +106,8 @@ class World:
             other.path = target if other.path == before else other.path
 
     def move_folder(self, job: Job) -> None:
+        if job.path in self.overwritten and self.parts(job):
+            return  # nothing tells then which log the other parts belonged to
         before, after = job.path.parent, self.folder()
         before.rename(after)
         for other in self.jobs:
@@ -163,6 +166,7 @@ class World:
         if job.path.suffix not in {".gz", ".zst"}:
             self.close(job)
             self.begin(job.path)
+            self.overwritten.add(job.path)
 
     def shrink(self, job: Job) -> None:
         if job.path.suffix not in {".gz", ".zst"} and not self.parts(job):
@@ -193,6 +197,7 @@ class World:
         if not any(path.is_file() for path in self.logs.folder.rglob("*")):
             return
         self.see()
+        self.overwritten.clear()
         with patch.object(Reader, "chunks", chunks):
             self.logs.ingest()
         lake = self.logs.lake
