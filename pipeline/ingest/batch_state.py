@@ -45,7 +45,7 @@ class BatchState:
         forget: paths of the lake whose rows go.
         moved: what each of these paths of the batch was before.
         run_ids: of runs of rotated logs, by those that they were read with.
-        rotated: paths of the batch that are parts of known logs, and the paths in the lake that had their content.
+        rotated: paths of the batch whose content is known, and the paths in the lake that had it.
         aligned: paths of the batch, and of the lake, that belong to logs which `compare_rotated_logs` has judged.
     """
 

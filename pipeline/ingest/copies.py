@@ -48,9 +48,13 @@ def recognise(batch: BatchState, similar: pl.DataFrame, beside: pl.DataFrame) ->
                 contents.add(part, is_new=True)
     _copy_files_beside_copies(batch)
     ids = {*batch.ids, *(str(row["id_path"]) for row in batch.new.values() if row["id_path"])}
-    for path in sorted(ids & batch.fresh - batch.dropped):
-        if not batch.new[path]["id_path"]:
-            batch.new[path] = {**batch.new[path], "id_path": batch.unused(path)}
+    names: dict[str, str] = {}
+    for path in sorted(batch.fresh - batch.dropped):
+        row = batch.new[path]
+        log = str(row["part_of"] or path)
+        if log in ids and not row["id_path"]:
+            name = names[log] = names.get(log) or batch.unused(log)
+            batch.new[path] = {**row, "id_path": name}
 
 
 def _recognise(batch: BatchState, new: Sequence[Held], contents: Contents, units: _Units) -> None:
@@ -92,6 +96,7 @@ def _recognise(batch: BatchState, new: Sequence[Held], contents: Contents, units
 def _take_over(batch: BatchState, new: Held, known: Held, units: _Units) -> None:
     """Give a file the run ids of the one that held its content before, whose rows go."""
     first = batch.moved.setdefault(new.path, known)
+    batch.rotated.setdefault(new.path, set()).add(known.path)
     batch.new[new.path] = {**batch.new[new.path], "id_path": first.id_path, "former_path": first.path}
     if known.path in batch.kept:
         del batch.new[batch.kept.pop(known.path)]

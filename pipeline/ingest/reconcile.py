@@ -79,7 +79,7 @@ def _applied(batch: BatchState, tables: Tables) -> Tables:
     attempts = Counter(part_of.get(path, path) for path in batch.new_runs["source_path"])
     for path, row in batch.new.items():
         log, is_read = str(row["part_of"] or path), row["status"] == "parsed" and path not in batch.dropped
-        if is_read and path not in batch.rotated and (row["id_path"] or log) != log:
+        if is_read and path not in batch.aligned and (row["id_path"] or log) != log:
             ids |= _ids(batch, path, log, str(row["id_path"]), attempts[log])
     found = {}
     for name, frame in tables.items():

@@ -47,7 +47,7 @@ def forgettable(home: Home, path: str) -> Forgotten:
     name = pl.col("path")
     is_below = (name == path) | name.str.starts_with(f"{path.rstrip('/')}/")
     of_below = pl.col("former_path").is_in(files.filter(is_below)["path"].implode())
-    before = of_below & (pl.col("status") == "overwritten")
+    before = of_below & pl.col("status").is_in(["overwritten", "rotated"])
     paths = files.filter(is_below | before)["path"]
     if paths.is_empty():
         raise StoreError(f"The store has nothing of {path}. `select path from files` lists what it has.")

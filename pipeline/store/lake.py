@@ -99,7 +99,7 @@ class Lake:
         with self._writing("committing") as before:
             versions = dict(before.versions) if before else {}
             files = frames.get("files", TABLES["files"].empty())
-            known = (self.read("files", ["path", "unit"], release=before), self._runs(before))
+            known = (self.read("files", ["path", "unit", "status"], release=before), self._runs(before))
             change = replacement(files, forget, *known)
             for table in TABLES.values():
                 version = self._write(table, frames.get(table.name, table.empty()), change, before)
@@ -213,6 +213,7 @@ class Lake:
                 if table.name != "files":
                     read = partial(self.read, table.name, None, release=before)
                     frame = pl.concat([frame, change.kept_rows(table, frame, read)])
+                    frame = pl.concat([frame, change.spared_rows(table, frame, read)])
                 delta.drop(keys)
                 if "run_id" in table.column_names and not change.forgotten_runs.is_empty():
                     delta.drop(change.forgotten_runs, column="run_id")

@@ -26,7 +26,8 @@ class Replacement:
         names: of those, `path` and `kept_path` of the files whose rows stay: `path#1` where other content has its name.
         kept_runs: `run_id` of their runs, and `suffix`, what their rows from other files get at the end of the name.
         replaced_runs: runs of all other stale paths.
-        forgotten_runs: of those, runs whose rows go from every file.
+        forgotten_runs: of those, runs whose rows go from every file but `spared` ones.
+        spared: parts of rotated logs that are no longer there: their runs go on elsewhere.
     """
 
     listed: pl.Series
@@ -35,6 +36,7 @@ class Replacement:
     kept_runs: pl.DataFrame
     replaced_runs: pl.Series
     forgotten_runs: pl.Series
+    spared: pl.Series
 
     def keys(self, table: Table, frame: pl.DataFrame) -> pl.Series:
         """Values of the table's `replaced_by` column whose rows go: stale paths, and paths that no ledger lists."""
@@ -68,6 +70,15 @@ class Replacement:
         key = list(table.primary_key)
         return table.conform(rows).join(frame, on=key, how="anti", nulls_equal=True, maintain_order="left")
 
+    def spared_rows(self, table: Table, frame: pl.DataFrame, read: Callable[[pl.Expr], pl.DataFrame]) -> pl.DataFrame:
+        """Rows of forgotten runs that stay; arguments as of `kept_rows`."""
+        if self.spared.is_empty() or self.forgotten_runs.is_empty() or "run_id" not in table.column_names:
+            return table.empty()
+        is_spared = pl.col(table.replaced_by).is_in(self.spared.implode())
+        rows = read(is_spared & pl.col("run_id").is_in(self.forgotten_runs.implode()))
+        key = list(table.primary_key)
+        return table.conform(rows).join(frame, on=key, how="anti", nulls_equal=True, maintain_order="left")
+
     def _unlisted(self, table: Table, frame: pl.DataFrame) -> pl.Series:
         found = frame[table.replaced_by].drop_nulls().unique()
         return found.filter(~found.is_in(self.listed.implode()))
@@ -82,7 +93,7 @@ def replacement(files: pl.DataFrame, forget: Collection[str], ledger: pl.DataFra
     Args:
         files: the new rows of the ledger.
         forget: further paths whose rows go.
-        ledger: `path` and `unit` of the lake.
+        ledger: `path`, `unit` and `status` of the lake.
         runs: `run_id` and `source_path` of the lake.
     """
     again = [ledger.join(files, on=column, how="semi")["path"] for column in ("unit", "path")]
@@ -104,4 +115,5 @@ def replacement(files: pl.DataFrame, forget: Collection[str], ledger: pl.DataFra
         kept_runs=of_kept.select("run_id", suffix=suffix).cast(_RUNS),
         replaced_runs=replaced["run_id"],
         forgotten_runs=replaced.filter(pl.col("source_path").is_in(list(forget)))["run_id"],
+        spared=ledger.filter(~pl.col("path").is_in(list(forget)), status="rotated")["path"],
     )
