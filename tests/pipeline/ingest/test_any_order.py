@@ -53,7 +53,7 @@ class World:
     broken: set[str] = field(default_factory=set)
     seen: set[float] = field(default_factory=set)
     overwritten: set[Path] = field(default_factory=set)
-    copied: set[Path] = field(default_factory=set)
+    copied: bool = False
 
     def __post_init__(self) -> None:
         self.logs.folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ class World:
     def copy(self, job: Job) -> None:
         folder = self.folder()
         folder.mkdir()
-        self.copied.add(job.path)
+        self.copied = True
         for path in (job.path, *self.parts(job)):
             shutil.copy(path, folder / path.name)
 
@@ -165,7 +165,7 @@ class World:
             second.unlink()
 
     def overwrite(self, job: Job) -> None:
-        if job.path in self.copied and self.parts(job):
+        if self.copied and self.parts(job):
             return  # then some parts would be copies, and others not
         if job.path.suffix not in {".gz", ".zst"}:
             self.close(job)
