@@ -23,7 +23,7 @@ import pytest
 from tests.paths import GOLDEN, ROOT
 
 TOP_LEVEL = ("dashboard", "data", "pipeline", "schemas")
-INSTALLED_AS = {"yaml": "pyyaml"}
+INSTALLED_AS = {"yaml": "pyyaml", "dagster_webserver": "dagster-webserver"}
 """Import name to the name of its distribution, where they differ."""
 
 HOSTILE = "raise ImportError('a file of the current directory was imported')\n"

@@ -23,6 +23,8 @@ def main(host: str, port: str) -> None:
     """Serve until the parent process ends."""
     event_log.configure()
     end_with_parent()
+    # Streamlit looks for its theme, .streamlit/config.toml, beside the program that was started.
+    sys.argv = [str(_SCRIPT)]
     app = App(
         _SCRIPT,
         middleware=[Middleware(Guard, access=Access.from_environment())],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -14,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from sweepscope.pipeline.__main__ import main
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.io.event_log import KeyValueFormatter
-from sweepscope.pipeline.orchestration import assets
+from sweepscope.pipeline.orchestration import assets, instance, run
 from sweepscope.pipeline.orchestration.run import ingest_paths
 from sweepscope.pipeline.orchestration.run_memory import one_sentence
 from sweepscope.pipeline.store.home import Home
@@ -27,8 +28,16 @@ from tests.secret_sweep import leaks, texts_of, write_sweep
 TOKEN = "hf_" + "aB3dE6" * 6
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _records_on_disk() -> Iterator[None]:
+    """Dagster's records are what is searched; other tests of this worker may have left them in memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "open_instance", instance.open_instance)
+        yield
+
+
 @pytest.fixture(scope="module")
-def ingested(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, Path, list[Sample]]:
+def ingested(tmp_path_factory: pytest.TempPathFactory, _records_on_disk: None) -> tuple[Home, Path, list[Sample]]:
     folder = tmp_path_factory.mktemp("secrets")
     given = write_sweep(folder / "sweep")
     home = Home.resolve(str(folder / "home"))
