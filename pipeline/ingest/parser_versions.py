@@ -22,7 +22,7 @@ from sweepscope.pipeline.memory.names import PARSERS as MEMORY_PARSERS
 _LOGS = ("text", "io/text_encoding.py", "derive", "nccl", "logs")
 """Packages and modules of the pipeline that read every log, whatever its dialect: a log may hold lines of NCCL."""
 
-_OF_SINGLE_DIALECTS = ("logs/dialects/", "logs/declared/", "logs/registry.py")
+_OF_SINGLE_DIALECTS = ("logs/dialects/", "logs/declared/", "logs/bundled/", "logs/registry.py")
 """Parts of them that count for the dialects that import them only. One dialect more changes no reading of others."""
 
 _MEMORY, _SCHEDULER, _TABLE = ("text", "memory"), ("text", "scheduler"), ("text",)

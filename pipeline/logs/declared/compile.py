@@ -21,8 +21,8 @@ from sweepscope.pipeline.text.timestamps import timestamp
 _MAX_FILE_CHARS = 4 << 20
 
 
-def compile_document(document: Document, *, revision: int = 1, claims: int = 0) -> Dialect:
-    """The dialect that a document describes. `revision` grows with its changes; for `claims` see `Dialect`."""
+def compile_document(document: Document, *, revision: int = 1, claims: int = 0, is_declared: bool = True) -> Dialect:
+    """The dialect that a document describes; for the other arguments see `Dialect`."""
     dumped = {name for dump in document.arguments for name in dump.columns}
     literals_by_function = {
         "steps": _contained(document.steps),
@@ -34,7 +34,7 @@ def compile_document(document: Document, *, revision: int = 1, claims: int = 0) 
         name=document.name,
         module=__name__,
         revision=revision,
-        is_declared=True,
+        is_declared=is_declared,
         claims=claims,
         signature_literals=document.signature,
         literals_by_function=literals_by_function,
@@ -120,10 +120,9 @@ def is_near(rule: Rule) -> pl.Expr:
     """
     text = pl.col("text")
     if rule.pairs is not None:
-        others = [key for key, kept in rule.pairs.items() if kept.column != "step"]
-        return text.str.contains(rule.contains[0], literal=True) & (
-            text.str.contains_any(others) if others else pl.lit(value=False)
-        )
+        others = [key_regex(key) for key, kept in rule.pairs.items() if kept.column != "step"]
+        counters = [key_regex(key) for key, kept in rule.pairs.items() if kept.column == "step"]
+        return pl.all_horizontal(text.str.contains("|".join(keys)) if keys else False for keys in (counters, others))
     if rule.template is None:
         return pl.lit(value=True)
     labels = rule.template.labels

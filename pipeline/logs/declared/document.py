@@ -2,12 +2,13 @@
 
 Bounds: the size of the file, and how many rules, literals and characters it may hold. Expressions are those of
 polars, which take time linear in the line whatever they are, and are compiled here once to see that they are valid.
+That is most of the time it takes; `is_trusted` leaves it out for the files that come with sweepscope and its tests.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import polars as pl
@@ -25,33 +26,45 @@ from sweepscope.pipeline.logs.declared.line_template import Field
 from sweepscope.pipeline.logs.declared.parse_template import MAX_CHARS, Resolve, parse
 from sweepscope.pipeline.logs.declared.rules import Arguments, Document, File, Rule, pair_regex
 from sweepscope.pipeline.logs.declared.toml_reader import Tables
-from sweepscope.pipeline.logs.registry import DIALECTS, TABLES
+from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.schemas import vocab
 
 _MIN_SIGNATURE_CHARS = 5
 _NAME = re.compile(vocab.DECLARED_FRAMEWORK)
+_GROUP = re.compile(r"\(\?P?<([A-Za-z_]\w*)>")
 _RESERVED = ("other", "evidence", "published", "built-in")
 
 
-def read_document(text: str, origin: str, *, reserved: Collection[str] = ()) -> Document:
+def read_document(
+    text: str,
+    origin: str,
+    *,
+    reserved: Collection[str] = (),
+    others: Sequence[Dialect] = (),
+    is_trusted: bool = False,
+) -> Document:
     """The rules of a dialect file.
 
     Args:
         text: its content.
         origin: its name, for messages.
-        reserved: names of parsers of other things than logs, which no dialect may have.
+        reserved: names of parsers, which no dialect may have.
+        others: dialects whose signatures it may not have.
+        is_trusted: its expressions have been checked before.
 
     Raises UsageError naming file, line and remedy.
     """
-    return _Reader(text, origin, reserved).document()
+    return _Reader(text, origin, reserved, others, is_trusted).document()
 
 
 class _Reader(Tables):
     """Takes the tables apart into rules."""
 
-    def __init__(self, text: str, origin: str, reserved: Collection[str]) -> None:
+    def __init__(
+        self, text: str, origin: str, reserved: Collection[str], others: Sequence[Dialect], is_trusted: bool
+    ) -> None:
         super().__init__(text, origin)
-        self.reserved = reserved
+        self.reserved, self.others, self.is_trusted = reserved, others, is_trusted
 
     def document(self) -> Document:
         known = (
@@ -79,7 +92,7 @@ class _Reader(Tables):
 
     def name(self) -> str:
         name = self.text(self.data, "name", "")
-        taken = {*self.reserved, *_RESERVED, *(d.name for d in DIALECTS), *(t.name for t in TABLES)}
+        taken = {*self.reserved, *_RESERVED}
         if not _NAME.fullmatch(name):
             rule = "a small letter, then up to 39 small letters, digits, dots, dashes or underscores"
             raise self.fail(self.location(key="name"), f"name {name!r} cannot be used: {rule}")
@@ -94,7 +107,7 @@ class _Reader(Tables):
             if len(literal.strip()) < _MIN_SIGNATURE_CHARS or not re.search(r"[^\W\d_]{2}", literal):
                 message = f"signature {literal!r} could stand in anybody's log. Give at least {_MIN_SIGNATURE_CHARS} "
                 raise self.fail(location, f"{message}characters that only this trainer prints")
-            for dialect in DIALECTS:
+            for dialect in self.others:
                 if any(literal in other for other in dialect.signature_literals):
                     message = f"signature {literal!r} is printed by {dialect.name} as well"
                     raise self.fail(location, f"{message}. Give text that only this trainer prints")
@@ -136,7 +149,7 @@ class _Reader(Tables):
                 raise ValueError("the step number {step} is missing, or optional")
             expressions = (parsed.regex, parsed.cut) if parsed.fields else (parsed.regex,)
             for expression in expressions:
-                _groups(expression)
+                self.check(expression)
             return Rule("", "", (parsed.anchor,), template=parsed)
         if way == "pairs":
             keys = self.table(part, "pairs", table, number)
@@ -145,21 +158,32 @@ class _Reader(Tables):
             if table == "event":
                 raise ValueError("an event is found by line or regex")
             for key, kept in pairs.items():
-                _groups(pair_regex(key, kept))
+                self.check(pair_regex(key, kept))
             return Rule("", "", (step_key,) if step_key else tuple(pairs), pairs=pairs)
         contains = self.strings(part, "contains", table, number)
         units = self.table(part, "units", table, number, default={})
         regex = self.text(part, "regex", table, number)
         if len(regex) > MAX_CHARS:
             raise ValueError(f"the regex has {len(regex):,} characters; at most {MAX_CHARS:,} are read")
-        groups = _groups(regex)
+        self.check(regex)
+        groups = _GROUP.findall(regex)
         if unknown := [name for name in units if name not in groups]:
             raise ValueError(
                 f"units names {unknown[0]}, which is no group of the regex. {suggestion(unknown[0], groups)}"
             )
-        named = [name for name in groups if not name.isdigit()]
-        targets = {name: target(name, units.get(name), allowed) for name in named}
+        targets = {name: target(name, units.get(name), allowed) for name in groups}
         return Rule("", "", contains, regex=regex, targets=targets)
+
+    def check(self, regex: str) -> None:
+        """Raises ValueError for an expression that polars does not take."""
+        if self.is_trusted:
+            return
+        try:
+            pl.select(pl.lit("").str.extract_groups(regex))
+        except pl.exceptions.PolarsError as error:
+            messages = [line.strip() for line in str(error).splitlines() if line.strip()]
+            reason = messages[-1].removeprefix("error: ")
+            raise ValueError(f"the regex is not valid: {reason} (Rust's syntax, no look-around)") from error
 
     def argument_dump(self, number: int, part: dict[str, Any]) -> Arguments:
         label = f"[[arguments]] {number + 1}"
@@ -174,7 +198,7 @@ class _Reader(Tables):
         if sorted(text for text in written if text != "{_}") != ["{name}", "{value}"]:
             raise self.fail(location, f"{label} needs {{name}} and {{value}}, once each")
         regex = argument_regex(parsed)
-        _groups(regex)
+        self.check(regex)
         return Arguments(location, label, regex, self.columns(part, "arguments", number))
 
     def file(self, number: int, part: dict[str, Any]) -> File:
@@ -211,15 +235,3 @@ def _pair(key: str, word: str, allowed: tuple[str, ...]) -> Target:
 
 def _resolver(allowed: tuple[str, ...]) -> Resolve:
     return lambda name, word: None if name == "_" else target(name, word, allowed)
-
-
-def _groups(regex: str) -> list[str]:
-    """Names of the groups of an expression. Raises ValueError for one that polars does not take."""
-    try:
-        dtype = pl.select(groups=pl.lit("").str.extract_groups(regex)).schema["groups"]
-    except pl.exceptions.PolarsError as error:
-        messages = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise ValueError(
-            f"the regex is not valid: {messages[-1].removeprefix('error: ')} (Rust's syntax, no look-around)"
-        ) from error
-    return [field.name for field in dtype.fields] if isinstance(dtype, pl.Struct) else []

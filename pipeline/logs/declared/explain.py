@@ -13,8 +13,8 @@ from sweepscope.pipeline.logs.declared.compile import compile_document, holds, i
 from sweepscope.pipeline.logs.declared.line_template import Element, Literal, Maybe
 from sweepscope.pipeline.logs.declared.near import Near, near_line
 from sweepscope.pipeline.logs.declared.rules import Arguments, Document, Rule
+from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine.detect import count_signatures, detect
-from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text.line_templates import LineTemplates
 
 MAX_SHOWN = 5
@@ -64,10 +64,10 @@ class Explanation:
     shapes: tuple[Shape, ...] = field(default=())
 
 
-def explain(rows: pl.DataFrame, document: Document) -> Explanation:
-    """What `document` makes of the cleaned lines of a log (`cleaning.clean`)."""
+def explain(rows: pl.DataFrame, document: Document, others: Sequence[Dialect]) -> Explanation:
+    """What `document` makes of the cleaned lines of a log (`cleaning.clean`), which one of `others` may own."""
     dialect = compile_document(document)
-    dialects = [dialect, *DIALECTS]
+    dialects = [dialect, *others]
     signature_hits = count_signatures(rows, LineTemplates.of(rows), dialects)
     owner = detect(signature_hits, dialects)
     rows = rows.with_row_index("row")

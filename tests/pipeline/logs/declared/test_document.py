@@ -12,6 +12,7 @@ from sweepscope.pipeline.commands.dialect import example
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.logs.declared.compile import compile_document
 from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.registry import IN_CODE
 from tests.acme import DIALECT
 
 HEAD = 'name = "acme"\nsignature = ["[acme-trainer]"]\n'
@@ -20,7 +21,7 @@ STEP = '[[step]]\nline = "step {step} loss {loss}"\n'
 
 def fault(text: str) -> str:
     with pytest.raises(UsageError) as caught:
-        read_document(text, "acme.toml")
+        read_document(text, "acme.toml", reserved={"megatron"}, others=IN_CODE)
     message = str(caught.value)
     assert "\n" not in message
     return message
