@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.logs.declared.columns import PEAKS, Target
+from sweepscope.pipeline.logs.declared.columns import EPOCH_COLUMNS, EPOCH_STEP, PEAKS, Target
+from sweepscope.pipeline.logs.declared.line_template import Field, Template
 from sweepscope.pipeline.logs.declared.rules import Arguments, Document, File, Rule, key_regex, pair_regex
 from sweepscope.pipeline.logs.dialect import Dialect, Sidecar
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.extractors import last_of_each_step, named_settings
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACTS, STEP_FACTS, conform
-from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.field_extraction import captures, extract_each
 from sweepscope.pipeline.text.timestamps import timestamp
 
 _MAX_FILE_CHARS = 4 << 20
+_COUNTERS = ("step", EPOCH_STEP)
+_NAMED_GROUP = re.compile(r"\(\?P<(\w+)>")
 
 
 def compile_document(document: Document, *, revision: int = 1, claims: int = 0, is_declared: bool = True) -> Dialect:
@@ -49,7 +53,7 @@ def compile_document(document: Document, *, revision: int = 1, claims: int = 0, 
 
 
 def _contained(rules: Sequence[Rule]) -> tuple[str, ...]:
-    return tuple(sorted({literal for rule in rules for literal in rule.contains}))
+    return tuple(sorted({literal for rule in rules for literal in rule.literals}))
 
 
 def steps(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
@@ -107,21 +111,29 @@ def events(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
 def holds(rule: Rule) -> pl.Expr:
     """Whether a line holds what every line of the rule holds; the pre-filter of its expressions."""
     text = pl.col("text")
-    if rule.pairs and "step" not in rule.columns:
-        return text.str.contains_any(list(rule.contains))
-    return pl.all_horizontal(text.str.contains(literal, literal=True) for literal in rule.contains)
+    wanted = [text.str.contains(literal, literal=True) for literal in rule.contains]
+    if rule.any_of:
+        wanted.append(text.str.contains_any(list(rule.any_of)))
+    unwanted = [~text.str.contains_any(list(rule.without))] if rule.without else []
+    return pl.all_horizontal(*wanted, *unwanted)
 
 
 def is_near(rule: Rule) -> pl.Expr:
     """Whether a line that the rule does not find looks like one of its records all the same.
 
-    It has the words a regex says its lines hold; or the step and another key of the pairs; or it begins like the
-    line, up to its first value, and holds half of its other words, or ends too early.
+    It has the words a regex says its lines hold; or the step and another key of the pairs; or the beginning of the
+    first part and another one; or it begins like the line, up to its first value, and holds half of its other words, or
+    ends too early.
     """
     text = pl.col("text")
+    if rule.parts:
+        first, *further = rule.parts
+        begin = next(at for at, part in enumerate(first.elements) if isinstance(part, Field))
+        other = [text.str.contains(part.regex) for part in further]
+        return text.str.contains(first.upto(begin)) & pl.any_horizontal(*other, pl.lit(value=False))
     if rule.pairs is not None:
-        others = [key_regex(key) for key, kept in rule.pairs.items() if kept.column != "step"]
-        counters = [key_regex(key) for key, kept in rule.pairs.items() if kept.column == "step"]
+        others = [key_regex(key) for key, kept in rule.pairs.items() if kept.column not in _COUNTERS]
+        counters = [key_regex(key) for key, kept in rule.pairs.items() if kept.column in _COUNTERS]
         return pl.all_horizontal(text.str.contains("|".join(keys)) if keys else False for keys in (counters, others))
     if rule.template is None:
         return pl.lit(value=True)
@@ -134,8 +146,8 @@ def is_near(rule: Rule) -> pl.Expr:
 
 def with_values(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """`lines` with the columns that a rule fills, NULL in lines that it does not find."""
-    text = pl.col("text")
     if rule.pairs is not None:
+        text = pl.col("text")
         # A key whose value cannot be read spoils the record: a record is whole or a reject.
         keys = {f"pair {number}": key for number, key in enumerate(rule.pairs)}
         patterns = {name: pair_regex(key, rule.pairs[key]) for name, key in keys.items()}
@@ -147,9 +159,42 @@ def with_values(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
         )
         is_spoilt = lacks.scatter(lacks.arg_true(), part.select(pl.any_horizontal(pl.all())).to_series())
         whole = values.select(pl.when(~is_spoilt).then(pl.col(name)).alias(name) for name in keys)
-        return lines.with_columns(whole.select(_typed(pl.col(name), rule.pairs[key]) for name, key in keys.items()))
-    groups = lines.select(values=text.str.extract_groups(rule.expression)).unnest("values")
-    return lines.with_columns(groups.select(_typed(pl.col(name), kept) for name, kept in rule.target_by_group.items()))
+        found = whole.select(_typed(pl.col(name), rule.pairs[key]) for name, key in keys.items())
+    elif rule.parts:
+        found = _of_parts(lines["text"], rule.parts)
+    else:
+        groups = lines.select(values=pl.col("text").str.extract_groups(rule.expression)).unnest("values")
+        found = groups.select(_typed(pl.col(name), kept) for name, kept in rule.target_by_group.items())
+    return lines.with_columns(_counted(found, rule))
+
+
+def _of_parts(text: pl.Series, parts: Sequence[Template]) -> pl.DataFrame:
+    """A column per column that the parts fill; the first part that finds it counts."""
+    columns: dict[str, list[pl.Series]] = {}
+    for part in parts:
+        targets = {field.target.column: field.target for field in part.fields if field.target}
+        # One search per group, which lines of one template share, is faster than one for all groups in each line.
+        groups = captures(text, {name: _only(part.regex, name) for name in targets})
+        for name, kept in targets.items():
+            columns.setdefault(name, []).append(groups.select(_typed(pl.col(name), kept)).to_series())
+    return pl.DataFrame(pl.select(pl.coalesce(found).alias(name)).to_series() for name, found in columns.items())
+
+
+def _only(expression: str, name: str) -> str:
+    """The expression with one of its named groups as its first."""
+    return _NAMED_GROUP.sub(lambda found: "(" if found[1] == name else "(?:", expression)
+
+
+def _counted(values: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+    """`values` with the step, and the last one, of steps that are counted within their epoch."""
+    if EPOCH_STEP not in rule.columns:
+        return values
+    missing = {"step", "steps_planned", *EPOCH_COLUMNS} - set(values.columns)
+    known = values.with_columns(pl.lit(None, pl.Int64).alias(name) for name in missing)
+    length = pl.coalesce("epoch_steps", pl.lit(rule.epoch_steps, pl.Int64))
+    step = (pl.col("epoch") - rule.first_epoch) * length + pl.col(EPOCH_STEP)
+    planned = pl.coalesce("steps_planned", pl.col("epochs") * length)
+    return known.with_columns(step=pl.coalesce("step", step), steps_planned=planned)
 
 
 def _typed(text: pl.Expr, kept: Target) -> pl.Expr:

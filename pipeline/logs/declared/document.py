@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from sweepscope.pipeline.logs.declared.argument_lines import argument_regex, check_field
 from sweepscope.pipeline.logs.declared.columns import (
+    EPOCH_STEP,
     EVENT_COLUMNS,
     RUN_COLUMNS,
     STEP_COLUMNS,
@@ -22,13 +24,15 @@ from sweepscope.pipeline.logs.declared.columns import (
     suggestion,
     target,
 )
-from sweepscope.pipeline.logs.declared.line_template import Field
+from sweepscope.pipeline.logs.declared.line_template import Anything, Field, Maybe, Template
 from sweepscope.pipeline.logs.declared.parse_template import MAX_CHARS, Resolve, parse
 from sweepscope.pipeline.logs.declared.rules import Arguments, Document, File, Rule, pair_regex
 from sweepscope.pipeline.logs.declared.toml_reader import Tables
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.schemas import vocab
 
+_MAX_SKIPPED = 3
+_WAYS = ("line", "parts", "pairs", "regex")
 _MIN_SIGNATURE_CHARS = 5
 _NAME = re.compile(vocab.DECLARED_FRAMEWORK)
 _GROUP = re.compile(r"\(\?P?<([A-Za-z_]\w*)>")
@@ -115,13 +119,13 @@ class _Reader(Tables):
 
     def rule(self, table: str, number: int, part: dict[str, Any], allowed: tuple[str, ...]) -> Rule:
         label = f"[[{table}]] {number + 1}"
-        extra = {"event": ("kind",)}.get(table, ())
-        self.only(part, ("line", "regex", "contains", "units", "pairs", *extra), table, number)
-        ways = [way for way in ("line", "regex", "pairs") if way in part]
+        extra = {"event": ("kind",), "step": ("first_epoch", "epoch_steps")}.get(table, ())
+        self.only(part, (*_WAYS, "contains", "without", "units", *extra), table, number)
+        ways = [way for way in _WAYS if way in part]
         location = self.location(table, number, ways[0] if ways else "")
         if len(ways) != 1:
             raise self.fail(
-                location, f"{label} needs one of line, regex or pairs, and has {' and '.join(ways) or 'none'}"
+                location, f"{label} needs one of {', '.join(_WAYS)}, and has {' and '.join(ways) or 'none'}"
             )
         kind = ""
         if table == "event":
@@ -130,36 +134,71 @@ class _Reader(Tables):
             rule = self.way(ways[0], part, table, number, allowed)
         except ValueError as error:
             raise self.fail(location, f"{label}: {error}") from error
-        columns = rule.columns
-        if table == "step" and "step" not in columns:
-            raise self.fail(location, f"{label} has no step number. Put {{step}} where the trainer prints it")
-        if table == "setting" and not columns:
+        without = self.strings(part, "without", table, number, default=())
+        also = self.strings(part, "contains", table, number, default=())
+        first, steps = (self.count(part, key, table, number) for key in ("first_epoch", "epoch_steps"))
+        rule = replace(
+            rule,
+            location=location,
+            label=label,
+            kind=kind,
+            contains=tuple(dict.fromkeys((*rule.contains, *also))),
+            without=without,
+            first_epoch=first or 0,
+            epoch_steps=steps,
+        )
+        if table == "step":
+            self.check_counter(rule)
+        if table == "setting" and not rule.columns:
             raise self.fail(location, f"{label} names no column. Write {{tp}} where the trainer prints that value")
-        return Rule(location, label, rule.contains, rule.template, rule.regex, rule.pairs, rule.targets, kind)
+        return rule
+
+    def check_counter(self, rule: Rule) -> None:
+        """Raises UsageError for a step without a number."""
+        columns = rule.columns
+        if not rule.counts_steps:
+            raise self.fail(rule.location, f"{rule.label} has no step number. Put {{step}} where the trainer prints it")
+        if "step" not in columns and not ({"epoch"} <= set(columns) and (rule.epoch_steps or "epoch_steps" in columns)):
+            needed = "{epoch}, and {epoch_steps} or epoch_steps = how many steps an epoch has"
+            raise self.fail(rule.location, f"{rule.label}: a step that is counted within its epoch needs {needed}")
 
     def way(self, way: str, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
         """The rule without its location. Raises ValueError or UsageError."""
-        if way == "line":
-            if strays := {"contains", "units"} & set(part):
-                raise ValueError(f"{min(strays)} goes with regex only. A line says by itself what it contains")
-            parsed = parse(self.text(part, "line", table, number), _resolver(allowed))
-            if table == "step" and not any(
-                isinstance(part, Field) and part.target and part.target.column == "step" for part in parsed.elements
-            ):
-                raise ValueError("the step number {step} is missing, or optional")
-            expressions = (parsed.regex, parsed.cut) if parsed.fields else (parsed.regex,)
-            for expression in expressions:
-                self.check(expression)
-            return Rule("", "", (parsed.anchor,), template=parsed)
-        if way == "pairs":
-            keys = self.table(part, "pairs", table, number)
-            pairs = {key: _pair(key, word, allowed) for key, word in keys.items()}
-            step_key = next((key for key, kept in pairs.items() if kept.column == "step"), None)
-            if table == "event":
-                raise ValueError("an event is found by line or regex")
-            for key, kept in pairs.items():
-                self.check(pair_regex(key, kept))
-            return Rule("", "", (step_key,) if step_key else tuple(pairs), pairs=pairs)
+        if way in ("parts", "pairs") and table == "event":
+            raise ValueError("an event is found by line or regex")
+        if "units" in part and way != "regex":
+            raise ValueError("units goes with regex only. Elsewhere, a unit is written behind the column: column:unit")
+        of_way = {"line": self.line, "parts": self.parts, "pairs": self.pairs, "regex": self.regex}
+        return of_way[way](part, table, number, allowed)
+
+    def line(self, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
+        parsed = parse(self.text(part, "line", table, number), _resolver(allowed))
+        if table == "step":
+            _check_outside(parsed)
+        expressions = (parsed.regex, parsed.cut) if parsed.fields else (parsed.regex,)
+        for expression in expressions:
+            self.check(expression)
+        return Rule("", "", (parsed.anchor,), template=parsed)
+
+    def parts(self, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
+        pieces = tuple(parse(text, _resolver(allowed)) for text in self.strings(part, "parts", table, number))
+        for piece in pieces:
+            _check_short(piece)
+            self.check(piece.regex)
+        if table != "step":
+            return Rule("", "", (), parts=pieces, any_of=tuple(piece.anchor for piece in pieces))
+        _check_outside(pieces[0])
+        return Rule("", "", (pieces[0].anchor,), parts=pieces)
+
+    def pairs(self, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
+        keys = self.table(part, "pairs", table, number)
+        pairs = {key: _pair(key, word, allowed) for key, word in keys.items()}
+        for key, kept in pairs.items():
+            self.check(pair_regex(key, kept))
+        step_key = next((key for key, kept in pairs.items() if kept.column in ("step", EPOCH_STEP)), None)
+        return Rule("", "", (step_key,) if step_key else (), pairs=pairs, any_of=() if step_key else tuple(pairs))
+
+    def regex(self, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
         contains = self.strings(part, "contains", table, number)
         units = self.table(part, "units", table, number, default={})
         regex = self.text(part, "regex", table, number)
@@ -224,6 +263,21 @@ class _Reader(Tables):
                 location = self.location(table, number, "columns")
                 raise self.fail(location, f"[[{table}]] {number + 1}: {error}") from error
         return found
+
+
+def _check_short(piece: Template) -> None:
+    """Raises ValueError for a part that could take long to look for in a line: Python searches some of them."""
+    if any(isinstance(element, Anything | Maybe) for element in piece.elements):
+        raise ValueError("a part is short and whole: split it at {*} and {? ?} into several parts")
+    if sum(isinstance(element, Field) and element.target is None for element in piece.elements) > _MAX_SKIPPED:
+        raise ValueError(f"a part passes over at most {_MAX_SKIPPED} words with {{_}}")
+
+
+def _check_outside(template: Template) -> None:
+    """Raises ValueError where the step's number may be missing."""
+    columns = {part.target.column for part in template.elements if isinstance(part, Field) and part.target}
+    if not columns & {"step", EPOCH_STEP}:
+        raise ValueError("the step number {step} is missing, or optional; of parts, it belongs into the first")
 
 
 def _pair(key: str, word: str, allowed: tuple[str, ...]) -> Target:

@@ -100,10 +100,10 @@ def explain(rows: pl.DataFrame, document: Document, others: Sequence[Dialect]) -
 
 def is_found(rows: pl.DataFrame, rule: Rule) -> pl.Series:
     """Which lines a rule finds."""
-    if rule.pairs is not None:
+    if rule.pairs is not None or rule.parts:
         candidates = with_values(rows.filter(holds(rule)).select("row", "text"), rule)
-        columns = [kept.column for kept in rule.pairs.values()]
-        wanted = pl.col("step").is_not_null() if "step" in columns else pl.any_horizontal(pl.col(columns).is_not_null())
+        values = pl.any_horizontal(pl.col(name).is_not_null() for name in rule.columns if name in candidates.columns)
+        wanted = pl.col("step").is_not_null() if rule.counts_steps else values
         return rows["row"].is_in(candidates.filter(wanted)["row"].implode())
     return rows.select(holds(rule) & pl.col("text").str.contains(rule.expression)).to_series()
 
@@ -145,6 +145,8 @@ def _found(rows: pl.DataFrame, rule: Rule, hit: pl.Series, *, near_to: pl.Series
 def _pattern(rule: Rule) -> str:
     if rule.template:
         return "".join(_written(part) for part in rule.template.elements)
+    if rule.parts:
+        return ", ".join("".join(_written(element) for element in part.elements) for part in rule.parts)
     return rule.regex or ", ".join(rule.pairs or {})
 
 

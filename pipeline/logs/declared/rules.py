@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sweepscope.pipeline.logs.declared.columns import Target
+from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP, Target
 from sweepscope.pipeline.logs.declared.line_template import Template, value
 
 
@@ -14,15 +14,20 @@ from sweepscope.pipeline.logs.declared.line_template import Template, value
 class Rule:
     """One kind of line.
 
-    Exactly one of `template`, `regex` and `pairs` is given.
+    Exactly one of `template`, `regex`, `pairs` and `parts` is given.
 
     Attributes:
         location: its file and line, such as "acme.toml:12".
         label: its number and kind, for messages.
         regex: named groups, `targets` of which are kept.
         pairs: key as printed to what it fills.
+        parts: pieces of the line, which stand in any order; of a step, the first has its number.
         contains: literals that every such line holds.
+        any_of: literals of which every such line holds one; () for any line.
+        without: literals that no such line holds.
         kind: of an event.
+        first_epoch, epoch_steps: of steps that are counted within their epoch: the number of the first epoch, and the
+            length of an epoch where no line prints it.
     """
 
     location: str
@@ -32,11 +37,16 @@ class Rule:
     regex: str = ""
     pairs: Mapping[str, Target] | None = None
     targets: Mapping[str, Target] | None = None
+    parts: tuple[Template, ...] = ()
+    any_of: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     kind: str = ""
+    first_epoch: int = 0
+    epoch_steps: int | None = None
 
     @property
     def expression(self) -> str:
-        """Finds the line; "" of pairs."""
+        """Finds the line; "" of pairs and parts."""
         return self.template.regex if self.template else self.regex
 
     @property
@@ -49,8 +59,21 @@ class Rule:
     @property
     def columns(self) -> list[str]:
         """Columns that the rule fills."""
+        if self.parts:
+            fields = (field for part in self.parts for field in part.fields)
+            return list(dict.fromkeys(field.target.column for field in fields if field.target))
         filled = self.pairs if self.pairs is not None else self.target_by_group
         return [target.column for target in filled.values()]
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether its lines tell the number of a step."""
+        return not {"step", EPOCH_STEP}.isdisjoint(self.columns)
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """Literals of which every such line holds one."""
+        return (max(self.contains, key=len),) if self.contains else self.any_of
 
 
 @dataclass(frozen=True)
