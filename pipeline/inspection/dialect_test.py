@@ -17,7 +17,8 @@ from sweepscope.pipeline.io.files import canonical, list_files
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.remote import is_url
 from sweepscope.pipeline.io.text_encoding import text_chunks
-from sweepscope.pipeline.logs.declared.compile import compile_document, read_configuration
+from sweepscope.pipeline.logs.declared.compile import compile_document
+from sweepscope.pipeline.logs.declared.configuration import read_configuration
 from sweepscope.pipeline.logs.declared.explain import Explanation, explain
 from sweepscope.pipeline.logs.declared.rules import Document
 from sweepscope.pipeline.logs.dialect import Dialect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP, Target
 from sweepscope.pipeline.logs.declared.line_template import Template, value
@@ -28,6 +28,7 @@ class Rule:
         kind: of an event.
         first_epoch, epoch_steps: of steps that are counted within their epoch: the number of the first epoch, and the
             length of an epoch where no line prints it.
+        below: key as printed in the lines below a step to what it fills.
     """
 
     location: str
@@ -43,6 +44,7 @@ class Rule:
     kind: str = ""
     first_epoch: int = 0
     epoch_steps: int | None = None
+    below: Mapping[str, Target] = field(default_factory=dict)
 
     @property
     def expression(self) -> str:
@@ -72,29 +74,37 @@ class Rule:
 
     @property
     def literals(self) -> tuple[str, ...]:
-        """Literals of which every such line holds one."""
-        return (max(self.contains, key=len),) if self.contains else self.any_of
+        """Literals of which every such line holds one, and every line below it that counts."""
+        return (*((max(self.contains, key=len),) if self.contains else self.any_of), *self.below)
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Lines that each print the name and the value of a setting; `columns` maps those names."""
+    """Lines that each print the name and the value of a setting.
+
+    `columns` maps those names; `words`, for some of them, printed values to ours: other values of theirs say nothing.
+    """
 
     location: str
     label: str
     regex: str
     columns: Mapping[str, str]
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class File:
-    """A configuration file beside the log: `columns` maps dotted keys, `requires` names keys that make it ours."""
+    """A configuration file beside the log: `columns` maps dotted keys, `requires` names keys that make it ours.
+
+    `words` as of `Arguments`.
+    """
 
     location: str
     pattern: str
     form: str
     columns: Mapping[str, str]
     requires: tuple[str, ...]
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -125,12 +125,19 @@ def test_the_example_can_be_saved_and_used(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_worked_example_of_the_page_reads_its_log() -> None:
-    (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    text = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0]
     log = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[0]
     said = explain(cleaning.clean(lines.split(0, log.encode())), read_document(text, "page"), DIALECTS)
     assert (said.owner, said.steps, said.rejects) == ("acme", 2, 0)
     assert said.settings == {"tp": "8", "pp": "2", "mbs": "4"}
     assert all(rule.lines for rule in said.rules)
+
+
+def test_further_examples_of_the_page_are_rules() -> None:
+    head = 'name = "acme"\nsignature = ["[acme-trainer]"]\n'
+    for text in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[1:]:
+        step = "" if "[[step]]" in text else "[[step]]\nline = 'step {step}'\n"
+        assert read_document(head + step + text, "page").steps
 
 
 def test_the_page_names_every_unit_and_step_column() -> None:

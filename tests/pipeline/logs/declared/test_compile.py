@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.logs.declared.compile import compile_document, read_configuration
+from sweepscope.pipeline.logs.declared.compile import compile_document
+from sweepscope.pipeline.logs.declared.configuration import read_configuration
 from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
@@ -336,3 +337,40 @@ def test_cuts_between_lines_do_not_matter(texts: list[str], cut: int) -> None:
 @given(st.lists(st.text(max_size=300), max_size=20))
 def test_any_line_is_read_without_an_error(texts: list[str]) -> None:
     assert facts("\n".join(f"step {text}" for text in texts)).steps.height >= 0
+
+
+def settings_of(log: str, rule: str) -> list[tuple[str, str]]:
+    return facts(log, f"{HEAD}[[step]]\nline = 'step {{step}}'\n{rule}").settings.select("name", "value").rows()
+
+
+def test_arguments_in_several_forms_and_their_words() -> None:
+    rule = """[[arguments]]
+line = ["{name}: {value}", "{name}={value}"]
+columns = { fp16 = "precision", bf16 = "precision", update_freq = "gas", seq = "seq_len" }
+words = { fp16 = { True = "fp16" }, bf16 = { True = "bf16", true = "bf16" } }
+"""
+    assert settings_of("Namespace(fp16=False, bf16=True, update_freq=[4], seq=2048)\n", rule) == [
+        ("precision", "bf16"),
+        ("gas", "4"),
+        ("seq_len", "2048"),
+    ]
+    assert settings_of("{'fp16': True, 'update_freq': [4, 8], 'seq': None}\n", rule)[0] == ("precision", "fp16")
+    assert settings_of("  bf16: true\n  seq: 4096\n", rule) == [("precision", "bf16"), ("seq_len", "4096")]
+
+
+def test_words_of_a_file() -> None:
+    text = (
+        f"{HEAD}[[step]]\nline = 'step {{step}}'\n"
+        + """[[file]]
+name = "run.json"
+requires = ["dtype"]
+columns = { dtype = "precision", remat = "recompute", tp = "tp" }
+words = { dtype = { bfloat16 = "bf16" }, remat = { True = "full" } }
+"""
+    )
+    file = read_document(text, "acme.toml").files[0]
+    assert read_configuration('{"dtype": "bfloat16", "remat": false, "tp": 2}', file) == {
+        "precision": "bf16",
+        "tp": "2",
+    }
+    assert read_configuration('{"dtype": "int4", "remat": true}', file) == {"recompute": "full"}

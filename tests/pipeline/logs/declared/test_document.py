@@ -77,6 +77,15 @@ FAULTS = [
     (f"{HEAD}[[step]]\nparts = ['loss {{loss}}', 'step {{step}}']", "it belongs into the first"),
     (f"{HEAD}[[step]]\nparts = ['step {{step}} {{*}} x']", "a part is short and whole"),
     (f"{HEAD}[[step]]\nline = 'batch {{epoch_step}} x'", "a step that is counted within its epoch needs {epoch}"),
+    (
+        f"{HEAD}[[step]]\nline = 'at {{step}}'\nbelow = {{ a = 'los' }}",
+        "acme.toml:5: [[step]] 1: los is no column here",
+    ),
+    (f"{HEAD}[[step]]\nline = 'at {{step}}'\nbelow = {{ a = 'step' }}", "step is a value of the step's own line"),
+    (
+        f"{HEAD}{STEP}[[arguments]]\nline = '{{name}} {{value}}'\ncolumns = {{ a = 'tp' }}\nwords = {{ b = {{ x = '1' }} }}",
+        "acme.toml:8: words names 'b'. There are: a.",
+    ),
     (f"{HEAD}[[step]]\nline = 'x {{step}}'\nfirst_epoch = 'a'", "first_epoch is 'a', not a count"),
     (f"{HEAD}{STEP}[[event]]\nkind = 'launch'\nparts = ['x']", "an event is found by line or regex"),
     (f"{HEAD}{STEP}[[event]]\nkind = 'trainig_end'\nline = 'x'", "? There are: oom, host_oom, hang"),
