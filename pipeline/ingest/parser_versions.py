@@ -16,6 +16,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.facts import INFERRED
 from sweepscope.pipeline.logs.registry import DIALECTS, TABLES
 from sweepscope.pipeline.memory.names import PARSERS as MEMORY_PARSERS
 
@@ -49,7 +50,9 @@ def current_versions(dialects: Sequence[Dialect] = DIALECTS) -> dict[str, int]:
         **dict.fromkeys(MEMORY_PARSERS, _hash(_sources(_MEMORY))),
         "scheduler": _hash(_sources(_SCHEDULER)),
     }
-    return {"": _hash({}, *sorted(versions.items())), **versions}
+    # What is inferred rests on the synonyms and on nobody else knowing the file: any new dialect may.
+    of_all = _hash({}, *sorted(versions.items()))
+    return {"": of_all, INFERRED: _hash(logs | _sources(("logs/declared",)), of_all), **versions}
 
 
 def _hash(sources: Mapping[str, str], *further: object) -> int:
