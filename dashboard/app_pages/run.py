@@ -20,6 +20,7 @@ from sweepscope.dashboard.sections import run_network
 from sweepscope.dashboard.text import memory_run as memory_texts
 from sweepscope.dashboard.text import run as texts
 from sweepscope.dashboard.text import run_sections as section_texts
+from sweepscope.dashboard.text import run_steps as step_texts
 from sweepscope.dashboard.view_models import configuration, curves, memory
 from sweepscope.dashboard.view_models.curves import MEASURES
 from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
@@ -90,7 +91,10 @@ def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
     curve = curves.curve(points, measure, warmup_steps=run["warmup_steps_dropped"] or 0, median=run.get(measure.column))
     with title:
         basic.section(measure.title, section_texts.curve_qualifier(curve))
-    basic.chart(steps_chart.draw(curve, view.theme), key="curve", alt=section_texts.curve_alt(curve))
+    chart = steps_chart.draw(curve, view.theme, step_texts.axis(run))
+    basic.chart(chart, key="curve", alt=section_texts.curve_alt(curve))
+    if note := step_texts.step_note(run):
+        basic.note(note)
 
 
 def _draw_evidence(run: dict[str, Any], evidence: pl.DataFrame) -> None:
@@ -210,7 +214,8 @@ def _draw_tables(view: View, run: dict[str, Any], settings: pl.DataFrame, points
         logged = queries.all_steps(run_id)
         steps = int(points["steps_in_row"].sum())
         with st.expander(f"Steps · {numbers.number(steps)}"):
-            basic.note(section_texts.step_table_note(steps, points.height))
+            note = section_texts.step_table_note(steps, points.height)
+            basic.note(" ".join(part for part in (note, step_texts.step_note(run)) if part))
             tables.table(points, _STEPS)
             tables.csv_later(logged, view.store.con, f"steps_{run_id}", rows=steps)
     with st.container(horizontal=True):

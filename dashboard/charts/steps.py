@@ -15,8 +15,8 @@ _MARKED_UP_TO = 60  # points; beyond, dots merge into a band
 _HEIGHT = 262
 
 
-def draw(curve: Curve, theme: Theme) -> go.Figure:
-    """One line in the measure's shown unit over the framework's own step numbers."""
+def draw(curve: Curve, theme: Theme, axis: str = "Step") -> go.Figure:
+    """One line in the measure's shown unit over the framework's own step numbers, which `axis` names."""
     figure = go.Figure()
     steps, values = curve.points["step"].to_list(), curve.points["value"].to_list()
     first, last = _span(curve)
@@ -46,7 +46,7 @@ def draw(curve: Curve, theme: Theme) -> go.Figure:
     figure.update_layout(
         height=_HEIGHT,
         margin={"l": 8, "r": 74 if curve.median is not None else 8, "t": 8, "b": 8},
-        xaxis={"range": [first - room, last + room], "title": {"text": "Step"}, "tickformat": ",d", **_ticks(curve)},
+        xaxis={"range": [first - room, last + room], "title": {"text": axis}, "tickformat": ",d", **_ticks(curve)},
         yaxis={"range": [curve.low, curve.high], "showgrid": True, "nticks": 6, "tickformat": _tick_format(curve)},
     )
     return figure

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sweepscope.dashboard.format.numbers import MISSING, count, memory, number, percent, seconds, significant
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text.health_findings import health_findings
+from sweepscope.dashboard.text.run_steps import MEANS, counts_steps, is_last_of_planned, last_step
 from sweepscope.dashboard.view_models.frontier import hardware
 
 _ENDED = {
@@ -61,7 +62,7 @@ def answer(run: Row, evidence: Sequence[Row], last_step_line: int | None) -> str
 def _ended(run: Row) -> str:
     if run["status"] == "completed" and run["origin"] == "published" and not run["steps_logged"]:
         return "Published as completed"
-    if run["status"] == "completed" and run["steps_planned"] is not None and run["last_step"] == run["steps_planned"]:
+    if run["status"] == "completed" and run["steps_planned"] is not None and is_last_of_planned(run):
         return f"Completed all {count(run['steps_planned'], 'step')}"
     if run["status"] == "hang" and run["status_confidence"] == "low":
         return "Went silent and probably hung"
@@ -75,8 +76,9 @@ def _progress(run: Row) -> str:
     if last is None:
         return "" if run["status"] == "completed" else " before its first logged step"
     if run["status"] == "completed":
-        return "" if planned == last else f" at step {number(last)}"
-    return f" after step {number(last)}" + (f" of {number(planned)}" if planned is not None and planned >= last else "")
+        return "" if is_last_of_planned(run) or not counts_steps(run) else f" at {last_step(run)}"
+    is_within = counts_steps(run) and planned is not None and planned >= last
+    return f" after {last_step(run)}" + (f" of {number(planned)}" if is_within else "")
 
 
 def _speed(run: Row) -> str:
@@ -118,6 +120,8 @@ def conditions(run: Row) -> str:
 def _statistic(run: Row) -> str | None:
     if run["step_time_s"] is None or not run["steps_logged"]:
         return None
+    if run["step_time_basis"] in MEANS:
+        return MEANS[run["step_time_basis"]]
     dropped = run["warmup_steps_dropped"] or 0
     used = run["steps_logged"] - dropped
     warmup = f", {count(dropped, 'warm-up step')} dropped" if dropped else ""
@@ -139,6 +143,7 @@ def evidence_line(run: Row, shown: Sequence[Row]) -> str:
 def figures(run: Row) -> list[tuple[str, str, str]]:
     """Four figures as label, value and note."""
     steady = "median of the steady steps" if run["steps_logged"] else "as published"
+    steady = MEANS["whole_run"] if run["step_time_basis"] == "whole_run" else steady
     return [
         ("MFU (recomputed)", percent(run["mfu"]), _mfu_note(run)),
         ("Tokens/s/GPU", number(run["tokens_per_s_per_gpu"]), steady if run["tokens_per_s_per_gpu"] else _absent(run)),

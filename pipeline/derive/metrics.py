@@ -32,6 +32,12 @@ def _fill_throughput(runs: pl.DataFrame) -> pl.DataFrame:
         step_time_s=pl.coalesce(
             "step_time_s", pl.when(_col("tokens_per_s") > 0).then(_col("gbs_tokens") / _col("tokens_per_s"))
         ),
+        step_time_basis=pl.coalesce(
+            "step_time_basis",
+            pl.when(_col("step_time_s").is_null() & (_col("tokens_per_s") > 0) & _col("gbs_tokens").is_not_null()).then(
+                pl.lit("throughput")
+            ),
+        ),
     )
 
 
@@ -85,6 +91,12 @@ def _impossible() -> pl.Expr:
     return pl.when(_col("status") == "completed").then(reason)
 
 
+def steps_done() -> pl.Expr:
+    """Steps from the first logged one to the last; NULL where the numbers of the logged values count something else."""
+    counted = _col("last_step") - _col("first_step") + 1
+    return pl.when(_col("step_basis").fill_null("step") != "ordinal").then(counted)
+
+
 def fill_gpu_hours(runs: pl.DataFrame) -> pl.DataFrame:
     """`gpu_hours` and `gpu_hours_basis`; a given value is never replaced.
 
@@ -93,7 +105,7 @@ def fill_gpu_hours(runs: pl.DataFrame) -> pl.DataFrame:
     """
     stamped_s = (_col("ended_at") - _col("started_at")).dt.total_milliseconds() * 1e-3
     stamped_s = pl.when(stamped_s > 0).then(stamped_s)  # a single timestamp spans nothing: unknown, not 0
-    stepped_s = (_col("last_step") - _col("first_step") + 1) * _col("step_time_s")
+    stepped_s = steps_done() * _col("step_time_s")
     is_stamped = stamped_s.is_not_null() & (stamped_s >= STAMPED_SHARE * stepped_s).fill_null(value=True)
     seconds = pl.when(is_stamped).then(stamped_s).otherwise(stepped_s)
     known = seconds.is_not_null() & _col("num_gpus").is_not_null()

@@ -10,7 +10,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,12 +36,7 @@ def import_path() -> list[str]:
 
 
 def start(
-    module: str,
-    *arguments: str,
-    environment: Mapping[str, str],
-    folder: Path,
-    stdout: int | None = None,
-    inherited: Sequence[int] = (),
+    module: str, *arguments: str, environment: Mapping[str, str], folder: Path, stdout: int | None = None
 ) -> subprocess.Popen[bytes]:
     """A process that runs one of our modules, whose main function calls `end_with_parent`.
 
@@ -54,7 +49,6 @@ def start(
         environment: variables beside those of this process.
         folder: the current directory.
         stdout: as in Popen.
-        inherited: handles that stay open in it, such as that of a lock.
     """
     # Without PYTHONSAFEPATH, which reaches its children too, `-m` puts the current directory in front.
     settings = {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(import_path())}
@@ -65,7 +59,6 @@ def start(
         stdin=subprocess.PIPE,  # closed by the kernel when this process ends, however it ends
         stdout=stdout,
         start_new_session=True,
-        pass_fds=inherited,
     )
 
 

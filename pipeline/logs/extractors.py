@@ -149,6 +149,22 @@ def last_of_each_step(facts: Facts) -> Facts:
     return replace(facts, steps=marked.filter(is_last).drop("launch"))
 
 
+def as_commands(lines: pl.DataFrame) -> pl.DataFrame:
+    """`lines` with `text` as a shell would have it where it is a list of arguments.
+
+    Python prints those of a command that failed: `CalledProcessError: Command '['sft.py', '--max_steps', '12']'`.
+
+    >>> as_commands(pl.DataFrame({"text": ["['sft.py', '--bf16', '--max_steps', '12']"]})).item()
+    'sft.py --bf16 --max_steps 12 '
+    """
+    text = pl.col("text")
+    return lines.with_columns(
+        text=pl.when(text.str.contains("', '--", literal=True))
+        .then(text.str.replace_many({"', '": " ", "['": "", "']": " "}))
+        .otherwise(text)
+    )
+
+
 _CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?: ?[AP]M)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?"
 _DAY = r"(?:[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}|[0-9]{2}[-/.][0-9]{2}(?:[-/.][0-9]{2,4})?)[ T_]+"
 _STAMP = rf"[\[(]?(?:{_DAY})?{_CLOCK}[\])]?"
@@ -169,9 +185,6 @@ usual patterns (`2024-05-01 12:00:00,123 - train - INFO - `), Hydra (`[2024-05-0
 loguru (`2024-05-01 12:00:00.123 | INFO     | __main__:main:45 - `), rich (`[05/01/24 12:00:00] INFO     `), ts and the
 like (`12:00:00 `).
 """
-
-LEADING = rf"(?:(?:{_STAMP}|{_LEVEL}){_MARK}(?:{_NAMED}(?=[\[(]?(?:DEBUG|INFO|WARN|ERROR)))?)+"
-"""The times and levels at the begin of a line, with the names of loggers between them, and no name behind them."""
 
 
 def without_logger(lines: pl.DataFrame, beginnings: str) -> pl.DataFrame:

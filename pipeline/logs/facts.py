@@ -8,6 +8,10 @@ from functools import cache
 
 import polars as pl
 
+from sweepscope.schemas import vocab
+
+STEP_BASIS = pl.Enum(list(vocab.STEP_BASIS))
+
 STEP_FACTS = pl.Schema(
     {
         "source": pl.Int64(),
@@ -27,10 +31,12 @@ STEP_FACTS = pl.Schema(
         "grad_norm": pl.Float64(),
         "learning_rate": pl.Float64(),
         "consumed_tokens": pl.Int64(),
+        "step_basis": STEP_BASIS,
         "text": pl.String(),
     }
 )
-"""One row per metric line. `step` NULL: the line did not parse and becomes a reject with its `text`."""
+"""One row per metric line. `step` NULL: the line did not parse and becomes a reject with its `text`. `step_basis` NULL:
+the step is one of the optimizer."""
 
 SETTING_FACTS = pl.Schema(
     {"source": pl.Int64, "line_no": pl.Int64, "name": pl.String, "value": pl.String, "setting_source": pl.String}
@@ -55,9 +61,6 @@ EVENT_FACTS = pl.Schema(
 
 FACT_SCHEMAS = {"steps": STEP_FACTS, "settings": SETTING_FACTS, "peaks": PEAK_FACTS, "events": EVENT_FACTS}
 """Kinds of facts: the fields of `Facts`, and the functions of a dialect."""
-
-INFERRED = "inferred"
-"""Dialect of a log that no dialect knows, read by what it seems to print (`pipeline.logs.inference`)."""
 
 NOTHING = ("None", "null", "")
 """Printed values that mean that a setting is not set. Lower-case none is a word (of vocab.RECOMPUTE)."""

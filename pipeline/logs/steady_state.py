@@ -57,8 +57,11 @@ def summarise(steps: pl.DataFrame) -> pl.DataFrame:
         steps_logged=pl.len().cast(pl.Int64),
         first_step=pl.col("step").min(),
         last_step=pl.col("step").max(),
+        # The surest word comes first: a run is as sure as the least sure of its steps.
+        step_basis=pl.col("step_basis").fill_null("step").max().cast(pl.String),
         last_loss=pl.col("loss").filter(pl.col("loss").is_finite()).last(),
         warmup_steps_dropped=warmup,
+        step_time_basis=pl.when(pl.col("step_time_s").slice(warmup).is_not_null().any()).then(pl.lit("steps")),
         step_time_p10_s=time.quantile(0.1, "linear"),
         step_time_p90_s=time.quantile(0.9, "linear"),
         warmup_step_time_s=pl.col("step_time_s").first(),

@@ -92,8 +92,8 @@ _SOFTWARE = (
 
 _PERFORMANCE = (
     integer("steps_planned", "steps", "last step the run was configured to reach", minimum=1),
-    integer("last_step", "steps", "last step logged"),
-    number("step_time_s", "s", "time per step; in `runs` the median over steady steps", positive=True),
+    integer("last_step", "steps", "last step logged; `runs.step_basis` names what its number counts"),
+    number("step_time_s", "s", "time per step; in `runs` what `step_time_basis` says", positive=True),
     number("tokens_per_s", "tokens/s", "throughput of the whole job", minimum=0),
     number("tokens_per_s_per_gpu", "tokens/s/GPU", "throughput per accelerator", minimum=0),
     number("model_tflops_per_gpu", "TFLOP/s/GPU", "recomputed, by 6N + 12Lhs model FLOPs per token", minimum=0),

@@ -68,6 +68,20 @@ GPU_HOURS_BASIS: dict[str, str] = {
     "steps": "steps times median step time: a lower bound, the log has no timestamps for them",
 }
 
+STEP_BASIS: dict[str, str] = {
+    "step": "optimizer steps: as the trainer prints them, or as follows exactly from what it prints",
+    "epoch": "optimizer steps computed from epochs that the trainer rounds: a few steps off at most",
+    "batch": "batches of the data loader: with gradient accumulation, several make an optimizer step",
+    "ordinal": "the number of the logged value: nothing tells which step it belongs to",
+}
+"""What the numbers of a run's steps count, the surest first."""
+
+STEP_TIME_BASIS: dict[str, str] = {
+    "steps": "median of the steady steps",
+    "whole_run": "mean over the training, start-up, evaluations and checkpoints included: its trainer states no more",
+    "throughput": "tokens of a step over the tokens/s that the trainer states",
+}
+
 FLOPS_BASIS: dict[str, str] = {
     "registered_shape": "6N + 12Lhs by the registered shape of the run's model, which the run does not contradict",
     "stated_shape": "6N + 12Lhs by the shape that the run states",
@@ -110,7 +124,6 @@ FRAMEWORK: dict[str, str] = {
     "openrlhf": "OpenRLHF (reinforcement learning, preferences and SFT)",
     "colossalai": "hpcaitech/ColossalAI",
     "mlperf": "an MLPerf Training submission (framework in the notes)",
-    "fairseq": "facebookresearch/fairseq and metaseq",
     "other": "a framework without a parser of its own",
 }
 

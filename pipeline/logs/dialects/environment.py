@@ -13,6 +13,7 @@ from sweepscope.pipeline.text.literals import holding
 LITERALS = (
     *("CCL version", "--nproc_per_node", "--nproc-per-node", "--nnodes", "NNODES", "GPUS_PER_NODE"),
     *("Tesla V100", "NVIDIA A100", "NVIDIA H", "NVIDIA B", "NVIDIA GB", "A100-SXM", "Detected GPU model:"),
+    *("Setting accelerator to CPU", ".cpp:"),
     *("SLURM_JOB", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_GPUS_ON_NODE", "PBS_JOBID"),
 )
 
@@ -37,13 +38,22 @@ _LAUNCH_OPTION = r"--(nproc[-_]per[-_]node|nnodes)[= ](\d+)(?:\s|$)"
 _ALONE = r"\b(?:torchrun|torch\.distributed\.(?:run|launch))\b.*--nproc[-_]per[-_]node[= ]\d+(?:\s.*[^\\\s])?\s*$"
 _LAUNCH_VARIABLE = r"\b(NNODES|GPUS_PER_NODE)(?:=|:\s*)(\d+)\s*$"
 
+RANK = "arg:torch_rank"
+CPU_PROCESS = "arg:cpu_process"
+"""Names of a global rank, and of DeepSpeed's warning that each process on a CPU prints (real_accelerator.py)."""
+
+_WITHOUT_ACCELERATOR = r"\[real_accelerator\.py:\d+:get_accelerator\] Setting accelerator to "
+
 _LINE = (
     # ncclGetVersion, printed by rank 0 of each communicator: src/init.cc `NCCL version 2.27.3+cuda12.9`; AMD: RCCL.
     ("nccl_version", r"\bR?N?CCL version (\d[\w.+-]*)"),
     # A row of nvidia-smi's table; long names are cut with dots.
     ("accelerator", r"^\|\s+\d+\s+((?:NVIDIA |Tesla |A100|H100)[\w -]*\w)(?:\.\.\.)?\s+(?:On|Off)\s*\|"),
     ("accelerator", r"Detected GPU model: (\S+)"),  # Primus runner/helpers
+    ("accelerator", rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),
+    (CPU_PROCESS, rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),
 )
+_TORCH_LINE = r"^\[[WE]\d{3,4} [^\]]* \w+\.cpp:\d+\]"
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
@@ -56,6 +66,12 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         for pattern in (_LAUNCH_OPTION, _LAUNCH_VARIABLE)
     ]
     return pl.concat([matched_settings(near, _LINE), *launched, _alone(near), _scheduled(near)])
+
+
+def ranks(lines: pl.DataFrame) -> pl.DataFrame:
+    """SETTING_FACTS of the global ranks in front of torch's warnings (c10/util/Logging.cpp), each once a file."""
+    mine = lines.filter(pl.col("rank").is_not_null() & pl.col("text").str.contains(_TORCH_LINE))
+    return computed_settings(mine.unique(["source", "rank"], keep="first", maintain_order=True), {RANK: pl.col("rank")})
 
 
 def _alone(lines: pl.DataFrame) -> pl.DataFrame:

@@ -30,6 +30,10 @@ BOUNDARY_LINES = 20
 # CSI sequences (16 colours, 256 colours, 24 bit, clear screen), OSC titles, and lone two-byte escapes.
 _ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_]"
 
+# tqdm's bar (std.py format_meter) and what another stream, or another process, printed right behind it.
+_COUNT = r"[0-9.]+[kMGTP]?"
+_GLUED = rf"((?:\| *{_COUNT}/{_COUNT}|{_COUNT}[a-z]+) \[[0-9:]+(?:<[0-9:?]+)?, [^\[\]]*/[a-z]+[^\[\]]*\])([^\s\]])"
+
 _CARETS = {"^M": "\r", "^[[": "\x1b["}
 """How `cat -v` and pagers write control characters."""
 
@@ -140,7 +144,7 @@ def _cleaned(lines: pl.DataFrame, *, wanted: Collection[str] | None) -> pl.DataF
 
 def _is_odd(text: pl.Series) -> pl.Series:
     """Whether more than a prefix is to be taken off a line."""
-    return text.str.contains(r"[\r\x1b]|\^M|\^\[\[") | (text.str.len_bytes() > MAX_LINE_CHARS)
+    return text.str.contains(rf"[\r\x1b]|\^M|\^\[\[|{_GLUED}") | (text.str.len_bytes() > MAX_LINE_CHARS)
 
 
 def _prefix_chars(text: pl.Series) -> pl.Series:
@@ -181,7 +185,10 @@ def _drawn(rows: pl.DataFrame) -> pl.DataFrame:
     shown = drawn["text"].str.slice(0, MAX_LINE_CHARS)
     if (is_painted := shown.str.contains("\x1b", literal=True)).any():
         shown = shown.scatter(is_painted.arg_true(), shown.filter(is_painted).str.replace_all(_ANSI, ""))
-    return drawn.with_columns(shown, template=template_hashes(*buffers_of(shown)))
+    drawn = drawn.with_columns(shown)
+    if shown.str.contains(_GLUED).any():
+        drawn = drawn.with_columns(text.str.replace_all(_GLUED, "${1}\n${2}").str.split("\n")).explode("text")
+    return drawn.with_columns(template=template_hashes(*buffers_of(drawn["text"])))
 
 
 def _labelled(rows: pl.DataFrame) -> pl.DataFrame:

@@ -12,9 +12,12 @@ _TOKENS: Mapping[str, str] = (
     | {"mbs": "mbs", "lbs": "mbs", "ga": "gas", "gas": "gas", "acc": "gas", "gradacc": "gas"}
     | {"sl": "seq_len", "seq": "seq_len", "seqlen": "seq_len", "gbs": "gbs"}
     | {"zero": "zero_stage", "z": "zero_stage", "nodes": "num_nodes", "gpus": "num_gpus"}
+    # Of a process or of all: the dialect decides. Replicas that the launcher may not have started.
+    | {"bs": "arg:named_batch", "ddp": "arg:named_ranks"}
 )
 _AMBIGUOUS = frozenset({"ep", "acc"})
 """Tokens that may be an epoch (`ep1055.log`) or an accuracy where no other one is present."""
+_UNSURE = frozenset({"bs", "ddp"})
 _TOKEN = re.compile(
     r"(?:^|[_\-.,/])(" + "|".join(sorted(_TOKENS, key=len, reverse=True)) + r")[=\-]?(\d{1,7})(?=$|[_\-.,/])",
     re.IGNORECASE,
@@ -36,6 +39,7 @@ def read_folder_name(name: str) -> dict[str, str]:
         found.setdefault(_TOKENS[match[1].lower()], set()).add(str(int(match[2])))
         tokens.add(match[1].lower())
         start = match.end()
-    if tokens <= _AMBIGUOUS and len(tokens) < 2:
-        return {}
+    known = tokens - _UNSURE
+    if known <= _AMBIGUOUS and len(known) < 2:
+        found = {key: values for key, values in found.items() if key.startswith("arg:")}
     return {key: values.pop() for key, values in found.items() if len(values) == 1}

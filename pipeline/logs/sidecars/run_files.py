@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from sweepscope.pipeline.logs.dialect import Sidecar
-from sweepscope.pipeline.logs.sidecars import column_names
+from sweepscope.pipeline.logs.sidecars import column_names, trainer_speed
 from sweepscope.pipeline.logs.sidecars.model_file import read_model_config
 
 _Node = Mapping[str, Any]
@@ -85,14 +85,16 @@ def read_trainer_state(text: str) -> Mapping[str, str]:
     step, last = state.get("global_step"), state.get("max_steps")
     if not isinstance(step, int) or not isinstance(last, int) or "log_history" not in state:
         raise ValueError("not the state of transformers' Trainer")
-    return _values(state, column_names.TRAINER_STATE) | ({"status_file": "completed"} if 0 < last <= step else {})
+    ended = {"status_file": "completed"} if 0 < last <= step else {}
+    return _values(state, column_names.TRAINER_STATE) | ended | trainer_speed.of_state(state)
 
 
 def read_train_results(text: str) -> Mapping[str, str]:
-    """Status from `train_results.json`, which is written after the training. Raises ValueError for other JSON."""
-    if not isinstance(_json(text).get("train_runtime"), int | float):
+    """Status, planned steps and batch from `train_results.json`, written after the training. Raises ValueError else."""
+    results = _json(text)
+    if not isinstance(results.get("train_runtime"), int | float):
         raise ValueError("it holds no train_runtime")
-    return {"status_file": "completed"}
+    return {"status_file": "completed"} | trainer_speed.of_results(results)
 
 
 def read_deepspeed(text: str) -> Mapping[str, str]:

@@ -6,7 +6,8 @@ WITH timed AS (
     SELECT
         o.run_id, o.origin, o.sweep, o.status, o.outcome, o.duration_s, r.framework, r.model, r.num_nodes, r.num_gpus,
         r.accelerator, r.seq_len, r.gbs_tokens, r.layout, r.steps_planned, r.started_at, r.source_path,
-        r.step_time_s * (r.last_step - r.first_step + 1) AS in_steps_s
+        CASE WHEN r.step_basis IS DISTINCT FROM 'ordinal' THEN r.step_time_s * (r.last_step - r.first_step + 1)
+        END AS in_steps_s
     FROM run_outcomes AS o
     JOIN runs AS r USING (run_id)
     WHERE o.has_cell AND o.duration_s IS NOT NULL

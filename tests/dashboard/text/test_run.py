@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sweepscope.dashboard.text import run as texts
-from sweepscope.dashboard.text import run_sections
+from sweepscope.dashboard.text import run_sections, run_steps
 from sweepscope.schemas.tables.runs import RUNS
 from sweepscope.schemas.vocab import STATUS
 from tests.dashboard.store_rows import event_row, run_row
@@ -59,6 +59,31 @@ def test_a_failed_run_says_where_it_stopped() -> None:
         "**Hung in a collective** after step 3 of 10, at 2.93 s a step and 21.6 % MFU until then."
     )
     assert answer(status="hang", status_confidence="low", last_step=3).startswith("**Went silent and probably hung**")
+
+
+@pytest.mark.parametrize(
+    ("basis", "stopped", "axis"),
+    [
+        ("step", "after step 3 of 10", "Step"),
+        ("epoch", "after about step 3 of 10", "Step, from rounded epochs"),
+        ("batch", "after batch 3", "Batch"),
+        ("ordinal", "after logged value 3, of an unknown step", "Logged value; its step is unknown"),
+    ],
+)
+def test_numbers_of_steps_are_called_what_they_count(basis: str, stopped: str, axis: str) -> None:
+    common = {"status": "oom", "mfu": None, "step_time_s": None, "tokens_per_s_per_gpu": None, "step_basis": basis}
+    assert answer(**common, last_step=3) == f"**Ran out of GPU memory** {stopped}."
+    assert run_steps.axis(full_run(**common)) == axis
+    assert bool(run_steps.step_note(full_run(**common))) == (basis != "step")
+
+
+def test_a_run_whose_numbers_are_no_steps_did_not_complete_all_of_them() -> None:
+    assert answer(step_basis="ordinal").startswith("**Completed** at 2.93 s a step")
+
+
+def test_a_mean_is_not_called_a_median() -> None:
+    assert "mean over the whole training" in plain(texts.conditions(full_run(step_time_basis="whole_run")))
+    assert texts.figures(full_run(step_time_basis="whole_run"))[1][2] == "mean over the whole training"
 
 
 def test_a_health_finding_comes_before_the_quarantine() -> None:

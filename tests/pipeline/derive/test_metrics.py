@@ -276,6 +276,13 @@ def test_a_logged_throughput_is_never_replaced() -> None:
     assert (run["tokens_per_s_per_gpu"], run["tokens_per_s"], run["step_time_s"]) == (40_000.0, 1.0, 2.0)
 
 
+def test_a_step_time_says_what_it_is() -> None:
+    computed = {"step_time_s": None, "tokens_per_s": 1024.0, "tokens_per_s_per_gpu": None, "gbs_tokens": 2048}
+    assert completed(**computed)["step_time_basis"] == "throughput"
+    assert completed(step_time_s=2.0, step_time_basis="whole_run")["step_time_basis"] == "whole_run"
+    assert completed(step_time_s=2.0)["step_time_basis"] is None
+
+
 _START, _HALF_AN_HOUR = datetime(2026, 11, 20, 22, 0), datetime(2026, 11, 20, 22, 30)
 _STEPS: Row = {"first_step": 1, "last_step": 90, "step_time_s": 10.0, "tokens_per_s_per_gpu": None}  # a quarter hour
 
@@ -291,6 +298,7 @@ _STEPS: Row = {"first_step": 1, "last_step": 90, "step_time_s": 10.0, "tokens_pe
         ({"started_at": _START, "ended_at": _START}, None, None),  # one line with a time spans nothing
         ({"started_at": _START, "ended_at": _START, **_STEPS}, 2.0, "steps"),
         (_STEPS, 2.0, "steps"),
+        ({**_STEPS, "step_basis": "ordinal"}, None, None),
         ({"started_at": _START, "ended_at": datetime(2026, 11, 20, 22, 1), **_STEPS}, 2.0, "steps"),
         ({"gpu_hours": 7.0, **_STEPS}, 7.0, "given"),
         (_STEPS | dict.fromkeys(("num_gpus", "num_nodes", "gpus_per_node", "dp", "gbs", "gbs_tokens")), None, None),

@@ -20,7 +20,6 @@ CHECKS = [
     "home",
     "disk",
     "writers",
-    "watcher",
     "store",
     "inputs",
     "dialects",

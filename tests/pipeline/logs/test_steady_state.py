@@ -78,6 +78,18 @@ def test_the_last_loss_is_the_last_finite_one() -> None:
     assert (row["last_loss"], row["first_step"], row["last_step"]) == (8.0, 1, 5)
 
 
+def test_a_run_is_as_sure_of_its_steps_as_of_the_least_sure_one() -> None:
+    rows: list[dict[str, object]] = [{"step": 1}, {"step": 2, "step_basis": "epoch"}, {"step": 3}]
+    assert summary({"step": 1}, {"step": 2})["step_basis"] == "step"
+    assert summary(*rows)["step_basis"] == "epoch"
+    assert summary(*rows, {"step": 4, "step_basis": "ordinal"})["step_basis"] == "ordinal"
+
+
+def test_a_median_of_steps_is_called_so() -> None:
+    assert summary(*timed(9.0, 1.0))["step_time_basis"] == "steps"
+    assert summary(*timed(9.0, None))["step_time_basis"] is None
+
+
 def test_peaks_count_the_warm_up_too() -> None:
     row = summary({"step": 1, "mem_reserved_bytes": 9}, {"step": 2, "mem_reserved_bytes": 5}, {"step": 3})
     assert row["mem_peak_reserved_bytes"] == 9

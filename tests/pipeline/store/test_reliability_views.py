@@ -294,6 +294,13 @@ def test_what_stretched_a_run_is_said_when_its_steps_are_known() -> None:
     assert found == {f"{cause}: odd": cause for cause in cases}
 
 
+def test_numbers_that_count_no_steps_tell_no_time_in_steps() -> None:
+    peers = [ran(f"p{i}", 10) for i in range(3)]
+    odd = {"dp": 4, "tp": 2, "gas": 32, "first_step": 1, "last_step": 10, "step_time_s": 700.0, "step_basis": "ordinal"}
+    (row,) = ask("SELECT * FROM stretched_runs", *peers, ran("odd", 120, **odd))
+    assert (row["in_steps_s"], row["stretch_cause"]) == (None, "unknown")
+
+
 def test_a_stretch_needs_a_norm_of_the_same_cell_and_steps() -> None:
     cases = {
         "few": [ran("p0", 10), ran("p1", 10), died("long", "hang", 120)],

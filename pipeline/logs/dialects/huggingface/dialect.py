@@ -87,6 +87,8 @@ _SIGNATURE = (
     *("{'loss': ", '{"loss": ', ", 'epoch': ", "'train_samples_per_second': "),
     *("Instantaneous batch size per device", "Total optimization steps"),
     *("Training/evaluation parameters", "[INFO:swift]", "finetuning | Num GPUs"),
+    # Of warnings and tracebacks, in logs that end before the first step.
+    *("transformers/training_args.py", 'transformers/trainer.py", line ', "trl/scripts/"),
     *notebook_tables.SIGNATURES,
     *deepspeed_settings.SIGNATURES,
 )

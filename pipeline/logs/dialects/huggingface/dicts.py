@@ -12,14 +12,17 @@ import polars as pl
 
 from sweepscope.pipeline.logs.extractors import extract_numbers, milestones
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, STEP_FACTS, Facts, conform
-from sweepscope.pipeline.text.quantities import NUMBER
+from sweepscope.pipeline.text.quantities import NUMBER, number
 
 _Q = "['\"]"  # version 2 printed JSON
 _LOSS_NAME = "loss(?:/policy_avg)?"  # the latter is TRL's, with PPO
 LOOKS_LIKE = rf"\{{{_Q}(?:[^{{}}]*, {_Q})?{_LOSS_NAME}{_Q}: "
-_LOSS, _EPOCH = rf"\b{_LOSS_NAME}{_Q}: '?{NUMBER}'?", rf"\bepoch{_Q}: '?[\d.eE+-]+'?"
-_COMPLETE = rf"\{{{_Q}[^{{}}]*(?:{_LOSS},[^{{}}]*{_EPOCH}|{_EPOCH},[^{{}}]*{_LOSS})(?:,[^{{}}]*)?(\}})"
-FINAL = r"\{'[^{}]*'?train_runtime': [^{}]*'train_samples_per_second': [^{}]*\}"
+QUOTED_NUMBER = rf"['\"]?{NUMBER}['\"]?"
+_LOSS = rf"\b{_LOSS_NAME}{_Q}: {QUOTED_NUMBER}"
+# What a Trainer adds to the loss; callbacks leave the epoch out.
+_BESIDE = rf"\b(?:epoch|learning_rate|grad_norm|step){_Q}: {QUOTED_NUMBER}"
+_COMPLETE = rf"\{{{_Q}[^{{}}]*(?:{_LOSS},[^{{}}]*{_BESIDE}|{_BESIDE},[^{{}}]*{_LOSS})(?:,[^{{}}]*)?(\}})"
+FINAL = rf"\{{{_Q}(?:[^{{}}]*{_Q})?train_runtime{_Q}: [^{{}}]*{_Q}train_samples_per_second{_Q}: [^{{}}]*\}}"
 
 _OPEN = r"\{['\"][^{}]*$"
 _GOES_ON = r"^[^{]*(?:(?:['\"]: |, ['\"])[^{]*|\})\s*$"
@@ -32,6 +35,10 @@ def _field(label: str) -> str:
     return rf"(?i){_Q}{label}{_Q}: '?({NUMBER})'?[,}}]"
 
 
+_TOKENS = "(?:num_input_tokens_seen|num_tokens|tokens/total)"  # Trainer's, TRL's, axolotl's
+_RUNTIME = "train_runtime"
+_TOTALS = {"seconds": _RUNTIME, "tokens": _TOKENS}
+
 # Versions 2 and 3 (trainer.py log), and ms-swift's `'global_step/max_steps': '5/100'` (trainers/callback.py), which it
 # prints as JSON, too.
 _COUNTERS = {
@@ -43,11 +50,11 @@ _NUMBERS = {
     "loss": _field(_LOSS_NAME),
     "grad_norm": _field("grad_norm"),
     "learning_rate": _field("learning_rate"),
-    "consumed_tokens": _field("(?:num_input_tokens_seen|num_tokens|tokens/total)"),  # Trainer's, TRL's, axolotl's
+    "consumed_tokens": _field(_TOKENS),
     "tokens_per_s_per_gpu": _field("(?:tokens_per_second_per_gpu|tokens/train_per_sec_per_gpu)"),
     "mem_allocated_bytes": _field(r"memory/max_(?:mem_)?allocated ?\(gib\)"),
     "mem_reserved_bytes": _field(r"(?:memory/device_(?:mem_)?reserved ?|memory)\(gib\)"),  # ms-swift's is the peak
-    "step_time_s": _field("train_runtime"),  # since the beginning: `finalize` takes the differences
+    "step_time_s": _field(_RUNTIME),  # since the beginning: `finalize` takes the differences
     "own_time_s": _field("step_time"),  # TRL's, with GRPO
 }
 _MEMORY_FIELDS = ("mem_allocated_bytes", "mem_reserved_bytes")
@@ -65,6 +72,21 @@ def read(lines: pl.DataFrame) -> pl.DataFrame:
         step=pl.when(is_complete).then(pl.coalesce("own_step", "shared_step").cast(pl.Int64, strict=False)),
         steps_planned=pl.when(is_complete).then(pl.col("own_total").cast(pl.Int64, strict=False)),
     )
+
+
+def precision() -> dict[str, pl.Expr]:
+    """By how much the running totals of a dict may be off, from its text: `seconds_off`, `tokens_off`; and its `epoch`.
+
+    Version 5 prints four significant digits and quotes them. A count of tokens is a whole number.
+    """
+    text = pl.col("text")
+    digits = {name: text.str.extract(rf"{_Q}{label}{_Q}: '([\d.e+-]+)'[,}}]") for name, label in _TOTALS.items()}
+    exponents = {name: number(value).log10().floor().cast(pl.Int64, strict=False) - 3 for name, value in digits.items()}
+    return {
+        "seconds_off": 0.5 * pl.lit(10.0).pow(exponents["seconds"]).fill_null(0.0),
+        "tokens_off": pl.when(exponents["tokens"] > 0).then(0.5 * pl.lit(10.0).pow(exponents["tokens"])).otherwise(0.0),
+        "epoch": text.str.extract(rf"{_Q}epoch{_Q}: ({QUOTED_NUMBER})[,}}]"),
+    }
 
 
 def _gibibytes(value: pl.Expr) -> pl.Expr:

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import History
+from sweepscope.pipeline.logs.dialects.huggingface.rates import with_rates
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 
 _STEP = re.compile(r'"step":\s*\d+')
@@ -23,6 +24,8 @@ _STATE = {
     "grad_norm": "grad_norm",
     "learning_rate": "learning_rate",
     "num_input_tokens_seen": "consumed_tokens",
+    "num_tokens": "consumed_tokens",  # TRL's
+    "train_runtime": "step_time_s",  # since the beginning
 }
 _LOG = {
     "current_steps": "step",
@@ -46,7 +49,10 @@ def read_trainer_state(text: str) -> pl.DataFrame:
     if len(line_numbers) != len(entries):
         line_numbers = list(range(1, len(entries) + 1))
     trained = [(line_no, entry) for line_no, entry in zip(line_numbers, entries, strict=True) if "loss" in entry]
-    return _facts(trained, _STATE)
+    facts = _facts(trained, _STATE).with_columns(source=pl.lit(0, pl.Int64), part=pl.lit(0))
+    totals = {"seconds": pl.col("step_time_s"), "tokens": pl.col("consumed_tokens").cast(pl.Float64)}
+    exact = {"seconds_off": pl.lit(0.0), "tokens_off": pl.lit(0.0)}
+    return conform(with_rates(facts.with_columns(**totals, **exact)).drop("source"), STEP_FACTS)
 
 
 def read_trainer_log(text: str) -> pl.DataFrame:

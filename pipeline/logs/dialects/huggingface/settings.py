@@ -14,9 +14,15 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import CombinedSetting
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
-from sweepscope.pipeline.logs.dialects.huggingface import notebook_tables
-from sweepscope.pipeline.logs.expressions import whole
-from sweepscope.pipeline.logs.extractors import computed_settings, matched_settings, named_settings, once_per_text
+from sweepscope.pipeline.logs.dialects.huggingface import notebook_tables, totals
+from sweepscope.pipeline.logs.expressions import quotient, whole
+from sweepscope.pipeline.logs.extractors import (
+    as_commands,
+    computed_settings,
+    matched_settings,
+    named_settings,
+    once_per_text,
+)
 
 _BANNER = {  # trainer.py _inner_training_loop
     "Instantaneous batch size per device": "mbs",
@@ -47,7 +53,13 @@ _DEEPSPEED = {  # deepspeed/runtime/config.py print
     "gradient_accumulation_steps": "gas",
 }
 _OPTIONS = (  # of transformers', TRL's, FastChat's and LLaMA-Factory's scripts
-    {"block_size": "seq_len", "max_seq_length": "seq_len", "model_max_length": "seq_len", "cutoff_len": "seq_len"}
+    {
+        "num_processes": "num_gpus",
+        "block_size": "seq_len",
+        "max_seq_length": "seq_len",
+        "model_max_length": "seq_len",
+        "cutoff_len": "seq_len",
+    }
     | {"max_length": "seq_len", "per_device_train_batch_size": "mbs", "gradient_accumulation_steps": "gas"}
     | {"max_steps": "steps_planned", "logging_steps": "arg:logging_steps", "num_machines": "num_nodes"}
 )
@@ -55,8 +67,10 @@ _LINE = {
     # accelerate's state, as its scripts print it; LLaMA-Factory hparams/parser.py; accelerate launch
     "num_gpus": (
         r"(?:\b(?:dist_)?world_size=|^Num processes: |>> Process rank: \d+, world size: "
-        r"|\baccelerate launch\b.* --num_processes[= ]|^\s*`--num_processes` was set to a value of `)([1-9]\d*)"
+        r"|\baccelerate launch\b.* --num[_-]processes[= ]|^\s*`--num_processes` was set to a value of `)([1-9]\d*)"
     ),
+    # accelerate/commands/launch.py counts accelerators: where there are none, it starts one process on the CPU.
+    "arg:no_accelerator": r"^\s*`--num_processes` was set to a value of `(0)`",
     "zero_stage": (
         r"""(?:Detected DeepSpeed ZeRO-|(?:--deepspeed[= ]|[ (,]deepspeed=|^deepspeed="""
         r"""|^\s*"?deepspeed"?: )['"]?(?:[\w.$~-]*/)*[\w.-]*?(?:zero|stage|[_-]z)[_-]?"""
@@ -105,14 +119,20 @@ LITERALS = (
     *('"gradient_checkpointing": ', "tensor_parallel_size", "context_parallel_size"),
     *("sequence_parallel_degree", "fsdp_sharding_strategy", "[RANK:", ". Max memory"),
     *notebook_tables.BAR_LITERALS,
+    *totals.LITERALS,
     *("finetuning | Num GPUs", "Data Parallel GPUs = "),
     *("Batch size per device = ", "| Total steps = ", "Trainable parameters = "),
 )
 
 
-@once_per_text
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """SETTING_FACTS of the banner, of argument and configuration dumps, and of the command line."""
+    """SETTING_FACTS of the banner, of argument and configuration dumps, of the command line, and ranks that speak."""
+    return pl.concat([_of_texts(lines), environment.ranks(lines)])
+
+
+@once_per_text
+def _of_texts(lines: pl.DataFrame) -> pl.DataFrame:
+    lines = as_commands(lines)
     dumped = r"(?:^|[ (,])(\w+)=([\w.+-]+)(?:,|\)|\s*$)"
     yaml = r'^\s*(?:\[[^{]*\] *)?"?(\w+)"?: "?([\w./-]+)"?,?\s*$'
     found = [
@@ -129,6 +149,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         computed_settings(notebook_tables.steps_planned(lines), {"steps_planned": pl.col("value")}),
         _switches(lines),
         deepspeed_settings.launched(lines),
+        totals.stated(lines),
         environment.settings(lines),
     ]
     rows = pl.concat(found).with_columns(
@@ -140,17 +161,25 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_ranks(settings: pl.DataFrame) -> pl.DataFrame:
-    """`settings` with the number of processes in place of the ranks that axolotl's lines name, where none is missing.
+    """`settings` with the number of processes in place of the ranks that speak, where none is missing.
 
-    In newer versions only the first process prints, so that its rank gives no number.
+    Each of axolotl's lines names its rank, in newer versions only those of the first process; so do torch's warnings.
+    A warning that every process prints, and is there once, is that of a single one.
     """
-    is_rank = pl.col("name") == RANK
+    is_rank = pl.col("name").is_in([RANK, environment.RANK, environment.CPU_PROCESS])
     stated = settings.filter(is_rank).with_columns(rank=pl.col("value").cast(pl.Int64, strict=False))
-    ranks = stated.group_by("source", "rank").agg(pl.col("line_no").min())
-    counted = ranks.group_by("source").agg(pl.col("line_no").max(), most=pl.col("rank").max(), n=pl.len())
-    is_gapless = (pl.col("most") > 0) & (pl.col("n") == pl.col("most") + 1)
-    number = computed_settings(counted.filter(is_gapless), {"num_gpus": pl.col("n")}, setting_source="derived")
-    return pl.concat([settings.filter(~is_rank), number])
+    ranks = stated.group_by("source", "name", "rank").agg(pl.col("line_no").min(), lines=pl.len())
+    counted = ranks.group_by("source", "name").agg(
+        pl.col("line_no").max(), pl.col("lines").max(), most=pl.col("rank").max(), n=pl.len()
+    )
+    gapless = counted.filter((pl.col("most") > 0) & (pl.col("n") == pl.col("most") + 1))
+    alone = counted.filter(pl.col("lines") == 1, name=environment.CPU_PROCESS).join(gapless, on="source", how="anti")
+    known = [
+        computed_settings(gapless.filter(name=RANK), {"num_gpus": pl.col("n")}, setting_source="derived"),
+        computed_settings(gapless.filter(name=environment.RANK), {"arg:ranks": pl.col("n")}),
+        computed_settings(alone, {"arg:ranks": pl.col("lines")}),
+    ]
+    return pl.concat([settings.filter(~is_rank), *known])
 
 
 def _switches(lines: pl.DataFrame) -> pl.DataFrame:
@@ -176,17 +205,38 @@ _SHARDED = (
     .replace_strict({"full_shard": 3, "hybrid_shard": 3, "shard_grad_op": 2}, default=None, return_dtype=pl.Int64)
 )
 
+_BATCH, _MBS, _GAS = whole("arg:total_batch"), whole("mbs"), whole("gas")
+_NAMED_BATCH = whole("arg:named_batch")
+_RANKS = pl.coalesce(whole("arg:ranks"), pl.when(pl.col("arg:no_accelerator").is_not_null()).then(1))
+_IS_SPLIT = pl.any_horizontal(pl.col("tp").is_not_null(), pl.col("cp").is_not_null())
+# The folder's batch is a process's, unless it is all that there is.
+_IS_MICRO = quotient(_BATCH, _NAMED_BATCH * _GAS.fill_null(1)).is_not_null() & (
+    (_BATCH > _NAMED_BATCH) | (pl.coalesce(whole("num_gpus"), _RANKS) == 1)
+)
+_MICRO = pl.coalesce(_MBS, pl.when(_IS_MICRO).then(_NAMED_BATCH))
+# One process that takes the whole batch at once leaves nothing to be accumulated, nor other processes.
+_ACCUMULATED = pl.coalesce(
+    _GAS, pl.when(_BATCH == _MICRO).then(1), quotient(_BATCH, _MICRO * pl.coalesce(whole("num_gpus"), _RANKS))
+)
+_REPLICAS = quotient(_BATCH, _MICRO * _ACCUMULATED)
+_MEASURED = ("arg:total_batch",)
+_ON_CPU = pl.when(pl.col("arg:no_accelerator").is_not_null() & pl.col("accelerator").is_null()).then(pl.lit("CPU"))
+
 COMBINED = (
-    CombinedSetting("dp", whole("arg:total_batch") // (whole("mbs") * whole("gas")), ("arg:total_batch",)),
+    CombinedSetting("gbs", _BATCH, _MEASURED),
+    CombinedSetting("mbs", pl.when(_MBS.is_null()).then(_MICRO), _MEASURED),
+    CombinedSetting("gas", pl.when(_GAS.is_null()).then(_ACCUMULATED), _MEASURED),
+    CombinedSetting("dp", pl.coalesce(_REPLICAS, pl.when(~_IS_SPLIT).then(_RANKS)), _MEASURED),
     # Every device has batches of its own, unless a tensor or a sequence is split.
     CombinedSetting(
         "num_gpus",
-        pl.when(pl.all_horizontal(pl.col(name).is_null() for name in ("num_gpus", "tp", "cp"))).then(
-            whole("arg:total_batch") // (whole("mbs") * whole("gas"))
+        pl.when(pl.col("num_gpus").is_null() & ~_IS_SPLIT).then(
+            pl.coalesce(_REPLICAS, _RANKS, whole("arg:named_ranks"))
         ),
-        ("arg:total_batch",),
+        _MEASURED,
         setting_source="derived",
     ),
+    CombinedSetting("accelerator", _ON_CPU, ("arg:no_accelerator",)),
     CombinedSetting("precision", _precision(), ("arg:bf16", "arg:fp16", "arg:mixed")),
     CombinedSetting(
         "recompute",

@@ -2,84 +2,74 @@
 
 The dict is written over the progress bar, which is drawn again right behind it with the number of steps done
 (tqdm.write): the first bar behind a dict, before the next one, is its step. A terminal that overwrote those bars, or
-two streams that were joined later, leave dicts without one: they are `logging_steps` apart, or as far apart as the
-other dicts show. A file without any bar gives ordinal numbers times `logging_steps` (1 where it is not printed).
+two streams that were joined later, leave dicts without one: they are `logging_steps` apart, as far apart as the
+other dicts show, or as their epochs say (`epochs`). Where nothing tells, dicts are numbered, which `step_basis` says.
 
 A training without any dict has the steps of its bar (`bars`), which is known by its total.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
-from sweepscope.pipeline.logs.dialects.huggingface import notebook_tables
+from sweepscope.pipeline.logs.dialects.huggingface import epochs, notebook_tables, totals
 from sweepscope.pipeline.logs.dialects.huggingface.bars import steps_of
-from sweepscope.pipeline.logs.dialects.huggingface.dicts import rejoined
+from sweepscope.pipeline.logs.dialects.huggingface.dicts import precision, rejoined
+from sweepscope.pipeline.logs.dialects.huggingface.rates import with_rates
 from sweepscope.pipeline.logs.dialects.huggingface.settings import with_ranks
-from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.dialects.huggingface.trainings import in_trainings
+from sweepscope.pipeline.logs.extractors import computed_settings
+from sweepscope.pipeline.logs.facts import STEP_BASIS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.sidecars.speed_metrics import Span
 
 _RUN = ["source", "part"]
-
+_CLOCK_OFF = 0.5
+"""Seconds by which a bar's clock may be off: it shows whole ones."""
 
 _ECHO = r">> \{'loss': "
 """LLaMA-Factory train/callbacks.py on_log logs each dict once more, rounded."""
 
 
 def finalize(facts: Facts) -> Facts:
-    """Dicts with their steps and without the bars; step times and throughput from the running totals they print."""
+    """Dicts with their steps and without the bars; times and throughput from running totals, settings from the ends."""
     facts = rejoined(notebook_tables.resolved(facts))
-    rows = _without_echoes(_in_trainings(facts))
-    has_value = pl.col("loss").is_not_null()
-    rows = rows.with_columns(nth=has_value.cast(pl.Int64).cum_sum().over(_RUN), has_value=has_value)
-    bars = rows.filter("is_bar")
-    behind = bars.filter(pl.col("nth") > 0).group_by(*_RUN, "nth").agg(behind=pl.col("step").first())
-    # A bar that moved since the dict before: the last one shown before this dict.
-    moved = bars.group_by(*_RUN, (pl.col("nth") + 1).alias("nth")).agg(
-        before=pl.when(pl.col("step").last() > pl.col("step").first()).then(pl.col("step").last())
-    )
-    dicts = rows.filter("has_value").join(behind, on=[*_RUN, "nth"], how="left", maintain_order="left")
-    dicts = dicts.join(moved, on=[*_RUN, "nth"], how="left", maintain_order="left")
-    dicts = _numbered(dicts.with_columns(own=pl.col("step"), anchor=pl.coalesce("step", "behind", "before")))
+    rows = _without_echoes(in_trainings(facts))
+    rows = rows.with_columns(nth=pl.col("has_value").cast(pl.Int64).cum_sum().over(_RUN))
+    ends = totals.ends(rows, facts)
+    dicts = _by_epochs(_with_steps(rows), ends)
+    bars = rows.filter("is_bar").join(dicts, on=["source", "training"], how="anti", maintain_order="left")
+    of_training = bars.filter(pl.col("steps_planned") == pl.col("stated")).rename({"training": "launch"})
     unread = rows.filter(~pl.col("is_bar") & ~pl.col("has_value"))
-    is_told = pl.col("has_value").any().over("source", "launch")
-    is_bare = pl.col("is_bar") & (pl.col("steps_planned") == pl.col("total")) & ~is_told
-    drawn = steps_of(rows.filter(is_bare.fill_null(value=False)))
-    steps = pl.concat(conform(part, STEP_FACTS) for part in (_rates(dicts), drawn, unread))
-    settings = with_ranks(facts.settings)
+    steps = pl.concat(conform(part, STEP_FACTS) for part in (_rates(dicts), steps_of(of_training), unread))
+    settings = pl.concat([with_ranks(facts.settings), totals.concluded(rows, dicts, ends), _planned(bars)])
     return Facts(steps.sort("source", "line_no", maintain_order=True), settings, facts.peaks, facts.events)
 
 
-def _in_trainings(facts: Facts) -> pl.DataFrame:
-    """Step facts with `launch` (its line), `part` (a training within the file), `is_bar` and `every`.
-
-    Bars of evaluations are gone.
-    """
-    order = ["source", "line_no"]
-    rows = facts.steps.sort(order, maintain_order=True)
-    launches = facts.events.filter(pl.col("kind") == "launch").select(*order, launch="line_no").unique().sort(order)
-
-    def latest(name: str, value: str) -> pl.DataFrame:
-        stated = facts.settings.filter(pl.col("name") == name)
-        return stated.select(*order, pl.col("value").cast(pl.Float64, strict=False).alias(value)).sort(order)
-
-    known = (launches, latest("steps_planned", "total"), latest("arg:logging_steps", "every"))
-    for frame in known:
-        rows = rows.join_asof(frame, on="line_no", by="source", strategy="backward", check_sortedness=False)
-    rows = rows.with_columns(
-        pl.col("launch").fill_null(0),
-        # A share of the training below 1 is not a number of steps.
-        every=pl.when(pl.col("every") >= 1).then(pl.col("every")),
-        is_bar=pl.col("step").is_not_null() & pl.col("loss").is_null(),
+def _with_steps(rows: pl.DataFrame) -> pl.DataFrame:
+    """Log dicts with `step` and `step_basis`, and what their running totals are: see `rates.with_rates`."""
+    bars = rows.filter("is_bar")
+    clock = pl.col("step_time_s")
+    behind = (
+        bars.filter(pl.col("nth") > 0).group_by(*_RUN, "nth").agg(behind=pl.col("step").first(), behind_s=clock.first())
     )
-    first_bar = pl.col("steps_planned").filter(pl.col("is_bar")).first().over("source", "launch")
-    is_other = pl.col("is_bar") & (
-        pl.col("steps_planned") != pl.coalesce(pl.col("total").cast(pl.Int64, strict=False), first_bar)
+    # A bar that moved since the dict before: the last one shown before this dict.
+    has_moved = pl.col("step").last() > pl.col("step").first()
+    moved = bars.group_by(*_RUN, (pl.col("nth") + 1).alias("nth")).agg(
+        before=pl.when(has_moved).then(pl.col("step").last()), before_s=pl.when(has_moved).then(clock.last())
     )
-    rows = rows.filter(~is_other)
-    shown = pl.col("step").forward_fill().over("source")
-    is_back = pl.col("is_bar") & (pl.col("step") < shown.shift(1).over("source"))
-    back = is_back.fill_null(value=False).cast(pl.Int64).cum_sum().over("source")
-    return rows.with_columns(part=pl.struct("launch", back.alias("back")).rank("dense").cast(pl.Int64))
+    dicts = rows.filter("has_value").join(behind, on=[*_RUN, "nth"], how="left", maintain_order="left")
+    dicts = dicts.join(moved, on=[*_RUN, "nth"], how="left", maintain_order="left")
+    dicts = dicts.with_columns(
+        own=pl.col("step"), anchor=pl.coalesce("step", "behind", "before"), **precision()
+    ).with_columns(
+        own_time_s=pl.when(clock < 0).then(-clock),  # see dicts.read
+        seconds=pl.coalesce(pl.when(clock >= 0).then(clock), "behind_s", "before_s"),
+        seconds_off=pl.when(clock >= 0).then("seconds_off").otherwise(_CLOCK_OFF),
+        tokens=pl.col("consumed_tokens").cast(pl.Float64),
+    )
+    return _numbered(dicts)
 
 
 def _numbered(dicts: pl.DataFrame) -> pl.DataFrame:
@@ -97,8 +87,8 @@ def _numbered(dicts: pl.DataFrame) -> pl.DataFrame:
         pl.col("next_nth") - pl.col("previous_nth").shift(1).over(_RUN)
     )
     seen = pl.when(anchored).then(gap).median().over(_RUN).round()
-    every = pl.coalesce("every", seen).clip(lower_bound=1).fill_null(1)
-    dicts = dicts.with_columns(every=every.cast(pl.Int64, strict=False))
+    every = pl.coalesce("every", seen).clip(lower_bound=1)
+    dicts = dicts.with_columns(every_known=every, every=every.fill_null(1).cast(pl.Int64, strict=False))
     since = pl.col("previous") + pl.col("every") * (pl.col("nth") - pl.col("previous_nth"))
     until = pl.col("next_one") - pl.col("every") * (pl.col("next_nth") - pl.col("nth"))
     dicts = dicts.with_columns(step=pl.coalesce(since, pl.when(until > 0).then(until), pl.col("nth") * pl.col("every")))
@@ -109,7 +99,11 @@ def _numbered(dicts: pl.DataFrame) -> pl.DataFrame:
     beyond = (pl.col("step").max() - pl.col("total").cast(pl.Int64, strict=False).max()).clip(0).over(_RUN)
     is_shifted = ~is_mixed & (pl.col("step").min().over(_RUN) > beyond)
     shifted = pl.when(is_shifted).then(pl.col("step") - beyond.fill_null(0)).otherwise("step")
-    return dicts.with_columns(step=pl.coalesce("own", shifted))
+    # One step each is certain where as many dicts as steps came before a bar.
+    is_counted = (pl.col("anchor") == pl.col("nth")).any() | pl.col("own").is_not_null().any() | anchored.all()
+    is_sure = (pl.col("every_known").is_not_null() | is_counted.fill_null(value=False)).over(_RUN)
+    basis = pl.when(~is_sure).then(pl.lit("ordinal"))
+    return dicts.with_columns(step=pl.coalesce("own", shifted), step_basis=basis.cast(STEP_BASIS))
 
 
 def _without_echoes(rows: pl.DataFrame) -> pl.DataFrame:
@@ -120,16 +114,53 @@ def _without_echoes(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(~is_echo | ~is_printed)
 
 
+def _by_epochs(dicts: pl.DataFrame, ends: Mapping[tuple[int, int], totals.End]) -> pl.DataFrame:
+    """`dicts` with steps by their epochs in parts where nothing else tells how far apart they are."""
+    is_open = (pl.col("step_basis") == "ordinal").fill_null(value=False)
+    if not dicts.select(is_open.any()).item():
+        return dicts
+    parts = dicts.filter(is_open).partition_by(_RUN, maintain_order=True)
+    placed = [_of_epochs(part, ends.get((part["source"][0], part["training"][0]))) for part in parts]
+    return pl.concat([dicts.filter(~is_open), *placed]).sort("source", "line_no", maintain_order=True)
+
+
+def _of_epochs(part: pl.DataFrame, end: totals.End | None) -> pl.DataFrame:
+    spans = [epochs.span_of(text) if text else None for text in part["epoch"]]
+    steps: int | None
+    over: Span | None
+    anchored = [(step, span) for step, span in zip(part["anchor"], spans, strict=True) if step and span]
+    if anchored:
+        steps, over = anchored[-1]
+    elif end is not None:
+        steps, over = end.speed.steps_planned(), end.spans["epoch"]
+    else:
+        return part
+    found = epochs.steps_of(spans, steps=steps, over=over) if steps and over else None
+    if found is None:
+        return part
+    of_part, basis = found
+    return part.with_columns(
+        pl.Series("step", of_part, dtype=pl.Int64),
+        step_basis=pl.lit(None if basis == "step" else basis, STEP_BASIS),
+    )
+
+
 def _rates(dicts: pl.DataFrame) -> pl.DataFrame:
-    printed = pl.col("step_time_s")
-    step_own_s = pl.when(printed < 0).then(-printed)  # see dicts.read
-    seconds = pl.when(printed >= 0).then(printed).diff().over(_RUN)
-    tokens = pl.col("consumed_tokens").diff().over(_RUN)
-    done = pl.col("step").diff().over(_RUN)
-    is_timed = (seconds > 0) & (done > 0)
-    return dicts.with_columns(
-        step_time_s=pl.coalesce(step_own_s, pl.when(is_timed).then((seconds / done).round(6))),
-        tokens_per_s=pl.when(is_timed & (tokens > 0)).then((tokens / seconds).round(3)),
-        steps_planned=pl.coalesce(pl.col("total").cast(pl.Int64, strict=False), "steps_planned"),
+    """`dicts` with time and throughput of their steps, which a step's own time replaces."""
+    return with_rates(dicts).with_columns(
+        step_time_s=pl.coalesce("own_time_s", "step_time_s"),
+        steps_planned=pl.coalesce("total", "steps_planned"),
         text=pl.lit(None, pl.String),  # read after all
     )
+
+
+def _planned(bars: pl.DataFrame) -> pl.DataFrame:
+    """SETTING_FACTS of planned steps, from the one bar that trainings without a dict left before its end.
+
+    Bars of what comes before a training, and of an evaluation, reach theirs.
+    """
+    each = bars.group_by("source", "training", "steps_planned", maintain_order=True).agg(
+        pl.col("line_no").first(), is_open=pl.col("step").max() < pl.col("steps_planned").first()
+    )
+    alone = each.filter("is_open").filter(pl.len().over("source", "training") == 1)
+    return computed_settings(alone, {"steps_planned": pl.col("steps_planned").cast(pl.String)})

@@ -56,6 +56,34 @@ class TestCarriageReturns:
         )
         assert rows["text"].to_list() == ["Traceback (most recent call last):"]
 
+    @pytest.mark.parametrize(
+        "bar",
+        [
+            "  0%|          | 0/24 [00:00<?, ?it/s]",
+            "Map:  17%|#7        | 1.5k/9k [01:00:05<?, 3.59 examples/s]",
+            "12it [00:05,  2.40it/s, loss=2.5]",
+            "100%|##########| 9/9 [00:09<00:00,  1.08s/it, v_num=0, loss=3.1]",
+        ],
+    )
+    def test_what_is_glued_to_a_bar_is_a_line(self, bar: str) -> None:
+        rows = cleaning.clean(
+            lines.split(0, f"{bar}[rank1]:[W1123 x.cpp:1] Warning\n{bar}\n{bar}\r{bar}Traceback\n".encode())
+        )
+        assert rows.select("line_no", "text", "rank").rows() == [
+            (1, bar, None),
+            (1, "[W1123 x.cpp:1] Warning", 1),
+            (2, bar, None),
+            (3, bar, None),
+            (3, bar, None),
+            (3, "Traceback", None),
+        ]
+
+    @pytest.mark.parametrize(
+        "text", ["a[0]b", "x | 3/4 [00:01] y", "tensor([1/s]) | 1/2 [10:00]z", "[00:01<00:02]done"]
+    )
+    def test_brackets_of_other_things_end_no_line(self, text: str) -> None:
+        assert read(f"{text}\n".encode()) == [text]
+
     def test_a_return_before_the_line_feed_is_part_of_the_line_end(self) -> None:
         assert read(b"a\r\r\nb\r\n") == ["a", "b"]
 

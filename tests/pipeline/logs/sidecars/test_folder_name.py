@@ -20,6 +20,8 @@ from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
         ),
         ("run-TP2-lbs160-seq128", {"tp": "2", "mbs": "160", "seq_len": "128"}),
         ("tp=4,pp=2", {"tp": "4", "pp": "2"}),
+        ("bs4_ga2_ddp8", {"arg:named_batch": "4", "gas": "2", "arg:named_ranks": "8"}),
+        ("bs8_acc95", {"arg:named_batch": "8"}),
         ("slurm-2631.out", {}),
         ("checkpoints-2026", {}),
         ("b200_qwen3_14b_run345_mxfp8.log", {}),

@@ -126,6 +126,37 @@ def test_what_a_file_says(read: Callable[[str], Mapping[str, str]], text: str, s
     assert dict(read(text)) == said
 
 
+SPEED = {"train_runtime": 9.4062, "train_samples_per_second": 10.206, "train_steps_per_second": 2.551}
+HISTORY = [{"loss": 9.0 - step / 4, "step": step, "num_input_tokens_seen": 512 * step} for step in range(4, 25, 4)]
+END = {"epoch": 0.0312, "train_loss": 5.5, "step": 24, **SPEED}
+
+
+def test_the_state_tells_batch_and_mean_step_time_of_a_whole_training() -> None:
+    state = {"global_step": 24, "max_steps": 24, "train_batch_size": 2, "log_history": [*HISTORY, END]}
+    found = run_files.read_trainer_state(json.dumps(state))
+    assert found == {
+        "steps_planned": "24",
+        "mbs": "2",
+        "status_file": "completed",
+        "arg:total_batch": "4",
+        "gbs_tokens": "512",
+        "step_time_s": "0.391925",
+        "step_time_basis": "whole_run",
+        "tokens_per_s": "1306.372",
+    }
+
+
+def test_the_state_of_a_training_that_was_taken_up_tells_no_step_time() -> None:
+    end = {**END, "train_loss": 2.5}
+    state = {"global_step": 24, "max_steps": 24, "train_batch_size": 2, "log_history": [*HISTORY, end]}
+    assert "step_time_s" not in run_files.read_trainer_state(json.dumps(state))
+
+
+def test_the_results_tell_planned_steps_and_batch() -> None:
+    found = run_files.read_train_results(json.dumps({"epoch": 0.0312, **SPEED}))
+    assert found == {"status_file": "completed", "steps_planned": "24", "arg:total_batch": "4"}
+
+
 @pytest.mark.parametrize(
     ("read", "text"),
     [

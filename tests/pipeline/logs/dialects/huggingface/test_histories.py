@@ -35,6 +35,17 @@ def test_state_of_the_trainer() -> None:
     assert [lines[n - 1].strip() for n in steps["line_no"]] == ['"step": 10', '"step": 20']
 
 
+def test_running_totals_of_the_state_are_rates() -> None:
+    entries = [
+        {"loss": 3.0, "step": n, "train_runtime": 2.0 * n + 1, "num_input_tokens_seen": 1024 * n} for n in (10, 20)
+    ]
+    steps = histories.read_trainer_state(json.dumps({"log_history": entries}))
+    assert steps.select("step_time_s", "tokens_per_s", "consumed_tokens").rows() == [
+        (None, None, 10240),
+        (2.0, 512.0, 20480),
+    ]
+
+
 def test_state_on_one_line_is_numbered() -> None:
     steps = histories.read_trainer_state(json.dumps(json.loads(state(10, 20))))
     assert steps["line_no"].to_list() == [1, 3]

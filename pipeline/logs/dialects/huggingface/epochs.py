@@ -1,0 +1,77 @@
+"""Steps of log dicts from their epochs, where no bar and no `logging_steps` tells them.
+
+transformers/trainer.py: a dict's epoch is micro-batches done over those of an epoch, printed with two decimals (version
+4), four significant digits (version 5) or in full. So steps go with epochs, off by what the rounding hides and by the
+last, shorter accumulation of each epoch. A Trainer logs every `logging_steps` steps, with `logging_first_step` after
+the first one, too: of the steps that the epochs allow, those in such a row are meant.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from sweepscope.pipeline.logs.sidecars.speed_metrics import Span, rounded
+
+_ROUND = (1000, 500, 250, 200, 100, 50, 25, 20, 10, 5, 2, 1)
+
+
+def span_of(text: str) -> Span | None:
+    """The epochs that are printed so; None for the beginning, and for what is no number.
+
+    >>> span_of("'0.02078'"), span_of("0.5")
+    (Span(low=0.020775, high=0.020785), Span(low=0.495, high=0.505))
+    """
+    bare = text.strip("'\"")
+    try:
+        value = float(bare)
+    except ValueError:
+        return None
+    if bare != text:
+        return rounded(value, 17, digits=4)
+    return rounded(value, max(2, len(bare.partition(".")[2])))
+
+
+def steps_of(epochs: Sequence[Span | None], *, steps: int, over: Span) -> tuple[list[int], str] | None:
+    """The step of each dict and a word of vocab.STEP_BASIS; None where the epochs do not rise.
+
+    Args:
+        epochs: of the dicts, in order.
+        steps: a known number of steps.
+        over: the epochs that those took.
+    """
+    known = [epoch for epoch in epochs if epoch is not None]
+    rises = all(before.low < after.low for before, after in itertools.pairwise(known))
+    if len(known) < len(epochs) or not known or not rises or over.low <= 0:
+        return None
+    slack = 1 if over.high > 1 else 0
+    # An epoch of the dict itself is rounded as its neighbours are: its steps are `steps` exactly.
+    low = [max(epoch.low * steps / over.high - slack, 1.0) for epoch in known]
+    high = [min(epoch.high * steps / over.low + slack, float(steps)) for epoch in known]
+    if any(most < least for least, most in zip(low, high, strict=True)):
+        return None
+    for first in (0, 1):
+        if found := _regular(low, high, first, steps):
+            return found
+    if all(math.ceil(least) == math.floor(most) for least, most in zip(low, high, strict=True)):
+        return [math.ceil(least) for least in low], "step"
+    return [round((least + most) / 2) for least, most in zip(low, high, strict=True)], "epoch"
+
+
+def _regular(low: Sequence[float], high: Sequence[float], first: int, steps: int) -> tuple[list[int], str] | None:
+    """Steps every so many, behind `first` dicts of step 1.
+
+    Of several possible intervals the one that ends at the known number of steps is meant, else the roundest.
+    """
+    if len(low) == first or any(most < 1 or least > 1 for least, most in zip(low[:first], high[:first], strict=True)):
+        return None
+    places = range(1, len(low) - first + 1)
+    fewest = max(math.ceil(least / place) for least, place in zip(low[first:], places, strict=True))
+    most = min(math.floor(limit / place) for limit, place in zip(high[first:], places, strict=True))
+    if fewest > most or most <= first:
+        return None
+    share, rest = divmod(steps, len(places))
+    round_one = next(unit * math.ceil(fewest / unit) for unit in _ROUND if unit * math.ceil(fewest / unit) <= most)
+    every = share if not rest and fewest <= share <= most else round_one
+    return [1] * first + [every * place for place in places], "step" if fewest == most else "epoch"

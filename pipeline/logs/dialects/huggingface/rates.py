@@ -1,0 +1,72 @@
+"""Step times and throughput from running totals: seconds since the beginning, and tokens seen.
+
+A total is rounded when it is printed (a bar shows whole seconds, version 5 of transformers four digits), so a
+difference means something only over so many steps that the rounding is a small part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+_PRECISE = 1 / 30
+"""Of a difference, what the rounding of both totals may be: 3 % in a single value, nothing in the median of many."""
+
+_PART = ["source", "part"]
+
+
+def with_rates(dicts: pl.DataFrame) -> pl.DataFrame:
+    """`dicts` with `step_time_s` and `tokens_per_s` of the steps since the dict from which they can be told.
+
+    Args:
+        dicts: in order, with `source`, `part`, `step`, `seconds` and `tokens` so far, and by how much those may be off:
+            `seconds_off`, `tokens_off`.
+    """
+    if dicts.is_empty():
+        return dicts.with_columns(step_time_s=pl.lit(None, pl.Float64), tokens_per_s=pl.lit(None, pl.Float64))
+    if not dicts.select((pl.col("seconds_off") > 0).any() | (pl.col("tokens_off") > 0).any()).item():
+        return _between_neighbours(dicts)
+    return pl.concat(_between_distant(part) for part in dicts.partition_by(_PART, maintain_order=True))
+
+
+def _between_neighbours(dicts: pl.DataFrame) -> pl.DataFrame:
+    seconds, tokens, done = (pl.col(name).diff().over(_PART) for name in ("seconds", "tokens", "step"))
+    is_timed = (seconds > 0) & (done > 0)
+    return dicts.with_columns(
+        step_time_s=pl.when(is_timed).then((seconds / done).round(6)),
+        tokens_per_s=pl.when(is_timed & (tokens > 0)).then((tokens / seconds).round(3)),
+    )
+
+
+def _between_distant(part: pl.DataFrame) -> pl.DataFrame:
+    seconds = list(zip(part["seconds"], part["seconds_off"], strict=True))
+    tokens = list(zip(part["tokens"], part["tokens_off"], strict=True))
+    steps = part["step"].to_list()
+    times, rates = [None] * part.height, [None] * part.height
+    for before, after in _stretches([seconds]):
+        done = steps[after] - steps[before]
+        times[after] = round((seconds[after][0] - seconds[before][0]) / done, 6) if done > 0 else None
+    for before, after in _stretches([seconds, tokens]):
+        rates[after] = round((tokens[after][0] - tokens[before][0]) / (seconds[after][0] - seconds[before][0]), 3)
+    return part.with_columns(
+        pl.Series("step_time_s", times, dtype=pl.Float64), pl.Series("tokens_per_s", rates, dtype=pl.Float64)
+    )
+
+
+def _stretches(totals: Sequence[Sequence[tuple[float | None, float | None]]]) -> Iterator[tuple[int, int]]:
+    """Indices between which every total grew by much more than it may be off."""
+    start: int | None = None
+    for index, values in enumerate(zip(*totals, strict=True)):
+        if any(value is None for value, _ in values):
+            continue
+        if start is None:
+            start = index
+            continue
+        pairs = [(known[start], now) for known, now in zip(totals, values, strict=True)]
+        grown = [(now - then, (off or 0) + (was_off or 0)) for (then, was_off), (now, off) in pairs]
+        if any(growth < 0 for growth, _ in grown):
+            start = index
+        elif all(growth > 0 and off <= _PRECISE * growth for growth, off in grown):
+            yield start, index
+            start = index

@@ -1,0 +1,96 @@
+"""Which training of a file a bar or a log dict of transformers' Trainer belongs to, and which bars are its own.
+
+A banner begins a training, and so does what is logged behind the final dict of the one before. Within it the bar may
+fall back to the beginning, as after a restart: that is another part. An evaluation draws bars of the same form: the
+training's is the one whose total is printed, between whose redraws the dicts are, or else the one that lasts. Where
+there is neither a total nor a dict, it is unknown, and all bars are left.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sweepscope.pipeline.logs.facts import Facts
+
+_ORDER = ["source", "line_no"]
+_BAR = ("step", "steps_planned")
+
+
+def in_trainings(facts: Facts) -> pl.DataFrame:
+    """Step facts in order, bars of evaluations left out, and of each what is known of its training.
+
+    Further columns: `training` (its number within the file), `part` (a stretch in which the bar moves on only),
+    `is_bar`, `has_value`, `total` (planned steps), `stated` (those that are printed), `every` (`logging_steps`).
+    """
+    rows = facts.steps.sort(_ORDER, maintain_order=True).with_columns(
+        is_bar=pl.col("step").is_not_null() & pl.col("loss").is_null(), has_value=pl.col("loss").is_not_null()
+    )
+    for frame in (
+        _lines(facts, "launch", "launch"),
+        _lines(facts, "training_end", "end"),
+        _latest(facts, "steps_planned", "stated"),
+        _latest(facts, "arg:logging_steps", "every"),
+    ):
+        rows = rows.join_asof(frame, on="line_no", by="source", strategy="backward", check_sortedness=False)
+    rows = _with_totals(_numbered(rows.with_columns(pl.col("launch", "end").fill_null(0))))
+    is_other = pl.col("is_bar") & (pl.col("steps_planned") != pl.col("shown_total"))
+    rows = rows.filter(~is_other.fill_null(value=False))
+    shown = pl.col("step").forward_fill().shift(1).over("source")
+    rows = rows.with_columns(is_back=(pl.col("is_bar") & (pl.col("step") < shown)).fill_null(value=False))
+    back = pl.col("is_back").cast(pl.Int64).cum_sum().over("source")
+    share = pl.when(pl.col("every") < 1).then((pl.col("every") * pl.col("total")).ceil())
+    return rows.with_columns(
+        part=pl.struct("training", back.alias("back")).rank("dense").cast(pl.Int64),
+        every=pl.when(pl.col("every") >= 1).then("every").otherwise(share),
+    ).drop("launch", "end", "shown_total", "is_back")
+
+
+def _lines(facts: Facts, kind: str, name: str) -> pl.DataFrame:
+    found = facts.events.filter(pl.col("kind") == kind).select(*_ORDER, pl.col("line_no").alias(name))
+    return found.unique().sort(_ORDER)
+
+
+def _latest(facts: Facts, setting: str, name: str) -> pl.DataFrame:
+    stated = facts.settings.filter(pl.col("name") == setting)
+    return stated.select(*_ORDER, pl.col("value").cast(pl.Float64, strict=False).alias(name)).sort(_ORDER)
+
+
+def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
+    """`rows` with `training`; behind its end a bar is drawn once more as it was."""
+    last = [pl.when("is_bar").then(name).forward_fill().shift(1).over("source") for name in _BAR]
+    is_again = pl.col("is_bar") & (pl.col("step") == last[0]) & (pl.col("steps_planned") == last[1])
+    # One frame after the other: polars evaluates a window within a window group by group.
+    rows = rows.with_columns(goes_on=~is_again.fill_null(value=False) & (pl.col("end") > 0))
+    is_first = pl.col("goes_on") & (pl.col("goes_on").cast(pl.Int64).cum_sum() == 1)
+    rows = rows.with_columns(begins=is_first.over("source", "launch", "end"))
+    rows = rows.with_columns(ended=pl.col("begins").cast(pl.Int64).cum_sum().over("source", "launch"))
+    # Bars behind the end that no dict follows are those of an evaluation.
+    is_told = pl.col("has_value").any().over("source", "launch", "ended")
+    rows = rows.filter(~(pl.col("is_bar") & (pl.col("ended") > 0) & ~is_told))
+    training = pl.struct("launch", "ended").rank("dense").over("source").cast(pl.Int64)
+    return rows.with_columns(training=training).drop("goes_on", "begins", "ended")
+
+
+def _with_totals(rows: pl.DataFrame) -> pl.DataFrame:
+    """`rows` with `total`, and `shown_total`, that of the training's own bars."""
+    key = ["source", "training"]
+    is_bar = pl.col("is_bar")
+    stated = pl.col("stated").cast(pl.Int64, strict=False).max().over(key)
+    known = rows.with_columns(
+        stated=stated, before=pl.when(is_bar).then("steps_planned").forward_fill().shift(1).over(key)
+    )
+    beside = known.filter("has_value").drop_nulls("before").group_by(*key, "before").agg(n=pl.len())
+    beside = beside.sort("n", descending=True, maintain_order=True).unique(key, keep="first", maintain_order=True)
+    lasting = (
+        known.filter(is_bar)
+        .group_by(*key, "steps_planned", maintain_order=True)
+        .agg(is_open=pl.col("step").max() < pl.col("steps_planned").first(), seconds=pl.col("step_time_s").max())
+        .sort("is_open", "seconds", descending=True, maintain_order=True, nulls_last=True)
+        .unique(key, keep="first", maintain_order=True)
+    )
+    rows = known.join(beside.select(*key, beside="before"), on=key, how="left", maintain_order="left")
+    rows = rows.join(lasting.select(*key, lasting="steps_planned"), on=key, how="left", maintain_order="left")
+    has_stated_bar = (is_bar & (pl.col("steps_planned") == pl.col("stated"))).any().over(key)
+    is_told = pl.col("has_value").any().over(key)
+    shown = pl.when(has_stated_bar).then("stated").when(is_told).then(pl.coalesce("beside", "lasting"))
+    return rows.with_columns(shown_total=shown, total=pl.coalesce("stated", shown)).drop("before", "beside", "lasting")

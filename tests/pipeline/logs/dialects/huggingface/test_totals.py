@@ -1,0 +1,245 @@
+"""Steps, batch, planned steps and step time of trainings that print no step, from what they state of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.logs.logs import run_of, runs_of, settings_of, tables_of
+
+FINAL = (
+    "{{'train_runtime': {seconds}, 'train_samples_per_second': {samples}, 'train_steps_per_second': {steps}, "
+    "'train_loss': {loss}, 'epoch': {epoch}}}\n"
+)
+ON_CPU = (
+    "[2026-01-02 03:04:05,678] [WARNING] [real_accelerator.py:213:get_accelerator] Setting accelerator to CPU. If you "
+    "have GPU or other accelerator, we were unable to detect it.\n"
+)
+
+
+def shown(value: float, version: int) -> str:
+    """A number of the dict: version 5 quotes four significant digits."""
+    return f"'{value:.4g}'" if version == 5 else str(round(value, 4))
+
+
+def dict_of(loss: float, epoch: float, version: int = 4, more: str = "") -> str:
+    return f"{{'loss': {shown(loss, version)}, 'grad_norm': 1.5, 'epoch': {shown(epoch, version)}{more}}}\n"
+
+
+def final(
+    seconds: float, steps: int, batch: int, loss: float, epoch: float, *, version: int = 4, samples: float = 0
+) -> str:
+    rates = {"samples": (samples or steps * batch) / seconds, "steps": steps / seconds}
+    values = {"seconds": seconds, "loss": loss, "epoch": epoch} | {name: round(rate, 3) for name, rate in rates.items()}
+    return FINAL.format(**{name: shown(value, version) for name, value in values.items()})
+
+
+def training(steps: list[int], total: int, *, per_epoch: int = 400, seconds: float = 60.0, version: int = 4) -> str:
+    """A log without bars."""
+    dicts = "".join(dict_of(3.0, step / per_epoch, version) for step in steps)
+    return dicts + final(seconds, total, 8, 3.0, total / per_epoch, version=version)
+
+
+def drawn(done: int, total: int, seconds: int) -> str:
+    """A redraw of a bar."""
+    return f"\r{100 * done // total:3d}%|##        | {done}/{total} [{seconds // 60:02d}:{seconds % 60:02d}<00:20,  2.0s/it]"
+
+
+def steps_of(directory: Path, text: str) -> list[int]:
+    return tables_of(directory, text)["steps"].sort("line_no")["step"].to_list()
+
+
+def known(run: dict[str, Any], *names: str) -> list[Any]:
+    return [run.get(name) for name in names]
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize(
+    "steps", [[4, 8, 12, 16, 20, 24], [1, 10, 20], [24], [500, 1000, 1500]], ids=["few", "first", "one", "epochs"]
+)
+def test_epochs_and_speed_tell_the_steps_of_a_log_without_bars(tmp_path: Path, version: int, steps: list[int]) -> None:
+    run = run_of(tmp_path, training(steps, max(24, steps[-1]), version=version))
+    assert known(run, "first_step", "last_step") == [steps[0], steps[-1]]
+    assert run["step_basis"] in (("step",) if version == 5 else ("step", "epoch"))
+    assert known(run, "steps_planned", "gbs", "status") == [max(24, steps[-1]), 8, "completed"]
+
+
+def test_where_nothing_tells_the_steps_they_are_ordinal(tmp_path: Path) -> None:
+    dicts = "".join(f"{{'loss': {loss}, 'learning_rate': 1e-05, 'epoch': 0.5}}\n" for loss in (3.0, 2.5, 2.0))
+    run = run_of(tmp_path, "  Total optimization steps = 3\n" + dicts)
+    assert known(run, "last_step", "step_basis", "status") == [3, "ordinal", "truncated"]
+
+
+def test_a_dict_need_not_hold_the_epoch(tmp_path: Path) -> None:
+    text = (
+        "{'loss': 3.0, 'learning_rate': 1e-05}\n"
+        + drawn(2, 4, 1)
+        + "\n{'grad_norm': 1.5, 'loss': 2.0}\n"
+        + drawn(4, 4, 2)
+    )
+    assert steps_of(tmp_path, text + "\n") == [2, 4]
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_mean_step_time_of_the_whole_training(tmp_path: Path, version: int) -> None:
+    run = run_of(tmp_path, training([4, 8, 12, 16, 20, 24], 24, seconds=22.86, version=version))
+    assert known(run, "step_time_s", "step_time_basis") == [0.9525, "whole_run"]
+
+
+def test_a_training_that_went_on_from_a_checkpoint_states_no_step_time(tmp_path: Path) -> None:
+    text = dict_of(3.0, 0.16) + dict_of(3.0, 0.2) + final(20.0, 24, 8, 0.9, 0.24)
+    assert known(run_of(tmp_path, text), "step_time_s", "gbs") == [None, 8]
+
+
+def test_a_training_that_stopped_early_took_fewer_steps_than_planned(tmp_path: Path) -> None:
+    bars = drawn(0, 100, 0) + drawn(10, 100, 9) + "\n"
+    text = bars + dict_of(3.0, 0.1) + drawn(10, 100, 9) + drawn(20, 100, 19) + "\n" + dict_of(3.0, 0.2)
+    text += drawn(20, 100, 19) + "\n" + final(20.0, 100, 8, 3.0, 0.2) + drawn(20, 100, 20) + "\n"
+    assert known(run_of(tmp_path, text), "steps_planned", "last_step", "step_time_s") == [100, 20, 1.0]
+
+
+def test_the_table_of_the_metrics_tells_the_same(tmp_path: Path) -> None:
+    table = """\
+        ***** train metrics *****
+          epoch                    =     0.0623
+          total_flos               =      137GF
+          train_loss               =        3.0
+          train_runtime            = 0:00:21.38
+          train_samples_per_second =      8.979
+          train_steps_per_second   =      1.122
+    """
+    lines = "\n".join(line[8:] for line in table.splitlines())
+    run = run_of(
+        tmp_path, dict_of(3.0, 0.02078, 5) + dict_of(3.0, 0.04156, 5) + dict_of(3.0, 0.06234, 5) + lines + "\n"
+    )
+    assert known(run, "steps_planned", "last_step", "gbs", "status") == [24, 24, 8, "completed"]
+    assert run["step_time_s"] == pytest.approx(21.385 / 24, rel=1e-3)
+
+
+def test_tokens_seen_tell_the_throughput_and_the_tokens_of_a_step(tmp_path: Path) -> None:
+    seen = ", 'num_input_tokens_seen': {}"
+    dicts = "".join(dict_of(3.0, step / 400, 5, seen.format(1024 * step)) for step in (4, 8, 12))
+    run = run_of(tmp_path, dicts + final(24.0, 12, 4, 3.0, 0.03, version=5))
+    assert known(run, "gbs_tokens", "gbs", "seq_len", "tokens_per_s") == [1024, 4, 256, 512.0]
+
+
+def test_tokens_of_padded_batches_are_no_size_of_a_batch(tmp_path: Path) -> None:
+    seen = ", 'num_tokens': '{}'"
+    dicts = "".join(dict_of(3.0, n / 400, 5, seen.format(tokens)) for n, tokens in ((4, 206), (8, 435), (12, 650)))
+    run = run_of(tmp_path, dicts + final(26.0, 12, 4, 3.0, 0.03, version=5))
+    assert known(run, "gbs_tokens", "seq_len", "tokens_per_s") == [None, None, 25.0]
+
+
+def test_four_digits_of_a_long_run_time_are_no_step_times(tmp_path: Path) -> None:
+    total = ", 'num_tokens': '{:.4g}', 'train_runtime': '{:.4g}'"
+    dicts = [
+        dict_of(3.0, n / 1e4, 5, total.format(1000.0 * n, 20_000 + 2.0 * n)) + drawn(n, 9000, 9) for n in range(1, 400)
+    ]
+    steps = tables_of(tmp_path, "\n".join(dicts) + "\n")["steps"].drop_nulls("step_time_s")
+    assert steps["step_time_s"].is_between(1.9, 2.1).all()
+    assert 1 <= steps.height <= 3
+    assert steps["tokens_per_s"].drop_nulls().is_between(480, 520).all()
+
+
+def test_bars_time_the_steps_between_dicts(tmp_path: Path) -> None:
+    text = "".join(
+        drawn(step, 60, 3 * step) + "\n" + dict_of(3.0, step / 400) + drawn(step, 60, 3 * step)
+        for step in (20, 25, 40, 60)
+    )
+    steps = tables_of(tmp_path, text + "\n")["steps"]
+    assert steps.select("step", "step_time_s").rows() == [(20, None), (25, None), (40, 3.0), (60, 3.0)]
+
+
+def test_the_bar_tells_the_planned_steps(tmp_path: Path) -> None:
+    prepared = drawn(0, 500, 0) + drawn(500, 500, 40) + "\n"
+    logged = drawn(4, 60, 1) + "\n" + dict_of(3.0, 0.01) + drawn(4, 60, 1) + drawn(3, 7, 1) + drawn(5, 60, 9) + "\n"
+    assert known(run_of(tmp_path, prepared + logged), "steps_planned", "last_step") == [60, 4]
+
+
+def test_a_bar_that_stops_before_the_first_dict_tells_the_planned_steps(tmp_path: Path) -> None:
+    warned = "/opt/transformers/training_args.py:9: FutureWarning: x\n"
+    bars = drawn(0, 500, 0) + drawn(500, 500, 40) + "\n" + drawn(0, 24, 0)
+    assert known(run_of(tmp_path, warned + bars + "\n"), "steps_planned", "first_step") == [24, None]
+    both = drawn(3, 24, 9) + drawn(2, 7, 1)
+    assert "steps_planned" not in run_of(tmp_path, warned + both + "\n")
+
+
+def test_trainings_one_behind_the_other_are_told_apart_by_their_ends(tmp_path: Path) -> None:
+    def one(total: int) -> str:
+        bars = [
+            drawn(step, total, step) + "\n" + dict_of(3.0, step / 400) + drawn(step, total, step) for step in (5, 10)
+        ]
+        return (
+            drawn(0, total, 0)
+            + "".join(bars)
+            + "\n"
+            + final(10.0, total, 4, 3.0, total / 400)
+            + drawn(10, total, 9)
+            + "\n"
+        )
+
+    tables = tables_of(tmp_path, one(10) + one(12) + one(10))
+    assert tables["steps"].sort("line_no")["step"].to_list() == [5, 10] * 3
+    assert tables["runs"].sort("attempt")["steps_planned"].to_list() == [10, 12, 10]
+
+
+@pytest.mark.parametrize(
+    ("name", "batch", "layout"),
+    [
+        ("bs4_ga1", 4, (4, 1, 1)),
+        ("bs2_ga2", 4, (2, 2, 1)),
+        ("bs2_ddp2", 2, (2, 1, 1)),  # a promise that the launcher did not keep
+        ("bs512", 8, (None, None, None)),
+    ],
+)
+def test_the_name_and_the_measured_batch_tell_the_layout_of_one_process(
+    tmp_path: Path, name: str, batch: int, layout: tuple[int | None, ...]
+) -> None:
+    (tmp_path / name).mkdir()
+    text = ON_CPU + dict_of(3.0, 0.01) + dict_of(3.0, 0.02) + final(9.5, 8, batch, 3.0, 0.02)
+    run = run_of(tmp_path / name, text)
+    assert (*known(run, "mbs", "gas"), run.get("dp") if layout[0] else None) == layout
+    assert known(run, "accelerator", "num_gpus") == ["CPU", 1]
+
+
+def test_a_named_batch_may_be_that_of_all_processes(tmp_path: Path) -> None:
+    (tmp_path / "bs64").mkdir()
+    text = dict_of(3.0, 0.01) + dict_of(3.0, 0.02) + final(9.5, 8, 64, 3.0, 0.02)
+    assert known(run_of(tmp_path / "bs64", text), "gbs", "mbs", "num_gpus") == [64, None, None]
+
+
+def test_ranks_that_warn_are_the_processes(tmp_path: Path) -> None:
+    warned = "[rank{}]:[W1123 01:47:43.259950681 reducer.cpp:1529] Warning: find_unused_parameters=True was specified\n"
+    begin = "/opt/transformers/training_args.py:9: FutureWarning: x\n  0%|          | 0/24 [00:00<?, ?it/s]"
+    texts = [begin + "".join(warned.format(rank) for rank in ranks) for ranks in ((0, 1), (0,), (0, 3))]
+    assert [run.get("num_gpus") for run in runs_of(tmp_path, texts)] == [2, None, None]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("+ accelerate launch --num_processes=8 sft.py", {"num_gpus": "8"}),
+        ("+ accelerate launch --num-processes 8 sft.py", {"num_gpus": "8"}),
+        ("    --num_processes 16 \\", {"num_gpus": "16"}),
+        ("\t`--num_processes` was set to a value of `4`", {"num_gpus": "4"}),
+        ("\t`--num_processes` was set to a value of `0`", {"arg:no_accelerator": "0"}),
+        (
+            "subprocess.CalledProcessError: Command '['/opt/python3', 'sft.py', '--max_length', '128', '--max_steps', '12', "
+            "'--per_device_train_batch_size', '2', '--bf16', 'False']' returned non-zero exit status 1.",
+            {"seq_len": "128", "steps_planned": "12", "mbs": "2", "arg:bf16": "False"},
+        ),
+    ],
+)
+def test_launch_lines(line: str, found: dict[str, str]) -> None:
+    assert settings_of("hf-trainer", line) == found
+
+
+def test_a_trainer_that_never_began_is_known_by_its_traceback(tmp_path: Path) -> None:
+    text = (
+        "\t`--num_processes` was set to a value of `0`\nTraceback (most recent call last):\n"
+        '  File "/opt/lib/transformers/trainer.py", line 195, in <module>\nImportError: no module named x\n'
+    )
+    run = run_of(tmp_path, text)
+    assert known(run, "framework", "status", "num_gpus", "accelerator") == ["hf-trainer", "crash", 1, "CPU"]
