@@ -15,6 +15,10 @@ class UsageError(SweepscopeError):
     exit_code = 2
 
 
+class NothingYetError(UsageError):
+    """There is nothing at a path, or no file below it: wrong for reading it now, to be waited for when watching it."""
+
+
 class InputError(SweepscopeError):
     """A file or URL cannot be read or is not what it claims to be."""
 

@@ -33,8 +33,8 @@ LAYERS = (
 
 ROOMS = {
     "schemas": "vocab thresholds < core < columns < tables < registry",
-    "pipeline.logs": "facts < expressions < dialect < steady_state < evidence < engine < sidecars < extractors"
-    " < diagnostics < dialects < registry < runs < declared",
+    "pipeline.logs": "synonyms facts < expressions < dialect < steady_state < evidence < engine < sidecars < extractors"
+    " < diagnostics < dialects < declared < inference < bundled < registry < runs",
     "pipeline.estimate": "physics < learned < search < rows < calibration < advice",
     "pipeline.nccl": "names facts codes < bench < flight_recorder < lines < tables < summary",
     "pipeline.memory": "names < snapshot < analysis < isolation < gpu_samples < profiler < sources < report",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from uuid import uuid4
 
 import polars as pl
 import streamlit as st
@@ -13,7 +13,9 @@ from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.queries import canned, dictionary
 from sweepscope.dashboard.queries import runs as runs_queries
 from sweepscope.dashboard.queries.runs import Search
-from sweepscope.dashboard.sandbox.run_query import Limits, QueryResult, run_query
+from sweepscope.dashboard.sandbox import turns
+from sweepscope.dashboard.sandbox.run_query import Limits, run_query
+from sweepscope.dashboard.sandbox.turns import TURNS, Turn
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.text import sql as texts
 from sweepscope.dashboard.widgets import basic, choices, lists
@@ -24,15 +26,6 @@ _LIMITS = Limits()
 _QUESTIONS = {question.key: question for question in canned.CANNED}
 # Addresses longer than this break in mail and chat programs.
 _MAX_LINK_CHARACTERS = 1_500
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """What one query gave: a result or an error in words."""
-
-    sql: str
-    result: QueryResult | None = None
-    error: str = ""
 
 
 def _page(view: View) -> None:
@@ -57,7 +50,7 @@ def _seed(view: View) -> None:
     key = st.query_params.get("question", canned.CANNED[0].key)
     question = _QUESTIONS.get(key, canned.CANNED[0])
     st.session_state["sql_text"] = linked or question.sql
-    st.session_state.pop("sql_outcome", None)
+    st.session_state.pop("sql_turn", None)
     if not linked:
         _run(view, question.sql)
 
@@ -80,11 +73,12 @@ def _submit(view: View) -> None:
 
 
 def _run(view: View, text: str) -> None:
-    try:
-        outcome = _Outcome(text, run_query(view.store.path, text, limits=_LIMITS))
-    except SweepscopeError as error:
-        outcome = _Outcome(text, error=str(error))
-    st.session_state["sql_outcome"] = outcome
+    """Take a turn, in place of an earlier one of this visit, and wait a moment for its end."""
+    visit = st.session_state.setdefault("sql_visit", uuid4().hex)
+    path = view.store.path
+    turn = TURNS.take(visit, lambda stop: run_query(path, text, limits=_LIMITS, stop=stop))
+    st.session_state["sql_turn"] = turn
+    turn.wait(turns.PATIENCE_S)
 
 
 def _draw_editor(view: View) -> None:
@@ -104,17 +98,30 @@ def _draw_editor(view: View) -> None:
 
 
 def _draw_outcome() -> None:
-    outcome: _Outcome | None = st.session_state.get("sql_outcome")
-    if outcome is None:
+    turn: Turn | None = st.session_state.get("sql_turn")
+    if turn is None:
         basic.note(texts.from_link())
         return
-    if outcome.result is None:
-        basic.problem(outcome.error)
+    if not turn.is_over:
+        _draw_progress(turn)
         return
-    result = outcome.result
+    try:
+        result = turn.result()
+    except SweepscopeError as error:
+        basic.problem(str(error))
+        return
     basic.note(texts.result_line(result.frame.height, result.seconds, is_truncated=result.truncated))
     st.dataframe(result.frame, hide_index=True, placeholder="NULL", key="sql_result", height=_height(result.frame))
     _draw_downloads(result.frame)
+
+
+@st.fragment(run_every=0.5)
+def _draw_progress(turn: Turn) -> None:
+    """How far a query is, until it is over: then the page is drawn anew."""
+    if turn.is_over:
+        st.rerun()
+    basic.note(texts.progress(TURNS.place(turn), turn.running_s or 0.0, TURNS.slots, _LIMITS))
+    st.button("Cancel", on_click=TURNS.cancel, args=(turn,), key="sql_cancel")
 
 
 def _height(frame: pl.DataFrame) -> int:

@@ -32,6 +32,16 @@ def result_line(rows: int, seconds: float, *, is_truncated: bool) -> str:
     return f"**{count(rows, 'row')}** in {took}."
 
 
+def progress(place: int, running_s: float, slots: int, limits: Limits) -> str:
+    """How far a query is that has no answer yet; `place` is that in the queue, 0 once it runs."""
+    if place:
+        return (
+            f"**Waiting, number {place} in the queue.** {slots} queries of other visitors are running, each for at "
+            f"most {limits.wall_s:g} s."
+        )
+    return f"**Running** for {running_s:.0f} s of at most {limits.wall_s:g} s."
+
+
 def from_link() -> str:
     """Note above a query that came with the address and has not run."""
     return "This query came with the link. Read it, then run it."

@@ -1,4 +1,4 @@
-"""`sweepscope dialect test|list|example|forget`: write dialect files for in-house log formats, and look after them."""
+"""`sweepscope dialect test|list|show|example|forget`: write dialect files for log formats, and look after them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 from sweepscope.pipeline.commands.dialect_report import as_text
 from sweepscope.pipeline.commands.output import note, say, say_read, say_result, table
 from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.ingest.dialect_files import forget, read_file, remembered
 from sweepscope.pipeline.inspection.dialect_test import try_dialect
-from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.logs import bundled
+from sweepscope.pipeline.logs.registry import DIALECTS, IN_CODE
 from sweepscope.pipeline.store.home import Home
 
 
@@ -22,6 +24,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     test.add_argument("file", metavar="FILE", help="dialect file")
     test.add_argument("logs", metavar="LOG", nargs="+", help="log file or run directory")
     actions.add_parser("list", help="the built-in dialects with their signatures, and the dialect files remembered")
+    shown = actions.add_parser("show", help="print a dialect file: one remembered, or one that comes with sweepscope")
+    shown.add_argument("name", metavar="NAME", help="name of the dialect")
     actions.add_parser("example", help="print a commented dialect file to start from")
     gone = actions.add_parser("forget", help="stop reading with a dialect file; runs that it has read stay")
     gone.add_argument("name", metavar="NAME", help="name of the dialect")
@@ -31,7 +35,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    return {"test": _test, "list": _list, "example": _example, "forget": _forget}[args.action](args)
+    return {"test": _test, "list": _list, "show": _show, "example": _example, "forget": _forget}[args.action](args)
 
 
 def _test(args: argparse.Namespace) -> int:
@@ -50,11 +54,28 @@ def _list(args: argparse.Namespace) -> int:
         {"name": one.name, "signature": one.document.signature, "file": str(one.path), "given_as": one.given}
         for one in given
     ]
-    value += [{"name": one.name, "signature": one.signature_literals, "file": None} for one in DIALECTS]
+    replaced = {one.name for one in given}
+    value += [
+        {"name": one.name, "signature": one.signature_literals, "file": None}
+        for one in DIALECTS
+        if one.name not in replaced
+    ]
     lines = [(one["name"], "  ".join(repr(text) for text in one["signature"])) for one in value]
     head = "\n".join(f"{one.name}: {one.path} (given as {one.given})" for one in given)
     remark = f"Remembered dialect files:\n{head}\n\n" if given else "No dialect files are remembered.\n\n"
-    say_result(value, f"{remark}Signatures, one line per dialect:\n{table(lines)}", as_json=args.json)
+    examples = f"Dialect files that come with sweepscope (`dialect show NAME`):\n{', '.join(bundled.NAMES)}\n\n"
+    say_result(value, f"{remark}{examples}Signatures, one line per dialect:\n{table(lines)}", as_json=args.json)
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    own = {one.name: one.path for one in remembered(Home.resolve(args.home, for_writing=False))}
+    if args.name not in {*own, *bundled.NAMES}:
+        known = ", ".join(sorted({*own, *bundled.NAMES}))
+        reason = "is written in code" if args.name in {one.name for one in IN_CODE} else "is not known"
+        raise UsageError(f"The dialect {args.name!r} {reason}. Dialect files there are: {known}.")
+    text = read_file(str(own[args.name]))[0] if args.name in own else bundled.text_of(args.name)
+    say_result({"name": args.name, "text": text}, text.rstrip("\n"), as_json=args.json)
     return 0
 
 
@@ -81,7 +102,7 @@ def _forget(args: argparse.Namespace) -> int:
 
 VERB = Verb(
     name="dialect",
-    help="dialect files for in-house log formats: test, list, example, forget",
+    help="dialect files for log formats of your own: test, list, show, example, forget",
     description="Read logs of an in-house trainer without code: start from `dialect example`, try it with "
     "`dialect test FILE LOG`, and give it to `ingest --dialect FILE`. See docs/dialects.md.",
     add_arguments=_add_arguments,

@@ -89,8 +89,10 @@ def page_url(host: str, port: int) -> str:
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
 
 
-def dashboard_process(home: Home, port: int, host: str, access: Access | None = None) -> subprocess.Popen[bytes]:
-    """A process that serves the dashboard, which only reads the store."""
+def dashboard_process(
+    home: Home, port: int, host: str, access: Access | None = None, *, inherited: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
+    """A process that serves the dashboard, which only reads the store, with the handles `inherited`."""
     environment = {**(access or Access()).to_environment(), "SWEEPSCOPE_HOME": str(home.path)}
     folder = home.path if home.path.is_dir() else Path("/")
     # Streamlit prints a greeting to stdout, which is for our result; its errors go to stderr.
@@ -101,6 +103,7 @@ def dashboard_process(home: Home, port: int, host: str, access: Access | None = 
         environment=environment,
         folder=folder,
         stdout=subprocess.DEVNULL,
+        inherited=inherited,
     )
 
 
@@ -113,6 +116,7 @@ def dagster_processes(
     *,
     with_published: bool = True,
     may_launch: bool = False,
+    inherited: Sequence[int] = (),
 ) -> tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]:
     """Processes of Dagster's webserver and of its daemon, which runs the sensor and the schedule.
 
@@ -124,6 +128,7 @@ def dagster_processes(
         access: who may open its pages.
         with_published: runs load the bundled results.
         may_launch: its pages can launch runs and switch the sensor, instead of only showing them.
+        inherited: handles that stay open in them.
     """
     from sweepscope.pipeline.orchestration.instance import prepare
     from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE, OWN_ONLY_VARIABLE
@@ -134,8 +139,10 @@ def dagster_processes(
     web = {**environment, **(access or Access()).to_environment()}
     mode = "launch" if may_launch else "read-only"
     package = "sweepscope.pipeline.orchestration"
-    webserver = start(f"{package}.webserver", host, str(port), mode, environment=web, folder=home.path)
-    daemon = start(f"{package}.daemon", environment=environment, folder=home.path)
+    webserver = start(
+        f"{package}.webserver", host, str(port), mode, environment=web, folder=home.path, inherited=inherited
+    )
+    daemon = start(f"{package}.daemon", environment=environment, folder=home.path, inherited=inherited)
     return webserver, daemon
 
 

@@ -32,8 +32,9 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _path(home: Home, as_json: bool) -> int:
-    path = str(current(home.path))
-    say_result({"path": path}, path, as_json=as_json)
+    file = current(home.path)  # raises, with the remedy, where nothing has been published
+    path = str(home.link)
+    say_result({"path": path, "file": str(file)}, path, as_json=as_json)
     return 0
 
 
@@ -99,7 +100,7 @@ def _agrees(question: str) -> bool:
 VERB = Verb(
     name="store",
     help="path, versions, verification and compaction of the store; forget files",
-    description="path: the current file. versions: those kept. verify: every table against the lake. "
+    description="path: the store, under a name that stays. versions: those kept. verify: every table against the lake. "
     "compact: merge small files in the lake. forget: remove what was read of a file or folder; "
     "the next ingest of the path reads it anew.",
     add_arguments=_add_arguments,

@@ -5,23 +5,30 @@ from __future__ import annotations
 import argparse
 import secrets
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sweepscope.pipeline.commands import servers
 from sweepscope.pipeline.commands.ingest import add_dialect_argument, add_published_argument
 from sweepscope.pipeline.commands.output import note, say_result
 from sweepscope.pipeline.commands.verb import Verb
-from sweepscope.pipeline.ingest.dialect_files import in_force, remember
-from sweepscope.pipeline.ingest.plan import find
+from sweepscope.pipeline.ingest.dialect_files import remember
+from sweepscope.pipeline.ingest.plan import awaited
 from sweepscope.pipeline.io.web_access import Access, with_token
 from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.watcher import Servers, watching
 
 
 def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
     """Paths to watch, dialect files and Dagster's port."""
     add_published_argument(parser)
     add_dialect_argument(parser)
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="directories or URLs where run directories appear")
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="+",
+        help="directories or URLs where run directories appear; they may still have to",
+    )
     parser.add_argument(
         "--dagster-port", type=int, default=servers.WEBSERVER_PORT, help="port of Dagster's page (default: %(default)s)"
     )
@@ -40,16 +47,28 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     home = Home.resolve(args.home)
     remember(home, args.dialect)
-    find(args.paths, dialects=in_force(home).dialects)  # report a wrong path now rather than in a sensor's tick
-    servers.check_port(args.dagster_port, args.host, "--dagster-port")
-    url, processes = start_dagster(args, home, servers.access_of(args))
-    value = {"dagster": url, "watching": args.paths, "home": str(home.path)}
-    text = f"Watching {', '.join(args.paths)} every 30 s. Dagster: {url}  (stop with Ctrl-C)"
-    return servers.serve({url: processes[0]}, lambda: say_result(value, text, as_json=args.json), processes[1:])
+    waiting = awaited(args.paths)  # reports a wrong path now rather than in a sensor's tick
+    with watching(home, args.paths, on_wait=note) as shared:
+        servers.check_port(args.dagster_port, args.host, "--dagster-port")
+        url, processes = start_dagster(args, home, servers.access_of(args), shared)
+        shared.note([process.pid for process in processes])
+        value = {"dagster": url, "watching": args.paths, "waiting_for": waiting, "home": str(home.path)}
+        text = f"{watching_text(args.paths, waiting)} Dagster: {url}  (stop with Ctrl-C)"
+        return servers.serve({url: processes[0]}, lambda: say_result(value, text, as_json=args.json), processes[1:])
+
+
+def watching_text(paths: Sequence[str], waiting: Sequence[str]) -> str:
+    """What is watched, in sentences; `waiting` are those of the paths at which there is no file yet.
+
+    >>> watching_text(["/a", "/b"], ["/b"])
+    'Watching /a, /b every 30 s. No file yet at /b: what appears there is read.'
+    """
+    text = f"Watching {', '.join(paths)} every 30 s."
+    return f"{text} No file yet at {', '.join(waiting)}: what appears there is read." if waiting else text
 
 
 def start_dagster(
-    args: argparse.Namespace, home: Home, access: Access
+    args: argparse.Namespace, home: Home, access: Access, shared: Servers
 ) -> tuple[str, tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]]:
     """Address of Dagster's page, and the processes of its webserver and daemon."""
     token = secrets.token_urlsafe(24) if args.allow_launch and access.password is None else None
@@ -66,6 +85,7 @@ def start_dagster(
         access,
         with_published=not args.no_published,
         may_launch=args.allow_launch,
+        inherited=[shared.handle],
     )
     url = servers.page_url(args.host, args.dagster_port)
     return with_token(url, token), processes

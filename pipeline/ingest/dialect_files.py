@@ -17,11 +17,12 @@ from typing import Any
 
 from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.logs import bundled
 from sweepscope.pipeline.logs.declared.compile import compile_document
 from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.declared.rules import Document
 from sweepscope.pipeline.logs.dialect import Dialect
-from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.logs.registry import DIALECTS, IN_CODE
 from sweepscope.pipeline.store.durable_files import reading, storing, sync
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lock import exclusive
@@ -48,7 +49,7 @@ class InForce:
     `files` names path and content hash of each dialect file, for the configuration of a run.
     """
 
-    dialects: tuple[Dialect, ...] = DIALECTS
+    dialects: Sequence[Dialect] = DIALECTS
     remembered: tuple[Remembered, ...] = ()
 
     @property
@@ -69,7 +70,8 @@ def read_file(path: str) -> tuple[str, Document]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not text in UTF-8. A dialect file is TOML, saved as UTF-8.") from error
-    return text, read_document(text, path, reserved=current_versions().keys())
+    reserved = current_versions().keys() - set(bundled.NAMES)
+    return text, read_document(text, path, reserved=reserved, others=IN_CODE)
 
 
 def remember(home: Home, paths: Sequence[str]) -> None:
@@ -140,9 +142,12 @@ def remembered(home: Home) -> list[Remembered]:
     return _remembered(home, _index(home)) if (home.dialects / "index.json").exists() else []
 
 
-def _compiled(found: Sequence[Remembered], claims: int) -> tuple[Dialect, ...]:
+def _compiled(found: Sequence[Remembered], claims: int) -> Sequence[Dialect]:
+    """The dialects of a home, and the built-in ones but those whose name it has given to a file of its own."""
     declared = [compile_document(file.document, revision=file.revision, claims=claims) for file in found]
-    return (*declared, *(replace(dialect, claims=claims) for dialect in DIALECTS)) if claims else DIALECTS
+    names = {file.name for file in found}
+    others = [replace(dialect, claims=claims) for dialect in DIALECTS if dialect.name not in names]
+    return (*declared, *others) if claims else DIALECTS
 
 
 def _remembered(home: Home, index: Mapping[str, Any]) -> list[Remembered]:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.errors import NothingYetError, UsageError
 from sweepscope.pipeline.ingest.discover import changed, discover
 from sweepscope.pipeline.ingest.linked_files import KNOWN, deduplicate_links
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.file_names import printable
-from sweepscope.pipeline.io.files import canonical, list_files, marker_above
+from sweepscope.pipeline.io.files import Entry, canonical, list_files, marker_above
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.simulate.marker import MARKER_NAME
@@ -42,6 +42,7 @@ def find(
     left_out: Collection[Path] = (),
     known: pl.DataFrame | None = None,
     other_names: dict[str, str] | None = None,
+    are_watched: bool = False,
 ) -> pl.DataFrame:
     """Every file at the given paths as discover.FOUND rows, once each.
 
@@ -52,9 +53,11 @@ def find(
         left_out: folders whose files are not read.
         known: linked_files.KNOWN rows of the ledger; a file keeps the name that it has there.
         other_names: filled with one more name of each file that has several, by its path.
+        are_watched: files may still have to appear at the paths.
 
     Raises:
-        UsageError: no path was given, one does not exist, or there is no file at any.
+        UsageError: no path was given.
+        NothingYetError: one does not exist, or there is no file at any, and they are not watched.
         InputError: a path cannot be listed.
     """
     if not paths:
@@ -63,7 +66,7 @@ def find(
     listed = (
         entry
         for path in paths
-        for entry in list_files(path)
+        for entry in _listed(path, is_watched=are_watched)
         if not entry.path.startswith(left_out_prefixes) and not entry.own_path.startswith(left_out_prefixes)
     )
     named_once = deduplicate_links(listed, pl.DataFrame(schema=KNOWN) if known is None else known)
@@ -75,12 +78,25 @@ def find(
         named={printable(canonical(path)) for path in paths} | set(named),
         dialects=dialects,
     )
-    if found.is_empty():
-        raise UsageError(f"No files at {', '.join(paths)}. Give a directory that holds run directories or logs.")
+    if found.is_empty() and not are_watched:
+        raise NothingYetError(f"No files at {', '.join(paths)}. Give a directory that holds run directories or logs.")
     kinds = dict(found.group_by("kind").len().sort("kind").iter_rows())
     links = len(named_once.other_names)
     event(_LOG, logging.INFO, "discovered", files=found.height, units=found["unit"].n_unique(), links=links, **kinds)
     return found
+
+
+def _listed(path: str, *, is_watched: bool) -> Iterator[Entry]:
+    try:
+        yield from list_files(path)
+    except NothingYetError:
+        if not is_watched:
+            raise
+
+
+def awaited(paths: Sequence[str]) -> list[str]:
+    """Those of the paths at which there is no file yet. Raises as `find` does for paths that cannot be read."""
+    return [path for path in paths if next(_listed(path, is_watched=True), None) is None]
 
 
 def plan(
@@ -151,6 +167,7 @@ def find_for(
     *,
     dialects: Sequence[Dialect] = DIALECTS,
     other_names: dict[str, str] | None = None,
+    are_watched: bool = False,
 ) -> pl.DataFrame:
     """`find` without files of the home; a file that was read as a log before is a log. Raises as `find` does."""
     known = lake.read("files", [*KNOWN, "kind"])
@@ -162,12 +179,15 @@ def find_for(
         left_out=lake.home.own_folders,
         known=known.select(KNOWN.names()),
         other_names=other_names,
+        are_watched=are_watched,
     )
 
 
-def pending(lake: Lake, paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:
+def pending(
+    lake: Lake, paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS, are_watched: bool = False
+) -> pl.DataFrame:
     """FOUND rows under `paths` that need reading by the ledger of the latest release. Raises as `find` does."""
-    return pending_of(lake, find_for(lake, paths, dialects=dialects), dialects=dialects)
+    return pending_of(lake, find_for(lake, paths, dialects=dialects, are_watched=are_watched), dialects=dialects)
 
 
 def pending_of(lake: Lake, found: pl.DataFrame, *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:

@@ -12,6 +12,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UnreadableError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
+from sweepscope.pipeline.ingest.infer_logs import Open, read_inferred
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_log import read_log
 from sweepscope.pipeline.ingest.read_sidecar import (
@@ -28,11 +29,12 @@ from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine.detect import rank_dialects
-from sweepscope.pipeline.logs.engine.extract import Extract
-from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.engine.extract import SPANS, Extract, stamps_of
+from sweepscope.pipeline.logs.facts import INFERRED, STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS, SOURCES
 from sweepscope.pipeline.store.checkpoints import Records
+from sweepscope.schemas.tables.inference import INFERRED_COLUMNS
 
 _LOG = logging.getLogger(__name__)
 
@@ -91,8 +93,11 @@ def read_batch(
         on_file(row["path"], row["bytes"])
     extracted = batch.merged()
     _log_dialects(found, extracted)
+    inferred = read_inferred(_unknown_logs(found, batch, rotated, extracted))
+    facts = Facts.concat([extracted.facts, inferred.facts]).map(in_order)
+    dialect_of = extracted.dialect_of | dict.fromkeys(inferred.sources, INFERRED)
     names = pl.DataFrame(
-        {"source": list(extracted.dialect_of), "dialect": list(extracted.dialect_of.values())},
+        {"source": list(dialect_of), "dialect": list(dialect_of.values())},
         schema={"source": pl.Int64, "dialect": pl.String},
     )
     sources = (
@@ -102,20 +107,34 @@ def read_batch(
         )
         .join(names, on="source", how="left", maintain_order="left")
     )
+    batch.other.setdefault(INFERRED_COLUMNS.name, []).append(inferred.columns)
     files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), extracted)
     batch.sidecars += folder_names(sources)
     return Batch(
         sources=rotated.under_their_logs(files.with_columns(dialect=pl.coalesce("dialect", "parser"))),
-        facts=_with_histories(extracted.facts, batch.histories),
-        spans=extracted.spans,
+        facts=_with_histories(facts, batch.histories),
+        spans=pl.concat([extracted.spans, stamps_of(inferred.facts)]).sort(SPANS.names()),
         sidecars=pl.DataFrame(batch.sidecars, schema=SIDECAR_SETTINGS),
         tables=batch.tables,
         files=files,
         rejects=pl.DataFrame(batch.rejects, schema=_REJECTS),
-        other={name: pl.concat(frames) for name, frames in batch.other.items()}
-        | batch.nccl.tables(files, extracted.facts),
+        other={name: pl.concat(frames) for name, frames in batch.other.items()} | batch.nccl.tables(files, facts),
         parts=pl.DataFrame(rotated.parts, schema=PARTS, orient="row"),
     )
+
+
+def _unknown_logs(
+    found: pl.DataFrame, batch: BatchAccumulator, rotated: _Rotated, extracted: Extract
+) -> dict[int, tuple[str, Open]]:
+    """Path and opener, by source, of the logs in which no dialect finds a step; mostly, none knows them."""
+    stepped = set(extracted.facts.steps.drop_nulls("step")["source"].unique())
+    rows = zip(found.iter_rows(named=True), batch.files, strict=True)
+    unknown = {
+        source: row
+        for source, (row, note) in enumerate(rows)
+        if note["status"] == "parsed" and note.get("kind") == "log" and source not in stepped
+    }
+    return {source: log for source, row in unknown.items() if (log := rotated.opener(source, row)) is not None}
 
 
 def _log_file(row: dict[str, object], note: dict[str, object], seconds: float) -> None:
@@ -254,6 +273,16 @@ class _Rotated:
             self._notes[str(row["path"])] = {**note, **own, "offset_bytes": None}
         paths = [str(row["path"]) for _, row in files]
         self.parts += [(log, line, path) for line, path in zip(reader.first_lines, paths, strict=False)]
+
+    def opener(self, source: int, row: Mapping[str, object]) -> tuple[str, Open] | None:
+        """Path of a log and what opens it anew; None for a part of one that is read under another source."""
+        if not row.get("part_of"):
+            return str(row["path"]), lambda: _log_reader(row)
+        log = str(row["part_of"])
+        members = self._files[log]
+        if source != members[-1][0]:
+            return None
+        return log, lambda: RotatedReader(log, is_lenient=True, parts=[_log_reader(part) for _, part in members])
 
     def under_their_logs(self, files: pl.DataFrame) -> pl.DataFrame:
         """SOURCES rows: the source that has the facts of a rotated log under the log's path, and no other as a log."""

@@ -17,9 +17,11 @@ from sweepscope.pipeline.io.files import canonical, list_files
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.remote import is_url
 from sweepscope.pipeline.io.text_encoding import text_chunks
-from sweepscope.pipeline.logs.declared.compile import compile_document, read_configuration
+from sweepscope.pipeline.logs.declared.compile import compile_document
+from sweepscope.pipeline.logs.declared.configuration import read_configuration
 from sweepscope.pipeline.logs.declared.explain import Explanation, explain
 from sweepscope.pipeline.logs.declared.rules import Document
+from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text import lines
@@ -47,7 +49,8 @@ def try_dialect(document: Document, paths: Sequence[str]) -> list[Tested]:
     Raises UsageError for no log or more than MAX_LOGS, and InputError for one that cannot be read.
     """
     dialect = compile_document(document)
-    both = [dialect, *DIALECTS]
+    others = [other for other in DIALECTS if other.name != document.name]
+    both = [dialect, *others]
     found = {entry.path: entry for path in paths for entry in list_files(path)}
     kinds = {path: file_kind(path.rsplit("/", 1)[-1], both) for path in found}
     named = {printable(canonical(path)) for path in paths}
@@ -59,15 +62,15 @@ def try_dialect(document: Document, paths: Sequence[str]) -> list[Tested]:
         raise UsageError(
             f"{len(logs):,} logs at {', '.join(paths)}: at most {MAX_LOGS} are tried at once. Name some of them."
         )
-    return [_try(path, document) for path in logs]
+    return [_try(path, document, others) for path in logs]
 
 
-def _try(path: str, document: Document) -> Tested:
+def _try(path: str, document: Document, others: Sequence[Dialect]) -> Tested:
     rows, is_whole = _lines(path)
     folder = [] if is_url(path) else sorted(str(file) for file in Path(path).parent.iterdir() if file.is_file())
     settings = {file: _settings(file, document) for file in folder if file != path}
     found = {file: result for file, result in settings.items() if result is not None}
-    return Tested(path, explain(rows, document), found, is_whole)
+    return Tested(path, explain(rows, document, others), found, is_whole)
 
 
 def _lines(path: str) -> tuple[pl.DataFrame, bool]:

@@ -6,7 +6,6 @@ that the other checks still run.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import platform
 import shutil
@@ -15,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
-from pathlib import Path
 from typing import Literal
 
 import yaml
@@ -25,7 +23,7 @@ from sweepscope.pipeline.errors import NoStoreError, SweepscopeError
 from sweepscope.pipeline.estimate.physics.profile import load_profiles, read_profile
 from sweepscope.pipeline.ingest import dialect_files
 from sweepscope.pipeline.io.process_pool import cores
-from sweepscope.pipeline.store import published, release
+from sweepscope.pipeline.store import lock, published, release, watcher
 from sweepscope.pipeline.store.home import Home
 
 State = Literal["ok", "note", "fault"]
@@ -140,26 +138,20 @@ def _disk(home: Home) -> Iterator[Finding]:
 
 
 def _locks(home: Home) -> Iterator[Finding]:
-    holders = [holder for lock in (home.lake_lock, home.store_lock) if (holder := _holder(lock))]
+    holders = [found for path in (home.lake_lock, home.store_lock) if (found := lock.holder(path))]
     if holders:
         yield Finding("writers", "note", f"being written by {'; '.join(holders)}", "Wait until it ends, or stop it.")
     else:
         yield Finding("writers", "ok", "no process is writing to it")
 
 
-def _holder(lock: Path) -> str | None:
-    """The process that holds a lock file, as written there; None if it is free."""
-    try:
-        handle = os.open(lock, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return os.pread(handle, 500, 0).decode(errors="replace") or "another process"
-    finally:
-        os.close(handle)
-    return None
+def _watcher(home: Home) -> Iterator[Finding]:
+    if at_work := watcher.watcher(home):
+        yield Finding("watcher", "ok", at_work)
+    elif left := watcher.left_servers(home):
+        yield Finding("watcher", "note", str(left), left.remedy)
+    else:
+        yield Finding("watcher", "ok", "no process watches for new runs")
 
 
 def _store(home: Home) -> Iterator[Finding]:
@@ -225,6 +217,7 @@ _OF_HOME: dict[str, Callable[[Home], Iterator[Finding]]] = {
     "home": _home_folder,
     "disk": _disk,
     "writers": _locks,
+    "watcher": _watcher,
     "store": _store,
     "dialects": _dialects,
     "calibration": _calibration,

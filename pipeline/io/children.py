@@ -10,7 +10,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,7 +36,12 @@ def import_path() -> list[str]:
 
 
 def start(
-    module: str, *arguments: str, environment: Mapping[str, str], folder: Path, stdout: int | None = None
+    module: str,
+    *arguments: str,
+    environment: Mapping[str, str],
+    folder: Path,
+    stdout: int | None = None,
+    inherited: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """A process that runs one of our modules, whose main function calls `end_with_parent`.
 
@@ -49,6 +54,7 @@ def start(
         environment: variables beside those of this process.
         folder: the current directory.
         stdout: as in Popen.
+        inherited: handles that stay open in it, such as that of a lock.
     """
     # Without PYTHONSAFEPATH, which reaches its children too, `-m` puts the current directory in front.
     settings = {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(import_path())}
@@ -59,6 +65,7 @@ def start(
         stdin=subprocess.PIPE,  # closed by the kernel when this process ends, however it ends
         stdout=stdout,
         start_new_session=True,
+        pass_fds=inherited,
     )
 
 

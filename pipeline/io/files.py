@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from stat import S_ISDIR, S_ISREG
 
-from sweepscope.pipeline.errors import InputError, UsageError
+from sweepscope.pipeline.errors import InputError, NothingYetError, UsageError
 from sweepscope.pipeline.io import remote
 from sweepscope.pipeline.io.file_names import on_disk, printable
 from sweepscope.pipeline.io.remote import is_url
@@ -59,7 +59,8 @@ def list_files(root: str) -> Iterator[Entry]:
     listing is left out; a directory that cannot be listed is an entry itself.
 
     Raises:
-        UsageError: `root` is empty, does not exist, or is a URL with a credential.
+        NothingYetError: `root` does not exist.
+        UsageError: it is empty, or is a URL with a credential.
         InputError: it exists and cannot be listed.
     """
     if not root:
@@ -76,7 +77,7 @@ def list_files(root: str) -> Iterator[Entry]:
     try:
         stat = os.stat(path)
     except FileNotFoundError as error:
-        raise UsageError(
+        raise NothingYetError(
             f"No such file or directory: {root}. Give a run directory, a sweep directory or a log file."
         ) from error
     except OSError as error:

@@ -8,7 +8,7 @@ from typing import IO, Any, cast
 
 import fsspec
 
-from sweepscope.pipeline.errors import InputError, UsageError
+from sweepscope.pipeline.errors import InputError, NothingYetError, UsageError
 
 
 def is_url(path: str) -> bool:
@@ -22,7 +22,8 @@ def listed(root: str) -> Iterator[tuple[str, int, float]]:
     Hidden files and directories are left out.
 
     Raises:
-        UsageError: the URL is malformed, or nothing is there.
+        NothingYetError: nothing is there.
+        UsageError: the URL is malformed.
         InputError: it cannot be listed.
     """
     try:
@@ -32,10 +33,12 @@ def listed(root: str) -> Iterator[tuple[str, int, float]]:
         raise UsageError(f"Cannot read {root}: {error}. Check the URL.") from error
     except ImportError as error:
         raise InputError(f"Cannot list {root}: {error}. Install what it names beside sweepscope.") from error
+    except FileNotFoundError:
+        listed = {}
     except OSError as error:
         raise InputError(f"Cannot list {root}: {error}. Check the URL and the credentials.") from error
     if not listed:
-        raise UsageError(f"Nothing found at {root}. Check the URL.")
+        raise NothingYetError(f"Nothing found at {root}. Check the URL.")
     for name, info in sorted(listed.items()):
         if not any(part.startswith(".") for part in name.removeprefix(inner).split("/")):
             yield filesystem.unstrip_protocol(name), int(info.get("size") or 0), modified(info)

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import RawIOBase
 from typing import NamedTuple
@@ -27,12 +27,16 @@ _SCRIPT = "import sys; sys.path[:] = {path!r}; from {module} import {function} a
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """Limits of one request: address space, processor seconds of all threads, seconds in all, bytes of any file."""
+    """Limits of one request: address space, processor seconds of all threads, seconds in all, bytes of any file.
+
+    `niceness`: how far it stands back behind other processes, from 0 to 19.
+    """
 
     memory_bytes: int
     cpu_s: int
     wall_s: float
     file_bytes: int = 0
+    niceness: int = 0
 
 
 class Answer(NamedTuple):
@@ -41,6 +45,35 @@ class Answer(NamedTuple):
     raw: bytes
     exit_code: int
     was_late: bool
+
+
+class Stop:
+    """Ends a request from another thread, before it has begun or while it runs."""
+
+    def __init__(self) -> None:
+        self.is_asked = False
+        self._lock = threading.Lock()
+        self._end: Callable[[], None] | None = None
+
+    def ask(self) -> None:
+        """End the request, if it is not over."""
+        with self._lock:
+            self.is_asked = True
+            if self._end:
+                self._end()
+
+    @contextlib.contextmanager
+    def over(self, end: Callable[[], None]) -> Iterator[None]:
+        """While the block runs, `end` ends the request; it is called at once where that was asked before."""
+        with self._lock:
+            self._end = end
+            if self.is_asked:
+                end()
+        try:
+            yield
+        finally:
+            with self._lock:  # the process id may be another's from now on
+                self._end = None
 
 
 def child_command(function: str, *arguments: str, flags: Iterable[str] = ("-I", "-S")) -> list[str]:
@@ -76,15 +109,18 @@ class Sandbox:
             atexit.register(self.close)
             os.register_at_fork(after_in_child=self._idle.clear)  # the servers belong to the parent
 
-    def run(self, chunks: Iterable[bytes], limits: ProcessLimits, *, answer_bytes: int) -> Answer:
+    def run(
+        self, chunks: Iterable[bytes], limits: ProcessLimits, *, answer_bytes: int, stop: Stop | None = None
+    ) -> Answer:
         """The answer to one request. `chunks` are read to their end in any case; what they raise is raised here.
 
-        An answer of more than `answer_bytes` is cut one byte behind that size.
+        An answer of more than `answer_bytes` is cut one byte behind that size. One that `stop` ended is as if killed.
         """
         server = self._waiting() or self._start()
         is_reusable = False
         try:
-            answer = server.run(chunks, limits, answer_bytes)
+            with (stop or Stop()).over(server.kill):
+                answer = server.run(chunks, limits, answer_bytes)
             is_reusable = server.is_alive() and not answer.was_late and len(answer.raw) <= answer_bytes
         finally:
             if self._idle_s and is_reusable:
@@ -140,7 +176,7 @@ class _Server:
 
     def close(self) -> None:
         """End it and its fork."""
-        self._kill()
+        self.kill()
         self._socket.close()
         self.process.wait()
 
@@ -151,12 +187,13 @@ class _Server:
 
         def expire() -> None:
             late.set()
-            self._kill()
+            self.kill()
 
         clock = _clock(limits.wall_s, expire)
         with open(from_fork, "rb") as back, open(to_fork, "wb", buffering=0) as out:
             try:
-                socket.send_fds(self._socket, [json.dumps(vars(limits)).encode()], [source, answers])
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # killed already: there is no answer
+                    socket.send_fds(self._socket, [json.dumps(vars(limits)).encode()], [source, answers])
             finally:
                 os.close(source)
                 os.close(answers)
@@ -169,7 +206,7 @@ class _Server:
                 _send(chunks, out)
                 reader.join()
                 if len(parts[0]) > answer_bytes:
-                    self._kill()
+                    self.kill()
                 return Answer(parts[0], self._exit_code(), late.is_set())
             finally:
                 clock.cancel()
@@ -182,7 +219,8 @@ class _Server:
                 message += part
         return int(message) if message.endswith(b"\n") else -signal.SIGKILL
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
+        """End the fork, and the server with it."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 

@@ -83,6 +83,7 @@ def _lower_limits(limits: dict[str, Any]) -> None:
         except (ValueError, OSError):
             if sys.platform == "linux":  # macOS refuses RLIMIT_AS; the clock of the parent still holds there
                 raise
+    os.nice(limits["niceness"])
     # Ends this process inside native code too, and when the parent is gone.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, limits["wall_s"] + 1)

@@ -103,7 +103,7 @@ class Dialect:
         is_last_resort: its signature is printed under other frameworks, too; it reads what no other dialect knows.
         steps_show_current_memory: `mem_allocated_bytes` of its steps is what is in use when the line is printed, which
             after a step is far below the peak: it is no peak of the run.
-        revision: of a declared dialect, a number that grows whenever its file changes.
+        revision: of a dialect that a file describes, a number that changes with the file.
         claims: a number that grows whenever the signatures of the declared dialects change. Any file may then have
             another owner, so all are read again; 0 where there are none.
     """

@@ -186,6 +186,9 @@ loguru (`2024-05-01 12:00:00.123 | INFO     | __main__:main:45 - `), rich (`[05/
 like (`12:00:00 `).
 """
 
+LEADING = rf"(?:(?:{_STAMP}|{_LEVEL}){_MARK}(?:{_NAMED}(?=[\[(]?(?:DEBUG|INFO|WARN|ERROR)))?)+"
+"""The times and levels at the begin of a line, with the names of loggers between them, and no name behind them."""
+
 
 def without_logger(lines: pl.DataFrame, beginnings: str) -> pl.DataFrame:
     """`lines` with `text` from where one of `beginnings` (a pattern without groups) follows a logger's PREFIX.

@@ -62,6 +62,9 @@ EVENT_FACTS = pl.Schema(
 FACT_SCHEMAS = {"steps": STEP_FACTS, "settings": SETTING_FACTS, "peaks": PEAK_FACTS, "events": EVENT_FACTS}
 """Kinds of facts: the fields of `Facts`, and the functions of a dialect."""
 
+INFERRED = "inferred"
+"""Dialect of a log that no dialect knows, read by what it seems to print (`pipeline.logs.inference`)."""
+
 NOTHING = ("None", "null", "")
 """Printed values that mean that a setting is not set. Lower-case none is a word (of vocab.RECOMPUTE)."""
 

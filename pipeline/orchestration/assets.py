@@ -102,7 +102,7 @@ def _first_batch(config: BatchConfig, store_home: HomeResource) -> tuple[pl.Data
     if not (paths := config.paths or landing_paths()):
         raise UsageError(NO_LANDING)
     in_use = in_force(store_home.home, config.dialects)
-    pending = plan.pending(store_home.lake, paths, dialects=in_use.dialects)
+    pending = plan.pending(store_home.lake, paths, dialects=in_use.dialects, are_watched=not config.paths)
     first = next(iter(plan.batches(pending)), pending)
     return first, pending.height - first.height
 

@@ -70,12 +70,14 @@ def _requests(
         context.log.warning("Run %s was killed; what it was to read is read again.", run_id)
     try:
         in_use = in_force(store_home.home)
-        pending = plan.pending(store_home.lake, paths, dialects=in_use.dialects)
+        pending = plan.pending(store_home.lake, paths, dialects=in_use.dialects, are_watched=True)
     except SweepscopeError as error:
         yield dg.SkipReason(str(error))
         return
     if pending.is_empty():
-        yield dg.SkipReason(f"Nothing new under {', '.join(paths)}.")
+        waiting = plan.awaited(paths)
+        nothing = f"Nothing new under {', '.join(paths)}."
+        yield dg.SkipReason(f"{nothing} No file yet at {', '.join(waiting)}." if waiting else nothing)
         return
     pending = pending.filter(~pl.col("unit").is_in(_being_read(context.instance, store_home.home)))
     if pending.is_empty():

@@ -18,7 +18,7 @@ import dagster as dg
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.store.home import Home
-from sweepscope.pipeline.store.lock import exclusive, is_held
+from sweepscope.pipeline.store.lock import exclusive, holder
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ def close_lost_runs(instance: dg.DagsterInstance, home: Home, *, starting_s: flo
         run, path = record.dagster_run, _lock(home, record.dagster_run.run_id)
         has_begun = path.exists()
         is_starting = not has_begun and time.time() - record.update_timestamp.timestamp() < starting_s
-        if is_starting or (has_begun and is_held(path)):
+        if is_starting or holder(path):
             continue
         # The watcher asks for the batch again at once, so Dagster need not.
         instance.add_run_tags(run.run_id, {LOST_TAG: "true", "dagster/max_retries": "0"})

@@ -117,6 +117,16 @@ class Home:
         return self.path / "dagster"
 
     @property
+    def watcher_lock(self) -> Path:
+        """Lock file of the process that watches for new runs."""
+        return self.dagster / "watcher.lock"
+
+    @property
+    def servers_lock(self) -> Path:
+        """Lock file that the servers of that process hold, too."""
+        return self.dagster / "servers.lock"
+
+    @property
     def own_folders(self) -> tuple[Path, ...]:
         """What we write: never input, even where the home lies in a directory that is ingested."""
         return self.lake, self.store, self.batches, self.dialects, self.records, self.dagster

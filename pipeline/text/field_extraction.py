@@ -47,8 +47,9 @@ def extract_each(lines: pl.DataFrame, patterns: Mapping[str, str]) -> pl.DataFra
 def captures(text: pl.Series, patterns: Mapping[str, str]) -> pl.DataFrame:
     """The columns that `extract_each` adds to lines with these texts."""
     is_worth_it = text.len() >= _FEW_LINES and not text.null_count()
-    blind = {name: pattern for name, pattern in patterns.items() if is_worth_it and is_blind(pattern)}
-    found = _captures(text, blind) if blind else {}
+    blind = {name: _python(pattern) for name, pattern in patterns.items()} if is_worth_it else {}
+    blind = {name: pattern for name, pattern in blind.items() if is_blind(pattern)}
+    found = _captures(text, patterns, blind) if blind else {}
     lines = text.to_frame("text")
     return lines.select(
         found[name] if name in found else pl.col("text").str.extract(pattern).alias(name)
@@ -56,24 +57,32 @@ def captures(text: pl.Series, patterns: Mapping[str, str]) -> pl.DataFrame:
     )
 
 
-def _captures(text: pl.Series, patterns: Mapping[str, str]) -> dict[str, pl.Series]:
-    """A column per digit-blind pattern; none if there is too much text to cut, or if hardly any lines are alike."""
+def _python(pattern: str) -> str:
+    r"""The pattern in Python's syntax: in templates that Python searches, `(?-u:\b)` means the same as `\b`."""
+    return pattern.replace(r"(?-u:\b)", r"\b")
+
+
+def _captures(text: pl.Series, patterns: Mapping[str, str], blind: Mapping[str, str]) -> dict[str, pl.Series]:
+    """A column per digit-blind pattern; none if there is too much text to cut, or if hardly any lines are alike.
+
+    `blind` are those of `patterns`, in Python's syntax.
+    """
     lines = _alike(text)
     if len(lines.data) > MAX_BYTES or lines.templates.len() > max(_FEW_TEMPLATES, text.len() // 2):
         return {}
-    searches = _searches(tuple(patterns.values()))
+    searches = _searches(tuple(blind.values()))
     searches.learn(lines)
     spans, is_known = searches.spans(lines.templates)
     is_used = (spans[:, :, 0] >= 0).any(axis=0)
     columns = cut(lines.data, lines.starts, spans[:, is_used], lines.template_of)
     used = dict(zip(np.flatnonzero(is_used).tolist(), columns, strict=True))
     nothing = pl.Series([None], dtype=pl.String).new_from_index(0, text.len())
-    found = {name: used.get(index, nothing).alias(name) for index, name in enumerate(patterns)}
+    found = {name: used.get(index, nothing).alias(name) for index, name in enumerate(blind)}
     if is_known.all():
         return found
     others = np.flatnonzero(~is_known[lines.template_of])
     remaining = text[others].to_frame("text")
-    extracted = remaining.select(pl.col("text").str.extract(pattern).alias(name) for name, pattern in patterns.items())
+    extracted = remaining.select(pl.col("text").str.extract(patterns[name]).alias(name) for name in blind)
     return {name: _with(column, others, extracted[name]) for name, column in found.items()}
 
 

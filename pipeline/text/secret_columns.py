@@ -25,10 +25,11 @@ def hide_series(texts: pl.Series) -> pl.Series:
     """Texts without credentials; the same series where there are none."""
     if texts.null_count() == texts.len():
         return texts
-    is_suspect = texts.str.contains(_SUSPECT_FORMAT) | texts.str.contains(_SUSPECT_NAME)
+    distinct = texts.unique()  # names, and the lines of restarts, repeat; hashing a text is cheaper than searching it
+    is_suspect = distinct.str.contains(_SUSPECT_FORMAT) | distinct.str.contains(_SUSPECT_NAME)
     if not is_suspect.any():
         return texts
-    suspects = texts.filter(is_suspect).unique()
+    suspects = distinct.filter(is_suspect)
     hidden = suspects.map_elements(hide, return_dtype=pl.String)
     is_changed = suspects != hidden
     if not is_changed.any():

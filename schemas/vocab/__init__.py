@@ -124,6 +124,7 @@ FRAMEWORK: dict[str, str] = {
     "openrlhf": "OpenRLHF (reinforcement learning, preferences and SFT)",
     "colossalai": "hpcaitech/ColossalAI",
     "mlperf": "an MLPerf Training submission (framework in the notes)",
+    "fairseq": "facebookresearch/fairseq and metaseq",
     "other": "a framework without a parser of its own",
 }
 

@@ -107,6 +107,17 @@ def test_sql_answers_and_refuses_in_words(browser: Any, demo: str) -> None:
         page.get_by_text(re.compile("SELECT")).first.wait_for()
 
 
+def test_a_slow_query_keeps_nobody_waiting_and_can_be_cancelled(browser: Any, own: str) -> None:
+    with opened(browser, f"{own}/sql") as slow, opened(browser, f"{own}/sql") as other:
+        for _ in range(2):
+            submit(slow, "select count(*) from range(1000000000000)")
+            slow.get_by_text(re.compile(r"^Running for")).first.wait_for()
+        assert ask(other, "select 40 + 2 as answer") == "42"
+        slow.get_by_role("button", name="Cancel").click()
+        slow.get_by_text("The query was cancelled").first.wait_for()
+        assert ask(slow, "select 1 as one") == "1"
+
+
 def test_failures_lead_to_the_line_that_decided_and_the_choice_stays_in_the_address(browser: Any, own: str) -> None:
     with opened(browser, f"{own}/failures") as page:
         page.get_by_text(re.compile("1 of 4 runs failed")).first.wait_for()

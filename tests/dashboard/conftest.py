@@ -9,8 +9,8 @@ from functools import cache
 import pytest
 from streamlit.components.v2 import manifest_scanner
 
-from sweepscope.dashboard.sandbox import run_query, worker
-from sweepscope.pipeline.io.sandbox import Answer, ProcessLimits
+from sweepscope.dashboard.sandbox import run_query, turns, worker
+from sweepscope.pipeline.io.sandbox import Answer, ProcessLimits, Stop
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,10 +21,18 @@ def _components_are_looked_up_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _queries_are_waited_for() -> Iterator[None]:
+    """A page run by an AppTest has the answer to its query: nothing draws the page again when it comes later."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(turns, "PATIENCE_S", 60.0)
+        yield
+
+
 class NoSandbox:
     """Answers in this process, by the code that a child runs: what it refuses does not hang on the child's limits."""
 
-    def run(self, chunks: list[bytes], _limits: ProcessLimits, *, answer_bytes: int) -> Answer:
+    def run(self, chunks: list[bytes], _limits: ProcessLimits, *, answer_bytes: int, stop: Stop) -> Answer:  # noqa: ARG002 -- over at once
         out = io.BytesIO()
         worker.answer_query(io.BytesIO(b"".join(chunks)), out)
         return Answer(out.getvalue()[: answer_bytes + 1], 0, False)

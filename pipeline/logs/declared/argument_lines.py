@@ -7,7 +7,10 @@ import re
 from sweepscope.pipeline.logs.declared.line_template import Anything, Element, Literal, Maybe, Template
 
 _BEGIN_NAME = r"(?:^|[^\w./-])"
-_NAME_AND_VALUE = {"{name}": r"""["']?([A-Za-z][\w./-]*)["']?""", "{value}": r"""("[^"]*"|'[^']*'|[^\s,;)}\]]+)"""}
+_NAME_AND_VALUE = {
+    "{name}": r"""["']?([A-Za-z][\w./-]*)["']?""",
+    "{value}": r"""(\[[^\s,\[\]]+\]|"[^"]*"|'[^']*'|[^\s,;)}\]]+)""",
+}
 
 
 def check_field(name: str, word: str | None) -> None:

@@ -16,7 +16,18 @@ from sweepscope.pipeline.logs.facts import STEP_FACTS
 from sweepscope.schemas.columns.shared import HARDWARE, LAYOUT, MODEL, SOFTWARE
 from sweepscope.schemas.registry import COLUMNS
 
-STEP_COLUMNS = tuple(name for name in STEP_FACTS.names() if name not in ("source", "line_no", "text"))
+EPOCH_STEP = "epoch_step"
+EPOCH_COLUMNS = ("epoch", "epochs", EPOCH_STEP, "epoch_steps")
+"""Of steps counted within their epoch: its number, how many there are, the step in it, and how many it has."""
+
+STEP_TOKENS = "step_tokens"
+"""Of all accelerators together, in one step: with its time or the rate, the third of them follows."""
+
+STEP_COLUMNS = (
+    *(name for name in STEP_FACTS.names() if name not in ("source", "line_no", "text")),
+    *EPOCH_COLUMNS,
+    STEP_TOKENS,
+)
 PEAKS = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
 """Of these the run keeps the largest value that any line gives."""
 
@@ -86,6 +97,8 @@ def target(name: str, word: str | None, allowed: tuple[str, ...]) -> Target:
 
 
 def _wanted(column: str) -> tuple[str, pl.DataType]:
+    if column in (*EPOCH_COLUMNS, STEP_TOKENS):
+        return "number", pl.Int64()
     known = COLUMNS[column]
     dtype = known.dtype if isinstance(known.dtype, pl.DataType) else known.dtype()
     if dtype == pl.Datetime("us"):

@@ -2,30 +2,27 @@
 
 Bounds: the size of the file, and how many rules, literals and characters it may hold. Expressions are those of
 polars, which take time linear in the line whatever they are, and are compiled here once to see that they are valid.
+That is most of the time it takes; `is_trusted` leaves it out for the files that come with sweepscope and its tests.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
-
-import polars as pl
 
 from sweepscope.pipeline.logs.declared.argument_lines import argument_regex, check_field
 from sweepscope.pipeline.logs.declared.columns import (
     EVENT_COLUMNS,
     RUN_COLUMNS,
     STEP_COLUMNS,
-    Target,
     suggestion,
     target,
 )
-from sweepscope.pipeline.logs.declared.line_template import Field
-from sweepscope.pipeline.logs.declared.parse_template import MAX_CHARS, Resolve, parse
-from sweepscope.pipeline.logs.declared.rules import Arguments, Document, File, Rule, pair_regex
-from sweepscope.pipeline.logs.declared.toml_reader import Tables
-from sweepscope.pipeline.logs.registry import DIALECTS, TABLES
+from sweepscope.pipeline.logs.declared.parse_template import parse
+from sweepscope.pipeline.logs.declared.rule_reader import RuleReader
+from sweepscope.pipeline.logs.declared.rules import Arguments, Document, File
+from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.schemas import vocab
 
 _MIN_SIGNATURE_CHARS = 5
@@ -33,25 +30,36 @@ _NAME = re.compile(vocab.DECLARED_FRAMEWORK)
 _RESERVED = ("other", "evidence", "published", "built-in")
 
 
-def read_document(text: str, origin: str, *, reserved: Collection[str] = ()) -> Document:
+def read_document(
+    text: str,
+    origin: str,
+    *,
+    reserved: Collection[str] = (),
+    others: Sequence[Dialect] = (),
+    is_trusted: bool = False,
+) -> Document:
     """The rules of a dialect file.
 
     Args:
         text: its content.
         origin: its name, for messages.
-        reserved: names of parsers of other things than logs, which no dialect may have.
+        reserved: names of parsers, which no dialect may have.
+        others: dialects whose signatures it may not have.
+        is_trusted: its expressions have been checked before.
 
     Raises UsageError naming file, line and remedy.
     """
-    return _Reader(text, origin, reserved).document()
+    return _Reader(text, origin, reserved, others, is_trusted).document()
 
 
-class _Reader(Tables):
+class _Reader(RuleReader):
     """Takes the tables apart into rules."""
 
-    def __init__(self, text: str, origin: str, reserved: Collection[str]) -> None:
-        super().__init__(text, origin)
-        self.reserved = reserved
+    def __init__(
+        self, text: str, origin: str, reserved: Collection[str], others: Sequence[Dialect], is_trusted: bool
+    ) -> None:
+        super().__init__(text, origin, is_trusted=is_trusted)
+        self.reserved, self.others = reserved, others
 
     def document(self) -> Document:
         known = (
@@ -72,14 +80,14 @@ class _Reader(Tables):
             repeated=self.choice(self.data, "repeated", ("first", "last"), default="first"),
             steps=steps,
             settings=settings,
-            arguments=tuple(self.argument_dump(n, part) for n, part in self.tables("arguments")),
+            arguments=tuple(dump for n, part in self.tables("arguments") for dump in self.argument_dumps(n, part)),
             events=events,
             files=tuple(self.file(n, part) for n, part in self.tables("file")),
         )
 
     def name(self) -> str:
         name = self.text(self.data, "name", "")
-        taken = {*self.reserved, *_RESERVED, *(d.name for d in DIALECTS), *(t.name for t in TABLES)}
+        taken = {*self.reserved, *_RESERVED}
         if not _NAME.fullmatch(name):
             rule = "a small letter, then up to 39 small letters, digits, dots, dashes or underscores"
             raise self.fail(self.location(key="name"), f"name {name!r} cannot be used: {rule}")
@@ -94,76 +102,20 @@ class _Reader(Tables):
             if len(literal.strip()) < _MIN_SIGNATURE_CHARS or not re.search(r"[^\W\d_]{2}", literal):
                 message = f"signature {literal!r} could stand in anybody's log. Give at least {_MIN_SIGNATURE_CHARS} "
                 raise self.fail(location, f"{message}characters that only this trainer prints")
-            for dialect in DIALECTS:
+            for dialect in self.others:
                 if any(literal in other for other in dialect.signature_literals):
                     message = f"signature {literal!r} is printed by {dialect.name} as well"
                     raise self.fail(location, f"{message}. Give text that only this trainer prints")
         return literals
 
-    def rule(self, table: str, number: int, part: dict[str, Any], allowed: tuple[str, ...]) -> Rule:
-        label = f"[[{table}]] {number + 1}"
-        extra = {"event": ("kind",)}.get(table, ())
-        self.only(part, ("line", "regex", "contains", "units", "pairs", *extra), table, number)
-        ways = [way for way in ("line", "regex", "pairs") if way in part]
-        location = self.location(table, number, ways[0] if ways else "")
-        if len(ways) != 1:
-            raise self.fail(
-                location, f"{label} needs one of line, regex or pairs, and has {' and '.join(ways) or 'none'}"
-            )
-        kind = ""
-        if table == "event":
-            kind = self.choice(part, "kind", tuple(vocab.EVENT_KIND), table=table, number=number)
-        try:
-            rule = self.way(ways[0], part, table, number, allowed)
-        except ValueError as error:
-            raise self.fail(location, f"{label}: {error}") from error
-        columns = rule.columns
-        if table == "step" and "step" not in columns:
-            raise self.fail(location, f"{label} has no step number. Put {{step}} where the trainer prints it")
-        if table == "setting" and not columns:
-            raise self.fail(location, f"{label} names no column. Write {{tp}} where the trainer prints that value")
-        return Rule(location, label, rule.contains, rule.template, rule.regex, rule.pairs, rule.targets, kind)
-
-    def way(self, way: str, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
-        """The rule without its location. Raises ValueError or UsageError."""
-        if way == "line":
-            if strays := {"contains", "units"} & set(part):
-                raise ValueError(f"{min(strays)} goes with regex only. A line says by itself what it contains")
-            parsed = parse(self.text(part, "line", table, number), _resolver(allowed))
-            if table == "step" and not any(
-                isinstance(part, Field) and part.target and part.target.column == "step" for part in parsed.elements
-            ):
-                raise ValueError("the step number {step} is missing, or optional")
-            expressions = (parsed.regex, parsed.cut) if parsed.fields else (parsed.regex,)
-            for expression in expressions:
-                _groups(expression)
-            return Rule("", "", (parsed.anchor,), template=parsed)
-        if way == "pairs":
-            keys = self.table(part, "pairs", table, number)
-            pairs = {key: _pair(key, word, allowed) for key, word in keys.items()}
-            step_key = next((key for key, kept in pairs.items() if kept.column == "step"), None)
-            if table == "event":
-                raise ValueError("an event is found by line or regex")
-            for key, kept in pairs.items():
-                _groups(pair_regex(key, kept))
-            return Rule("", "", (step_key,) if step_key else tuple(pairs), pairs=pairs)
-        contains = self.strings(part, "contains", table, number)
-        units = self.table(part, "units", table, number, default={})
-        regex = self.text(part, "regex", table, number)
-        if len(regex) > MAX_CHARS:
-            raise ValueError(f"the regex has {len(regex):,} characters; at most {MAX_CHARS:,} are read")
-        groups = _groups(regex)
-        if unknown := [name for name in units if name not in groups]:
-            raise ValueError(
-                f"units names {unknown[0]}, which is no group of the regex. {suggestion(unknown[0], groups)}"
-            )
-        named = [name for name in groups if not name.isdigit()]
-        targets = {name: target(name, units.get(name), allowed) for name in named}
-        return Rule("", "", contains, regex=regex, targets=targets)
+    def argument_dumps(self, number: int, part: dict[str, Any]) -> list[Arguments]:
+        self.only(part, ("line", "columns", "words"), "arguments", number)
+        lines = part.get("line")
+        texts = lines if isinstance(lines, list) and lines else [lines]
+        return [self.argument_dump(number, {**part, "line": text}) for text in texts]
 
     def argument_dump(self, number: int, part: dict[str, Any]) -> Arguments:
         label = f"[[arguments]] {number + 1}"
-        self.only(part, ("line", "columns"), "arguments", number)
         location = self.location("arguments", number, "line")
         try:
             # Such a line is found by the names that it is asked for, not by text of its own.
@@ -174,11 +126,12 @@ class _Reader(Tables):
         if sorted(text for text in written if text != "{_}") != ["{name}", "{value}"]:
             raise self.fail(location, f"{label} needs {{name}} and {{value}}, once each")
         regex = argument_regex(parsed)
-        _groups(regex)
-        return Arguments(location, label, regex, self.columns(part, "arguments", number))
+        self.check(regex)
+        columns = self.columns(part, "arguments", number)
+        return Arguments(location, label, regex, columns, self.words(part, "arguments", number, columns))
 
     def file(self, number: int, part: dict[str, Any]) -> File:
-        self.only(part, ("name", "requires", "columns"), "file", number)
+        self.only(part, ("name", "requires", "columns", "words"), "file", number)
         pattern = self.text(part, "name", "file", number).lower()
         form = pattern.rsplit(".", 1)[-1]
         if form not in ("json", "toml", "yaml", "yml") or "/" in pattern:
@@ -188,7 +141,8 @@ class _Reader(Tables):
             raise self.fail(self.location("file", number, "name"), f"{message}, without its directory")
         requires = self.strings(part, "requires", "file", number)
         location = self.location("file", number)
-        return File(location, pattern, form, self.columns(part, "file", number), requires)
+        columns = self.columns(part, "file", number)
+        return File(location, pattern, form, columns, requires, self.words(part, "file", number, columns))
 
     def columns(self, part: dict[str, Any], table: str, number: int) -> dict[str, str]:
         """Name as printed to column of `runs`."""
@@ -201,25 +155,14 @@ class _Reader(Tables):
                 raise self.fail(location, f"[[{table}]] {number + 1}: {error}") from error
         return found
 
-
-def _pair(key: str, word: str, allowed: tuple[str, ...]) -> Target:
-    name, colon, unit = word.partition(":")
-    if not key.strip():
-        raise ValueError("an empty key in pairs")
-    return target(name.strip(), unit.strip() if colon else None, allowed)
-
-
-def _resolver(allowed: tuple[str, ...]) -> Resolve:
-    return lambda name, word: None if name == "_" else target(name, word, allowed)
-
-
-def _groups(regex: str) -> list[str]:
-    """Names of the groups of an expression. Raises ValueError for one that polars does not take."""
-    try:
-        dtype = pl.select(groups=pl.lit("").str.extract_groups(regex)).schema["groups"]
-    except pl.exceptions.PolarsError as error:
-        messages = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise ValueError(
-            f"the regex is not valid: {messages[-1].removeprefix('error: ')} (Rust's syntax, no look-around)"
-        ) from error
-    return [field.name for field in dtype.fields] if isinstance(dtype, pl.Struct) else []
+    def words(
+        self, part: dict[str, Any], table: str, number: int, columns: Collection[str]
+    ) -> dict[str, dict[str, str]]:
+        """Name as printed to the words of its values."""
+        given = part.get("words", {})
+        location = self.location(table, number, "words")
+        if not isinstance(given, dict):
+            raise self.fail(location, 'words has to map names. Write words = { fp16 = { True = "fp16" } }')
+        if unknown := [name for name in given if name not in columns]:
+            raise self.fail(location, f"words names {unknown[0]!r}. {suggestion(unknown[0], columns)}")
+        return {name: self.table(given, name, table, number) for name in given}

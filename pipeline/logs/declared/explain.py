@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.logs.declared.compile import compile_document, holds, is_near, with_values
+from sweepscope.pipeline.logs.declared.compile import compile_document
 from sweepscope.pipeline.logs.declared.line_template import Element, Literal, Maybe
 from sweepscope.pipeline.logs.declared.near import Near, near_line
 from sweepscope.pipeline.logs.declared.rules import Arguments, Document, Rule
+from sweepscope.pipeline.logs.declared.steps import below, is_near
+from sweepscope.pipeline.logs.declared.values import holds, with_values
+from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine.detect import count_signatures, detect
-from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.logs.facts import Facts
 from sweepscope.pipeline.text.line_templates import LineTemplates
 
 MAX_SHOWN = 5
@@ -64,26 +67,32 @@ class Explanation:
     shapes: tuple[Shape, ...] = field(default=())
 
 
-def explain(rows: pl.DataFrame, document: Document) -> Explanation:
-    """What `document` makes of the cleaned lines of a log (`cleaning.clean`)."""
+def explain(rows: pl.DataFrame, document: Document, others: Sequence[Dialect]) -> Explanation:
+    """What `document` makes of the cleaned lines of a log (`cleaning.clean`), which one of `others` may own."""
     dialect = compile_document(document)
-    dialects = [dialect, *DIALECTS]
+    dialects = [dialect, *others]
     signature_hits = count_signatures(rows, LineTemplates.of(rows), dialects)
     owner = detect(signature_hits, dialects)
     rows = rows.with_row_index("row")
     hits = {rule.label: is_found(rows, rule) for rule in (*document.steps, *document.settings, *document.events)}
+    values_below = [(rule, below(rows, rule)) for rule in document.steps if rule.below]
     step_lines = _any([hits[rule.label] for rule in document.steps])
     found = [_found(rows, rule, hits[rule.label], near_to=~step_lines, is_step=True) for rule in document.steps]
+    found += [_found_below(rule, values) for rule, values in values_below]
     found += [
         _found(rows, rule, hits[rule.label], near_to=~hits[rule.label], is_step=False)
         for rule in (*document.settings, *document.events)
     ]
     dumps = [_dumped(rows, dump) for dump in document.arguments]
-    is_known = _any([*hits.values(), *(hit for hit, _ in dumps)])
-    steps = dialect.steps(rows.drop("row"))
-    settings = dialect.settings(rows.drop("row"))
+    is_below = [rows["row"].is_in(values["row"].implode()) for _, values in values_below]
+    is_known = _any([*hits.values(), *(hit for hit, _ in dumps), *is_below])
+    bare = rows.drop("row")
+    facts = replace(Facts.empty(), steps=dialect.steps(bare), events=dialect.events(bare))
+    steps = (dialect.finalize(facts) if dialect.finalize else facts).steps
+    settings = dialect.settings(bare)
     hits_by_literal = dict(signature_hits.group_by("literal").agg(pl.col("hits").sum()).iter_rows())
     rejects = steps.filter(pl.col("step").is_null())
+    rejects = rows.join(rejects, on="line_no", how="semi", maintain_order="left").select("line_no", "text")
     unmatched = rows.filter(~is_known).join(rejects, on=["line_no", "text"], how="anti", maintain_order="left")
     return Explanation(
         lines=rows.height,
@@ -100,10 +109,10 @@ def explain(rows: pl.DataFrame, document: Document) -> Explanation:
 
 def is_found(rows: pl.DataFrame, rule: Rule) -> pl.Series:
     """Which lines a rule finds."""
-    if rule.pairs is not None:
+    if rule.pairs is not None or rule.parts:
         candidates = with_values(rows.filter(holds(rule)).select("row", "text"), rule)
-        columns = [kept.column for kept in rule.pairs.values()]
-        wanted = pl.col("step").is_not_null() if "step" in columns else pl.any_horizontal(pl.col(columns).is_not_null())
+        values = pl.any_horizontal(pl.col(name).is_not_null() for name in rule.columns if name in candidates.columns)
+        wanted = pl.col("step").is_not_null() if rule.counts_steps else values
         return rows["row"].is_in(candidates.filter(wanted)["row"].implode())
     return rows.select(holds(rule) & pl.col("text").str.contains(rule.expression)).to_series()
 
@@ -142,9 +151,29 @@ def _found(rows: pl.DataFrame, rule: Rule, hit: pl.Series, *, near_to: pl.Series
     )
 
 
+def _found_below(rule: Rule, values: pl.DataFrame) -> Found:
+    """What the keys below a step give."""
+    first = values.head(1)
+    kept = {target.column for target in rule.below.values()}
+    shown = first.select(name for name in values.columns if name in kept).to_dicts()
+    return Found(
+        label=f"{rule.label}, below",
+        location=rule.location,
+        pattern=", ".join(rule.below),
+        lines=values.height,
+        line_no=first["line_no"].item() if shown else None,
+        text=first["text"].item() if shown else "",
+        values={name: value for row in shown for name, value in row.items() if value is not None},
+        nearly=0,
+        near=(),
+    )
+
+
 def _pattern(rule: Rule) -> str:
     if rule.template:
         return "".join(_written(part) for part in rule.template.elements)
+    if rule.parts:
+        return ", ".join("".join(_written(element) for element in part.elements) for part in rule.parts)
     return rule.regex or ", ".join(rule.pairs or {})
 
 

@@ -29,8 +29,8 @@ class Near:
 def near_line(line_no: int, text: str, rule: Rule, *, is_reject: bool) -> Near:
     """A line that `rule` does not find, and where it stops being one of its lines."""
     at, wanted = None, "the expression does not match"
-    if rule.template:
-        at, wanted = stop(text, rule.template)
+    if template := rule.parts[0] if rule.parts else rule.template:
+        at, wanted = stop(text, template)
     elif rule.pairs is not None:
         for key, kept in rule.pairs.items():
             end = _end(text, key_regex(key))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from sweepscope.pipeline.logs.declared.columns import Target
+from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP, Target
 from sweepscope.pipeline.logs.declared.line_template import Template, value
 
 
@@ -14,15 +14,21 @@ from sweepscope.pipeline.logs.declared.line_template import Template, value
 class Rule:
     """One kind of line.
 
-    Exactly one of `template`, `regex` and `pairs` is given.
+    Exactly one of `template`, `regex`, `pairs` and `parts` is given.
 
     Attributes:
         location: its file and line, such as "acme.toml:12".
         label: its number and kind, for messages.
         regex: named groups, `targets` of which are kept.
         pairs: key as printed to what it fills.
+        parts: pieces of the line, which stand in any order; of a step, the first has its number.
         contains: literals that every such line holds.
+        any_of: literals of which every such line holds one; () for any line.
+        without: literals that no such line holds.
         kind: of an event.
+        first_epoch, epoch_steps: of steps that are counted within their epoch: the number of the first epoch, and the
+            length of an epoch where no line prints it.
+        below: key as printed in the lines below a step to what it fills.
     """
 
     location: str
@@ -32,11 +38,17 @@ class Rule:
     regex: str = ""
     pairs: Mapping[str, Target] | None = None
     targets: Mapping[str, Target] | None = None
+    parts: tuple[Template, ...] = ()
+    any_of: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     kind: str = ""
+    first_epoch: int = 0
+    epoch_steps: int | None = None
+    below: Mapping[str, Target] = field(default_factory=dict)
 
     @property
     def expression(self) -> str:
-        """Finds the line; "" of pairs."""
+        """Finds the line; "" of pairs and parts."""
         return self.template.regex if self.template else self.regex
 
     @property
@@ -49,29 +61,50 @@ class Rule:
     @property
     def columns(self) -> list[str]:
         """Columns that the rule fills."""
+        if self.parts:
+            fields = (field for part in self.parts for field in part.fields)
+            return list(dict.fromkeys(field.target.column for field in fields if field.target))
         filled = self.pairs if self.pairs is not None else self.target_by_group
         return [target.column for target in filled.values()]
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether its lines tell the number of a step."""
+        return not {"step", EPOCH_STEP}.isdisjoint(self.columns)
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """Literals of which every such line holds one, and every line below it that counts."""
+        return (*((max(self.contains, key=len),) if self.contains else self.any_of), *self.below)
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Lines that each print the name and the value of a setting; `columns` maps those names."""
+    """Lines that each print the name and the value of a setting.
+
+    `columns` maps those names; `words`, for some of them, printed values to ours: other values of theirs say nothing.
+    """
 
     location: str
     label: str
     regex: str
     columns: Mapping[str, str]
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class File:
-    """A configuration file beside the log: `columns` maps dotted keys, `requires` names keys that make it ours."""
+    """A configuration file beside the log: `columns` maps dotted keys, `requires` names keys that make it ours.
+
+    `words` as of `Arguments`.
+    """
 
     location: str
     pattern: str
     form: str
     columns: Mapping[str, str]
     requires: tuple[str, ...]
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,12 @@ class Tables:
             )
         return dict(value or {})
 
+    def count(self, part: dict[str, Any], key: str, table: str, number: int) -> int | None:
+        value = part.get(key)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+            raise self.fail(self.location(table, number, key), f"{key} is {value!r}, not a count. Write {key} = 1")
+        return value
+
     def choice(
         self,
         part: dict[str, Any],

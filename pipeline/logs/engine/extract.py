@@ -117,9 +117,7 @@ class Extract:
     @cached_property
     def spans(self) -> pl.DataFrame:
         """SPANS rows in file order: of steps, events, and the first and last lines of each file."""
-        # Columns by name: a query over some of them would rechunk all.
-        stamped = [frame[SPANS.names()].drop_nulls("ts") for frame in (self.facts.steps, self.facts.events)]
-        rows = pl.concat([self._boundary_stamps, *stamped]).sort(SPANS.names())
+        rows = pl.concat([self._boundary_stamps, stamps_of(self.facts)]).sort(SPANS.names())
         # Duplicates are neighbours now: to look for them among all rows would take ten times the memory.
         is_again = pl.all_horizontal(pl.all() == pl.all().shift(1)).fill_null(value=False)
         return rows.filter(~is_again)
@@ -127,6 +125,12 @@ class Extract:
     @property
     def _boundary_stamps(self) -> pl.DataFrame:
         return _outer(self.stamps, _last(self.last_lines))
+
+
+def stamps_of(facts: Facts) -> pl.DataFrame:
+    """SPANS rows of steps and events."""
+    # Columns by name: a query over some of them would rechunk all.
+    return pl.concat(frame[SPANS.names()].drop_nulls("ts") for frame in (facts.steps, facts.events))
 
 
 def merge(extracts: Iterable[Extract], dialects: Sequence[Dialect]) -> Extract:
@@ -180,6 +184,11 @@ def read(blocks: Sequence[FilteredBlock], dialects: Sequence[Dialect]) -> Extrac
         signature_hits=pl.concat(block.signature_hits for block in blocks),
         last_lines=last_lines,
     )
+
+
+def read_as(dialect: Dialect, block: pl.DataFrame) -> Facts:
+    """Facts of one block of lines, all of which are read by one dialect, whatever signature they hold."""
+    return _read(dialect, cleaning.candidates(block, dialect.required_literals))
 
 
 def _last(last_lines: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.logs.diagnostics import diagnose, silence
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.evidence import failed_workers, symptoms
-from sweepscope.pipeline.logs.facts import Facts, conform
+from sweepscope.pipeline.logs.facts import INFERRED, Facts, conform
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs import outcome, setting_precedence
 from sweepscope.pipeline.logs.runs.attempts import number_attempts
@@ -163,7 +163,7 @@ def _name_runs(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(
         pl.Series("run_id", ids, dtype=pl.String),
         source_path=pl.col("path"),
-        framework=pl.coalesce("dialect", pl.lit("other")),
+        framework=pl.when(pl.col("dialect") != INFERRED).then("dialect").fill_null("other"),
         parser=pl.coalesce("dialect", pl.lit("evidence")),
         job_id=pl.col("job").replace("", None),
         line_no=pl.col("start_line").clip(1),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from sweepscope.dashboard.queries.reader import Answers
+from sweepscope.dashboard.sandbox import turns
+from sweepscope.dashboard.sandbox.run_query import QueryResult
+from sweepscope.pipeline.errors import QueryError
+from sweepscope.pipeline.io.sandbox import Stop
 from tests.dashboard.store_rows import (
     best_row,
     event_row,
@@ -300,6 +305,38 @@ def test_sql_shows_an_error_in_words_and_keeps_the_text(visit: Opener) -> None:
     app.button[0].click().run()
     assert "Only a query that reads can run here" in text_of(app)
     assert app.text_area(key="sql_text").value == "DROP TABLE runs"
+
+
+def test_sql_shows_a_slow_query_and_the_place_in_the_queue_and_cancels_either(
+    visit: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = visit("sql")
+    monkeypatch.setattr(turns, "PATIENCE_S", 0.0)
+    others = [turns.TURNS.take(f"other {n}", _wait_for) for n in range(turns.TURNS.slots + 1)]
+    app.text_area(key="sql_text").set_value("SELECT count(*) FROM range(1000000000000)")
+    app.button[0].click().run()
+    assert "<b>Waiting, number 2 in the queue.</b>" in text_of(app)
+    app.button(key="sql_cancel").click().run()
+    assert "The query was cancelled" in text_of(app)
+    turns.TURNS.cancel(others[-1])
+    turns.TURNS.cancel(others[0])
+    app.button[0].click().run()
+    assert "<b>Running</b> for" in text_of(app)
+    app.button(key="sql_cancel").click().run()
+    monkeypatch.setattr(turns, "PATIENCE_S", 60.0)
+    while "The query was cancelled" not in text_of(app):
+        app.run()
+    app.text_area(key="sql_text").set_value("SELECT 1 AS one")
+    app.button[0].click().run()
+    assert app.dataframe[0].value["one"].to_list() == [1]
+    for other in others:
+        turns.TURNS.cancel(other)
+
+
+def _wait_for(stop: Stop) -> QueryResult:
+    while not stop.is_asked:
+        time.sleep(0.01)
+    raise QueryError("ended")
 
 
 def test_sql_from_a_link_waits_to_be_run(look: Opener) -> None:

@@ -118,6 +118,8 @@ def test_runs_names_its_rows_and_the_repeats_it_leaves_out() -> None:
 def test_sql_says_how_much_came_back() -> None:
     assert sql.result_line(1, 0.0124, is_truncated=False) == "**1 row** in 12 ms."
     assert plain(sql.result_line(50_000, 2.5, is_truncated=True)).startswith("**The first 50,000 rows**, in 2.50 s.")
+    assert plain(sql.progress(2, 0.0, 4, Limits())).startswith("**Waiting, number 2 in the queue.** 4 queries of other")
+    assert sql.progress(0, 3.4, 4, Limits()) == "**Running** for 3 s of at most 20 s."
     assert "at most 20 seconds" in sql.answer(15, 4_122, Limits())
 
 

@@ -155,9 +155,11 @@ def test_a_demo_cut_short_writes_its_sweep_anew(tmp_path: Path, monkeypatch: pyt
 
 def test_store_verbs(filled: Path) -> None:
     path = called("store", "path", home=filled).stdout.strip()
-    assert Path(path).exists()
+    assert path == str(filled / "store" / "results.duckdb")  # a name that stays, whatever is published later
+    assert duckdb.connect(path, read_only=True).sql("SELECT count(*) FROM runs").fetchall()[0][0] > 0
     versions = json.loads(called("store", "versions", "--json", home=filled).stdout)
-    assert [row["path"] for row in versions if row["is_current"]] == [path]
+    assert [row["path"] for row in versions if row["is_current"]] == [str(Path(path).resolve())]
+    assert json.loads(called("store", "path", "--json", home=filled).stdout)["file"] == str(Path(path).resolve())
     assert called("store", "verify", home=filled).returncode == 0
 
 

@@ -11,9 +11,13 @@ import pytest
 from sweepscope.pipeline.__main__ import main
 from sweepscope.pipeline.commands.dialect import example
 from sweepscope.pipeline.commands.dialect_report import cut
+from sweepscope.pipeline.ingest.dialect_files import remember
+from sweepscope.pipeline.logs import bundled
 from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.declared.explain import explain
 from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.text import lines
 from tests.acme import CONFIG, DIALECT, LOG
 from tests.paths import ROOT
@@ -121,12 +125,19 @@ def test_the_example_can_be_saved_and_used(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_worked_example_of_the_page_reads_its_log() -> None:
-    (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    text = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0]
     log = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[0]
-    said = explain(cleaning.clean(lines.split(0, log.encode())), read_document(text, "page"))
+    said = explain(cleaning.clean(lines.split(0, log.encode())), read_document(text, "page"), DIALECTS)
     assert (said.owner, said.steps, said.rejects) == ("acme", 2, 0)
     assert said.settings == {"tp": "8", "pp": "2", "mbs": "4"}
     assert all(rule.lines for rule in said.rules)
+
+
+def test_further_examples_of_the_page_are_rules() -> None:
+    head = 'name = "acme"\nsignature = ["[acme-trainer]"]\n'
+    for text in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[1:]:
+        step = "" if "[[step]]" in text else "[[step]]\nline = 'step {step}'\n"
+        assert read_document(head + step + text, "page").steps
 
 
 def test_the_page_names_every_unit_and_step_column() -> None:
@@ -142,3 +153,21 @@ def test_long_lines_are_cut_around_the_mark() -> None:
     assert shown[at : at + 4] == "HERE"
     assert len(shown) < 120
     assert cut("x\ty", 2) == ("x y", 2)
+
+
+def test_bundled_files_are_shown_and_a_remembered_one_of_the_name_instead(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, home = bundled.NAMES[0], str(tmp_path / "home")
+    assert main(["dialect", "show", name, "--home", home]) == 0
+    assert capsys.readouterr().out.rstrip("\n") == bundled.text_of(name).rstrip("\n")
+    own = tmp_path / "own.toml"
+    own.write_text(bundled.text_of(name) + "# mine\n")
+    remember(Home(Path(home)), [str(own)])
+    assert main(["dialect", "show", name, "--home", home]) == 0
+    assert capsys.readouterr().out.endswith("# mine\n")
+    assert main(["dialect", "list", "--home", home, "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [bool(one["file"]) for one in listed if one["name"] == name] == [True]
+    assert main(["dialect", "show", "megatron", "--home", home]) == 2
+    assert "is written in code. Dialect files there are: " in capsys.readouterr().err

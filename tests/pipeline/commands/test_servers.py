@@ -22,6 +22,8 @@ from sweepscope.pipeline.commands import servers
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.io.children import import_path
 from sweepscope.pipeline.io.web_access import PASSWORD_VARIABLE
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.watcher import left_servers
 from tests.picotron_runs import picotron_run
 
 _STARTING = """
@@ -142,14 +144,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     picotron_run(folder / "sweep")
     page, dagster = free_port(), free_port()
     ports = ["--port", str(page), "--dagster-port", str(dagster)]
-    command = [sys.executable, "-m", "sweepscope", "serve", "sweep", "--home", str(folder / "home"), *ports, "--json"]
+    watched = ["sweep", "later"]
+    command = [sys.executable, "-m", "sweepscope", "serve", *watched, "--home", str(folder / "home"), *ports, "--json"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*import_path(), str(folder)])}
     environment.pop(PASSWORD_VARIABLE, None)
     process = subprocess.Popen(
         [*command, "--no-published"], cwd=folder, env=environment, stdout=subprocess.PIPE, start_new_session=True
     )
     try:
-        assert f'"http://127.0.0.1:{dagster}"' in announced(process)
+        said = json.loads(announced(process))
+        assert said["dagster"] == f"http://127.0.0.1:{dagster}"
+        assert said["waiting_for"] == ["later"]  # which need not be there yet
         yield Served(process, page, dagster, folder)
     finally:
         process.kill()
@@ -178,6 +183,14 @@ def test_dagsters_page_is_read_only(served: Served) -> None:
     assert "UnauthorizedError" in text, (status, text)
 
 
+def test_a_second_watcher_of_the_home_is_refused(served: Served) -> None:
+    command = [sys.executable, "-P", "-m", "sweepscope", "watch", "sweep", "--home", str(served.folder / "home")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(import_path())}
+    done = subprocess.run(command, cwd=served.folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"by process {served.process.pid} on" in done.stderr
+
+
 def test_nothing_of_the_current_directory_ran(served: Served) -> None:
     assert not (served.folder / "ran").exists()
 
@@ -195,6 +208,10 @@ def test_killed_it_leaves_no_server_behind(served: Served) -> None:
             break
         else:
             pytest.fail(f"port {port} is still served")
+    home = Home.resolve(str(served.folder / "home"))
+    while left_servers(home) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert left_servers(home) is None
 
 
 _WATCHED = """

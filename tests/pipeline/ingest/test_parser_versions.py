@@ -37,7 +37,7 @@ def changed_by(monkeypatch: pytest.MonkeyPatch, path: str) -> set[str]:
 
 def test_every_parser_has_a_version_and_so_has_the_lack_of_one() -> None:
     versions = current_versions()
-    names = {"", "nccl", "scheduler", *PARSERS, *(d.name for d in DIALECTS), *(t.name for t in TABLES)}
+    names = {"", "nccl", "scheduler", "inferred", *PARSERS, *(d.name for d in DIALECTS), *(t.name for t in TABLES)}
     assert set(versions) == names
     assert all(0 < version < 2**53 for version in versions.values())
 
@@ -61,7 +61,7 @@ def test_line_ends_of_a_checkout_do_not_count(monkeypatch: pytest.MonkeyPatch, t
 def test_one_more_dialect_changes_the_version_of_unknown_files_only() -> None:
     more = replace(by_name("picotron"), name="new-trainer")
     before, after = current_versions(), current_versions([*DIALECTS, more])
-    assert {name for name in before if before[name] != after[name]} == {""}
+    assert {name for name in before if before[name] != after[name]} == {"", "inferred"}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_claims_and_revisions_of_declared_dialects_change_versions() -> None:
     own = replace(DIALECTS[0], name="acme", revision=5)
     before = current_versions([own, *DIALECTS])
     edited = current_versions([replace(own, revision=6), *DIALECTS])
-    assert {name for name in before if before[name] != edited[name]} == {"acme", ""}
+    assert {name for name in before if before[name] != edited[name]} == {"acme", "", "inferred"}
     claimed = current_versions([replace(own, claims=1), *(replace(d, claims=1) for d in DIALECTS)])
     assert all(before[name] != claimed[name] for name in ("", "acme", "nccl", *(d.name for d in DIALECTS)))
 
@@ -127,7 +127,7 @@ def test_a_log_that_no_dialect_knew_is_read_again_after_an_upgrade_that_knows_it
         patch.setattr(dialect_files, "DIALECTS", older)
         assert ingest() == 1
         assert ingest() == 0
-        assert steps() == [(None, 0)]
+        assert steps() == [("inferred", 5)]
     assert ingest() == 1
     assert steps() == [("picotron", 5)]
     assert ingest() == 0

@@ -37,6 +37,21 @@ class TestFind:
         with pytest.raises(UsageError, match=f"No files at {tmp_path}"):
             plan.find([str(tmp_path)])
 
+    def test_a_watcher_waits_for_what_is_not_there_yet(self, tmp_path: Path) -> None:
+        run, later, empty = picotron_run(tmp_path / "sweep"), tmp_path / "later", tmp_path / "empty"
+        empty.mkdir()
+        paths = [str(run), str(later), str(empty), str(later / "train.log"), "memory://nowhere/runs"]
+        assert plan.awaited(paths) == paths[1:]
+        assert plan.find(paths, are_watched=True).equals(plan.find([str(run)]))
+        assert plan.find(paths[1:], are_watched=True).is_empty()
+        picotron_run(later)
+        assert plan.awaited(paths) == paths[2:]
+
+    def test_a_watcher_waits_for_nothing_that_cannot_be_read(self) -> None:
+        for wrong in ("", "/dev/null", "https://user:secret@example.org/runs"):
+            with pytest.raises(UsageError):
+                plan.awaited([wrong])
+
     def test_overlapping_paths_are_one_listing(self, tmp_path: Path) -> None:
         run = picotron_run(tmp_path)
         whole = plan.find([str(tmp_path)])

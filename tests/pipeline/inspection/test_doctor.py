@@ -20,6 +20,7 @@ CHECKS = [
     "home",
     "disk",
     "writers",
+    "watcher",
     "store",
     "inputs",
     "dialects",

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import IO, Any
 
 import pytest
 
-from sweepscope.pipeline.io.sandbox import ProcessLimits, Sandbox
+from sweepscope.pipeline.io.sandbox import ProcessLimits, Sandbox, Stop
 
 LIMITS = ProcessLimits(memory_bytes=1 << 30, cpu_s=20, wall_s=120)
 KINDS = ("AS", "CPU", "FSIZE", "CORE", "NOFILE")
@@ -158,3 +159,36 @@ def test_a_server_waits_only_where_it_should(echoes: Sandbox) -> None:
     alone = sandbox_of(echo)
     assert alone.run([b"d"], LIMITS, answer_bytes=100).raw == b"d"
     assert alone._idle == []
+
+
+def wait_long(_source: IO[bytes], out: IO[bytes]) -> None:
+    out.write(b"begun")
+    out.flush()
+    time.sleep(600)
+
+
+def test_another_thread_ends_a_request_before_it_began_and_while_it_runs() -> None:
+    begun = Stop()
+    begun.ask()
+    sandbox = sandbox_of(wait_long, idle_s=60)
+    assert sandbox.run([], LIMITS, answer_bytes=100, stop=begun) == (b"", -signal.SIGKILL, False)
+    running, answers = Stop(), []
+    thread = threading.Thread(
+        target=lambda: answers.append(sandbox.run([], LIMITS, answer_bytes=100, stop=running)), daemon=True
+    )
+    thread.start()
+    while thread.is_alive():
+        running.ask()
+        thread.join(0.01)
+    assert answers[0].exit_code == -signal.SIGKILL
+    running.ask()  # over: nothing is left to end
+
+
+def test_stands_back_behind_other_processes() -> None:
+    polite = ProcessLimits(memory_bytes=1 << 30, cpu_s=20, wall_s=120, niceness=7)
+    found = [int(sandbox_of(niceness).run([], limits, answer_bytes=10).raw) for limits in (LIMITS, polite)]
+    assert found[1] == min(19, found[0] + 7)
+
+
+def niceness(_source: IO[bytes], out: IO[bytes]) -> None:
+    out.write(b"%d" % os.nice(0))

@@ -207,6 +207,27 @@ def test_the_sensor_asks_for_new_runs_once(home: Home, sweep: Path, monkeypatch:
     assert Lake(home).read("runs").filter(pl.col("origin") == "measured").height == 3
 
 
+def test_the_sensor_waits_for_paths_that_are_not_there_yet(
+    home: Home, sweep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later, resources = tmp_path / "later", {"store_home": HomeResource(path=str(home.path))}
+
+    def tick(*paths: Path) -> dg.SensorExecutionData:
+        monkeypatch.setenv(LANDING_VARIABLE, "\n".join(map(str, paths)))
+        with (
+            dg.DagsterInstance.ephemeral() as instance,
+            dg.build_sensor_context(instance=instance, resources=resources) as context,
+        ):
+            return new_runs.evaluate_tick(context)
+
+    assert tick(later).skip_message == f"Nothing new under {later}. No file yet at {later}."
+    assert len(tick(later, sweep).run_requests or []) == 1
+    later.mkdir()
+    assert f"No file yet at {later}" in str(tick(later).skip_message)
+    picotron_run(later)
+    assert len(tick(later).run_requests or []) == 1
+
+
 @pytest.mark.parametrize("own_only", ["", "1"])
 def test_the_sensor_leaves_the_bundled_results_out_if_told(
     home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch, own_only: str

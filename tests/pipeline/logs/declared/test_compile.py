@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.logs.declared.compile import compile_document, read_configuration
+from sweepscope.pipeline.logs.declared.compile import compile_document
+from sweepscope.pipeline.logs.declared.configuration import read_configuration
 from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
@@ -236,6 +237,53 @@ def test_pairs_of_many_lines_are_those_of_each_line() -> None:
     assert together["step"].null_count() == 60
 
 
+PARTS = """parts = ["step {step}/{steps_planned}", "train loss {loss}", "({step_time:ms})", "({step_time:s})", "{tokens_per_s:human} tok/s"]
+without = ["[val]"]
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step 7/9: train loss 2.5, 1.2K tok/s (412.5ms)",
+        "(0.4125 s) 1,200 tok/s, val loss 3.1, train loss  2.5 in step 7/ 9\n",
+    ],
+)
+def test_parts_come_in_any_order(line: str) -> None:
+    step = step_of(line, PARTS)
+    assert [step[name] for name in ("step", "steps_planned", "loss", "step_time_s", "tokens_per_s")] == [
+        *(7, 9, 2.5, 0.4125, 1200.0)
+    ]
+
+
+def test_parts_that_are_missing_are_unknown_and_a_step_without_its_number_a_reject() -> None:
+    text = f"{HEAD}[[step]]\n{PARTS}"
+    assert step_of("step 7/9 done", PARTS) == {"source": 0, "line_no": 1, "step": 7, "steps_planned": 9}
+    assert step_of("step x/9: train loss 2.5\n", PARTS)["text"].strip() == "step x/9: train loss 2.5"
+    assert facts("[val] step 7/9: train loss 2.5\nnext step x\n", text).steps.is_empty()
+
+
+@pytest.mark.parametrize("count", [1, 300])
+def test_parts_of_many_lines_are_those_of_each_line(count: int) -> None:
+    log = "".join(f"step {n}/{count}: train loss {n}.25 ({n}.5ms)\n" for n in range(1, count + 1))
+    steps = facts(log, f"{HEAD}[[step]]\n{PARTS}").steps
+    assert steps["step"].to_list() == list(range(1, count + 1))
+    assert steps["loss"].to_list() == [n + 0.25 for n in range(1, count + 1)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ('line = "[{epoch}/{epochs}][{epoch_step}/{epoch_steps}] loss {loss}"', "[2/3][5/100] loss 2.5"),
+        ('parts = ["epoch {epoch}, batch {epoch_step}"]\nepoch_steps = 100', "epoch 2, batch 5"),
+    ],
+)
+def test_steps_are_counted_within_their_epoch(rule: str, line: str) -> None:
+    assert step_of(line, rule)["step"] == 205
+    assert step_of(line, f"{rule}\nfirst_epoch = 1")["step"] == 105
+    assert step_of(line, f"{rule}\nfirst_epoch = 1").get("steps_planned") in (300, None)
+
+
 def test_an_expression_with_named_groups() -> None:
     rule = """regex = '^it (?P<step>\\d+): .*?loss (?P<loss>\\S+) in (?P<step_time>\\d+)'
 contains = ["it ", "loss"]
@@ -289,3 +337,40 @@ def test_cuts_between_lines_do_not_matter(texts: list[str], cut: int) -> None:
 @given(st.lists(st.text(max_size=300), max_size=20))
 def test_any_line_is_read_without_an_error(texts: list[str]) -> None:
     assert facts("\n".join(f"step {text}" for text in texts)).steps.height >= 0
+
+
+def settings_of(log: str, rule: str) -> list[tuple[str, str]]:
+    return facts(log, f"{HEAD}[[step]]\nline = 'step {{step}}'\n{rule}").settings.select("name", "value").rows()
+
+
+def test_arguments_in_several_forms_and_their_words() -> None:
+    rule = """[[arguments]]
+line = ["{name}: {value}", "{name}={value}"]
+columns = { fp16 = "precision", bf16 = "precision", update_freq = "gas", seq = "seq_len" }
+words = { fp16 = { True = "fp16" }, bf16 = { True = "bf16", true = "bf16" } }
+"""
+    assert settings_of("Namespace(fp16=False, bf16=True, update_freq=[4], seq=2048)\n", rule) == [
+        ("precision", "bf16"),
+        ("gas", "4"),
+        ("seq_len", "2048"),
+    ]
+    assert settings_of("{'fp16': True, 'update_freq': [4, 8], 'seq': None}\n", rule)[0] == ("precision", "fp16")
+    assert settings_of("  bf16: true\n  seq: 4096\n", rule) == [("precision", "bf16"), ("seq_len", "4096")]
+
+
+def test_words_of_a_file() -> None:
+    text = (
+        f"{HEAD}[[step]]\nline = 'step {{step}}'\n"
+        + """[[file]]
+name = "run.json"
+requires = ["dtype"]
+columns = { dtype = "precision", remat = "recompute", tp = "tp" }
+words = { dtype = { bfloat16 = "bf16" }, remat = { True = "full" } }
+"""
+    )
+    file = read_document(text, "acme.toml").files[0]
+    assert read_configuration('{"dtype": "bfloat16", "remat": false, "tp": 2}', file) == {
+        "precision": "bf16",
+        "tp": "2",
+    }
+    assert read_configuration('{"dtype": "int4", "remat": true}', file) == {"recompute": "full"}

@@ -12,6 +12,7 @@ from sweepscope.pipeline.commands.dialect import example
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.logs.declared.compile import compile_document
 from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.registry import IN_CODE
 from tests.acme import DIALECT
 
 HEAD = 'name = "acme"\nsignature = ["[acme-trainer]"]\n'
@@ -20,7 +21,7 @@ STEP = '[[step]]\nline = "step {step} loss {loss}"\n'
 
 def fault(text: str) -> str:
     with pytest.raises(UsageError) as caught:
-        read_document(text, "acme.toml")
+        read_document(text, "acme.toml", reserved={"megatron"}, others=IN_CODE)
     message = str(caught.value)
     assert "\n" not in message
     return message
@@ -73,6 +74,20 @@ FAULTS = [
     (f"{HEAD}[[step]]\nregex = '(?P<step>\\d+)'", "contains is missing"),
     (f"{HEAD}[[step]]\nregex = '(?P<step>\\d+)'\ncontains = ['x']\nunits = {{ a = 's' }}", "units names a"),
     (f"{HEAD}[[step]]\npairs = {{ a = 'loss' }}", "has no step number"),
+    (f"{HEAD}[[step]]\nparts = ['loss {{loss}}', 'step {{step}}']", "it belongs into the first"),
+    (f"{HEAD}[[step]]\nparts = ['step {{step}} {{*}} x']", "a part is short and whole"),
+    (f"{HEAD}[[step]]\nline = 'batch {{epoch_step}} x'", "a step that is counted within its epoch needs {epoch}"),
+    (
+        f"{HEAD}[[step]]\nline = 'at {{step}}'\nbelow = {{ a = 'los' }}",
+        "acme.toml:5: [[step]] 1: los is no column here",
+    ),
+    (f"{HEAD}[[step]]\nline = 'at {{step}}'\nbelow = {{ a = 'step' }}", "step is a value of the step's own line"),
+    (
+        f"{HEAD}{STEP}[[arguments]]\nline = '{{name}} {{value}}'\ncolumns = {{ a = 'tp' }}\nwords = {{ b = {{ x = '1' }} }}",
+        "acme.toml:8: words names 'b'. There are: a.",
+    ),
+    (f"{HEAD}[[step]]\nline = 'x {{step}}'\nfirst_epoch = 'a'", "first_epoch is 'a', not a count"),
+    (f"{HEAD}{STEP}[[event]]\nkind = 'launch'\nparts = ['x']", "an event is found by line or regex"),
     (f"{HEAD}{STEP}[[event]]\nkind = 'trainig_end'\nline = 'x'", "? There are: oom, host_oom, hang"),
     (f"{HEAD}{STEP}[[arguments]]\nline = '{{name}}'\ncolumns = {{ a = 'tp' }}", "needs {name} and {value}"),
     (f"{HEAD}{STEP}[[arguments]]\nline = '{{name}} {{value}}'\ncolumns = {{ a = 'tpp' }}", "Did you mean"),

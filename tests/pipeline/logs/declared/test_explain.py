@@ -10,6 +10,7 @@ from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.declared.explain import Explanation, explain
 from sweepscope.pipeline.logs.declared.near import stop
 from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text import lines
 from tests.acme import DIALECT, LOG
 from tests.properties import draws
@@ -18,7 +19,7 @@ DOCUMENT = read_document(DIALECT, "acme.toml")
 
 
 def explained(log: str) -> Explanation:
-    return explain(cleaning.clean(lines.split(0, log.encode())), DOCUMENT)
+    return explain(cleaning.clean(lines.split(0, log.encode())), DOCUMENT, DIALECTS)
 
 
 def test_a_log_that_fits() -> None:
@@ -107,7 +108,7 @@ def test_pairs_name_the_key_that_cannot_be_read() -> None:
         'name = "acme"\nsignature = ["[acme-trainer]"]\n[[step]]\npairs = { step = "step", loss = "loss" }\n', "a.toml"
     )
     rows = cleaning.clean(lines.split(0, b"step=7 loss=ERR\nstep=8 loss=2.5\n"))
-    said = explain(rows, own)
+    said = explain(rows, own, DIALECTS)
     assert (said.steps, said.rejects) == (1, 1)
     (near,) = said.rules[0].near
     assert (near.text[near.at :], near.wanted) == ("ERR", "a value of loss, such as 2.31 or 1e-4")

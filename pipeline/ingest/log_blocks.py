@@ -1,0 +1,79 @@
+"""The lines of a whole log, once more: for logs that no dialect knew when they were read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import polars as pl
+
+from sweepscope.pipeline.io.text_encoding import HOLE
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.text import lines
+from sweepscope.pipeline.text.timestamps import timestamp
+
+WHOLE_BYTES = 4 << 20
+"""A log of at most this size is held in memory."""
+_HEAD_BYTES = 512 << 10
+_PIECE_BYTES = 24 << 10
+_TAIL_BYTES = 128 << 10
+_MOST_PIECES = 48
+
+
+def blocks(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Blocks of whole lines and the number of the first; text around a hole in the file is left out."""
+    for data, first_line, _left_out in lines.blocks(chunks):
+        if HOLE in data:
+            data = b"\n".join(b"" if HOLE in row else row for row in data.split(b"\n"))  # noqa: PLW2901
+        yield data, first_line
+
+
+def sample(parts: Iterable[tuple[bytes, int]]) -> pl.DataFrame:
+    """Cleaned lines from the begin, the end and everywhere between: `line_no`, `text`, `rank`, `ts`, `block`.
+
+    Memory does not grow with the log.
+    """
+    kept: list[tuple[bytes, int]] = []
+    tail: tuple[bytes, int] = (b"", 1)
+    stride = 1
+    for number, (data, first_line) in enumerate(parts):
+        size = _HEAD_BYTES if first_line == 1 else _PIECE_BYTES
+        if first_line == 1 and len(data) <= WHOLE_BYTES:
+            kept.append((data, first_line))
+        elif number % stride == 0 or first_line == 1:
+            kept.append((_whole(data[:size]), first_line))
+        if first_line == 1 and len(data) > WHOLE_BYTES:
+            kept += _within(data, first_line)
+        tail = _last(data, first_line)
+        if len(kept) > _MOST_PIECES:
+            kept, stride = [kept[0], *kept[1::2]], stride * 2
+    if tail[0] and (not kept or tail[1] >= kept[-1][1] + kept[-1][0].count(b"\n")):
+        kept.append(tail)
+    frames = [_cleaned(data, first_line, block) for block, (data, first_line) in enumerate(kept)]
+    return pl.concat(frames) if frames else _cleaned(b"", 1, 0)
+
+
+def _within(data: bytes, first_line: int) -> list[tuple[bytes, int]]:
+    """Some pieces of a block."""
+    found = []
+    for begin in range(_HEAD_BYTES, len(data) - _PIECE_BYTES, max(len(data) // 8, _PIECE_BYTES)):
+        at = data.find(b"\n", begin) + 1
+        if at:
+            found.append((_whole(data[at : at + _PIECE_BYTES]), first_line + data.count(b"\n", 0, at)))
+    return found
+
+
+def _whole(data: bytes) -> bytes:
+    """A piece up to the end of its last whole line."""
+    return data[: data.rfind(b"\n") + 1] or data
+
+
+def _last(data: bytes, first_line: int) -> tuple[bytes, int]:
+    """The end of a block and the number of its first line."""
+    begin = data.find(b"\n", max(len(data) - _TAIL_BYTES, 0)) + 1 if len(data) > _TAIL_BYTES else 0
+    return data[begin:], first_line + data.count(b"\n", 0, begin)
+
+
+def _cleaned(data: bytes, first_line: int, block: int) -> pl.DataFrame:
+    rows = cleaning.clean(lines.split(0, data, first_line))
+    stamp = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
+    return rows.select("line_no", "text", "rank", ts=stamp, block=pl.lit(block, pl.Int64))

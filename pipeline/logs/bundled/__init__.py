@@ -1,0 +1,35 @@
+"""Dialects of trainers that a dialect file describes: a file `<name>.toml` here and its name in NAMES.
+
+They serve as examples, too: `sweepscope dialect show NAME` prints one, and a user's own file of that name replaces it.
+A trainer belongs here if docs/dialects.md can say all of what it prints; otherwise into `pipeline.logs.dialects`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+
+from sweepscope.pipeline.logs.declared.compile import compile_document
+from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.dialect import Dialect
+
+NAMES = ("fairseq",)
+
+_REVISION_BYTES = 6
+"""Whole numbers of 48 bits are exact in a DOUBLE, too."""
+
+
+def text_of(name: str) -> str:
+    """The dialect file of that name."""
+    return files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
+
+
+def read() -> tuple[Dialect, ...]:
+    """The dialects in the order of NAMES. That takes about a millisecond each, so it is done when they are needed."""
+    return tuple(_compiled(name, text_of(name)) for name in NAMES)
+
+
+def _compiled(name: str, text: str) -> Dialect:
+    revision = int.from_bytes(hashlib.sha256(text.encode()).digest()[:_REVISION_BYTES])
+    document = read_document(text, f"{name}.toml", is_trusted=True)
+    return compile_document(document, revision=revision, is_declared=False)

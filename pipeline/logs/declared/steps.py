@@ -1,0 +1,117 @@
+"""Steps of lines, by the rules of a dialect file: each line by the first rule that finds it.
+
+A line knows nothing of others. What needs them is left for `finalizer`: values in lines below a step have no step until
+then, and a step that is counted within an epoch of unknown length is far beyond any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import polars as pl
+
+from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP
+from sweepscope.pipeline.logs.declared.line_template import Field
+from sweepscope.pipeline.logs.declared.rules import Document, Rule, key_regex
+from sweepscope.pipeline.logs.declared.values import UNKNOWN_LENGTH, holds, stamp, with_pairs, with_values
+from sweepscope.pipeline.logs.extractors import last_of_each_step
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform, in_order
+
+_COUNTERS = ("step", EPOCH_STEP)
+_VALUES = [name for name in STEP_FACTS.names() if name not in ("source", "line_no", "rank", "ts", "step", "text")]
+
+
+def steps(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
+    """STEP_FACTS of the lines that a rule finds, and without a step lines below them and those that nearly are one."""
+    rows = lines.with_columns(ts=stamp()).with_row_index("row")
+    found, near = [rows.head(0)], [rows.head(0)]
+    for rule in rules:
+        candidates = rows.filter(holds(rule)).join(pl.concat(found, how="diagonal"), on="row", how="anti")
+        values = with_values(candidates, rule)
+        is_found = values["step"].is_not_null()
+        found.append(values.filter(is_found))
+        near.append(candidates.filter(~is_found & candidates.select(is_near(rule)).to_series()))
+    for rule in rules:
+        found.append(below(rows.join(pl.concat(found, how="diagonal"), on="row", how="anti"), rule))
+    hits = pl.concat(found, how="diagonal")
+    missed = pl.concat(near).unique("row", maintain_order=True).join(hits, on="row", how="anti", maintain_order="left")
+    both = pl.concat([hits, missed], how="diagonal").sort("row")
+    return conform(both, STEP_FACTS)
+
+
+def is_near(rule: Rule) -> pl.Expr:
+    """Whether a line that the rule does not find looks like one of its records all the same.
+
+    It has the words a regex says its lines hold; or the step and another key of the pairs; or the beginning of the
+    first part and another one; or it begins like the line, up to its first value, and holds half of its other words, or
+    ends too early.
+    """
+    text = pl.col("text")
+    if rule.parts:
+        first, *further = rule.parts
+        begin = next(at for at, part in enumerate(first.elements) if isinstance(part, Field))
+        other = [text.str.contains(part.regex) for part in further]
+        return text.str.contains(first.upto(begin)) & pl.any_horizontal(*other, pl.lit(value=False))
+    if rule.pairs is not None:
+        others = [key_regex(key) for key, kept in rule.pairs.items() if kept.column not in _COUNTERS]
+        counters = [key_regex(key) for key, kept in rule.pairs.items() if kept.column in _COUNTERS]
+        return pl.all_horizontal(text.str.contains("|".join(keys)) if keys else False for keys in (counters, others))
+    if rule.template is None:
+        return pl.lit(value=True)
+    labels = rule.template.labels
+    present = [text.str.contains(label, literal=True).cast(pl.Int64) for label in labels]
+    has_labels = pl.sum_horizontal(present) * 2 >= len(labels) if labels else pl.lit(value=False)
+    begins = text.str.contains(rule.template.upto(rule.template.head))
+    return begins & (has_labels | text.str.contains(rule.template.cut))
+
+
+def below(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+    """Of `rows`, those that hold a value of the step above them, with a column for each."""
+    if not rule.below:
+        return rows.head(0)
+    candidates = rows.filter(pl.col("text").str.contains_any(list(rule.below)))
+    values = with_pairs(candidates, rule.below)
+    names = [kept.column for kept in rule.below.values()]
+    return values.filter(pl.any_horizontal(pl.col(names).is_not_null()))
+
+
+def finalizer(document: Document) -> Callable[[Facts], Facts] | None:
+    """What the facts of whole files need before they are steps; None where that is nothing."""
+    changes: list[Callable[[Facts], Facts]] = []
+    if any(rule.below for rule in document.steps):
+        changes.append(joined)
+    if any(EPOCH_STEP in rule.columns and rule.epoch_steps is None for rule in document.steps):
+        changes.append(counted_on)
+    if document.repeated == "last":
+        changes.append(last_of_each_step)
+    return (lambda facts: reduce(lambda done, change: change(done), changes, facts)) if changes else None
+
+
+def joined(facts: Facts) -> Facts:
+    """`facts` with the values below a step in its row; of those above the first step nothing is left."""
+    rows = in_order(facts.steps)
+    is_step = pl.col("step").is_not_null()
+    is_part = ~is_step & pl.any_horizontal(pl.col(_VALUES).is_not_null())
+    marked = rows.with_columns(block=is_step.cast(pl.Int64).cum_sum().over("source", "rank"), is_part=is_part)
+    whole = (
+        marked.filter((is_step | pl.col("is_part")) & (pl.col("block") > 0))
+        .group_by("source", "rank", "block", maintain_order=True)
+        .agg(pl.col("line_no", "ts", "step", *_VALUES).drop_nulls().first())
+    )
+    rejects = marked.filter(~is_step & ~pl.col("is_part"))
+    steps = pl.concat([conform(whole, STEP_FACTS), conform(rejects, STEP_FACTS)])
+    return replace(facts, steps=steps.sort("source", "line_no", maintain_order=True))
+
+
+def counted_on(facts: Facts) -> Facts:
+    """`facts` with steps that go on over the epochs of a file, each as long as the largest number in it.
+
+    What was not logged at the end of an epoch is missing from its length.
+    """
+    step = pl.col("step")
+    if not facts.steps.select((step >= UNKNOWN_LENGTH).any()).item():
+        return facts
+    length = (step % UNKNOWN_LENGTH).max().over("source") + 1
+    return replace(facts, steps=facts.steps.with_columns(step=step // UNKNOWN_LENGTH * length + step % UNKNOWN_LENGTH))

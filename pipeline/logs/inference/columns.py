@@ -1,0 +1,192 @@
+"""Which value of a step's line is which column: by its words, its unit and how it behaves."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sweepscope.pipeline.logs.inference.counter import Counter, columns_of
+from sweepscope.pipeline.logs.inference.series import Course, Key, Line, Series, course
+from sweepscope.pipeline.logs.synonyms import EVALUATION
+
+HIGH, MEDIUM, LOW = "high", "medium", "low"
+"""Words of vocab.CONFIDENCE."""
+_WORSE = {HIGH: MEDIUM, MEDIUM: LOW, LOW: LOW}
+
+_QUANTITY = {
+    "step_time": ("time", "step time"),
+    "tokens_per_s": ("rate",),
+    "tokens_per_s_per_gpu": ("rate",),
+    "mfu": ("share",),
+    "tflops_per_gpu": ("flops",),
+    "mem_allocated": ("bytes",),
+    "mem_reserved": ("bytes",),
+    "consumed_tokens": ("tokens",),
+}
+"""Quantities that a column's unit may have; a column that is not here has no unit."""
+_NEEDS_UNIT = ("step_time", "mem_allocated", "mem_reserved")
+_UNITS = {"mfu": "%"}
+_MANY = 5
+_MOST_LOSS = 20.0
+_VAGUE = 3
+_UNNAMED = 2
+_MEMORY = re.compile(r"\b(?:mem(?:ory)?|vram|cuda|gpu|peak|max)\b")
+_NOT_THE_STEP = re.compile(
+    r"\b(?:data|load(?:ing|er)?|eta|remaining|left|total|elapsed|wall|since|fwd|forward|bwd|backward|opt(?:imizer|im)?|compile|"
+    r"eval|val|valid|save|saving|ckpt|checkpoint|comm|gen|rollout|sync|expected|est(?:imated)?)\b"
+)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A series taken for a column.
+
+    Attributes:
+        column: as a dialect file names it.
+        key: of the series.
+        word: how the value is printed, as a dialect file spells it; "" for the usual way, None where it is unknown.
+        confidence: word of vocab.CONFIDENCE.
+        reason: what speaks for it, or against it.
+        sure: how well the name fits, 0 best.
+    """
+
+    column: str
+    key: Key
+    word: str | None
+    confidence: str
+    reason: str
+    sure: int = 0
+
+    def worse(self, reason: str) -> Guess:
+        """The same with less confidence."""
+        return replace(self, confidence=_WORSE[self.confidence], reason=f"{self.reason}; {reason}")
+
+
+def guesses(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line]) -> list[Guess]:
+    """Every column that a value of a step's line may be, the likeliest of each column first."""
+    rows = set(found[counter.key].rows)
+    listed: list[tuple[str, int, float, int, Guess]] = []
+    for order, (key, series) in enumerate(found.items()):
+        if key in (counter.key, counter.epoch) or key[1] == "of":
+            continue
+        own = series.within(rows)
+        if not own.rows or EVALUATION.search(key[0]):
+            continue
+        for guess in _of_series(own, course(own, lines)):
+            share = len(set(own.rows)) / len(rows)
+            listed.append((guess.column, guess.sure + 3 * (key[1] == "mean"), -share, order, guess))
+    listed.sort(key=lambda one: one[:4])
+    return [guess for *_, guess in listed]
+
+
+def _of_series(series: Series, went: Course) -> list[Guess]:
+    unit = next((one.unit for one in series.fields if one.unit), None)
+    by_name = dict(columns_of(series.label))
+    by_unit = dict.fromkeys(unit.columns if unit else (), 0)
+    if unit and unit.quantity == "rate" and "tokens_per_s_per_gpu" in by_name:
+        by_unit = {"tokens_per_s_per_gpu": 0}
+    if unit and unit.quantity == "bytes" and not {"mem_allocated", "mem_reserved"} & by_name.keys():
+        by_name |= (
+            {"mem_allocated": 2} if re.search(r"\b(?:mem(?:ory)?|vram|cuda|gpu|peak|max)\b", series.label) else {}
+        )
+    if unit and unit.quantity == "time" and not by_name and not series.label.removeprefix("> "):
+        by_name = {"step_time": _UNNAMED}
+    found = []
+    for column in dict.fromkeys((*by_unit, *by_name)):
+        if column in ("step", "epoch"):
+            continue
+        allowed = _QUANTITY.get(column, ())
+        if unit and unit.quantity not in allowed:
+            continue
+        sure = min(by_unit.get(column, 9), by_name.get(column, 9))
+        guess = Guess(column, series.key, _word(column, series), _first(sure), _named(series), sure)
+        if checked := _behaves(guess, series, went):
+            found.append(checked)
+    return found
+
+
+def _first(sure: int) -> str:
+    return HIGH if sure == 0 else MEDIUM if sure <= 2 else LOW
+
+
+def _named(series: Series) -> str:
+    unit = next((one.unit for one in series.fields if one.unit), None)
+    name = f"named {series.label!r}" if series.label else "no name"
+    return f"{name}, unit {unit.word or unit.quantity}" if unit else name
+
+
+def _word(column: str, series: Series) -> str | None:
+    units = {one.unit.word for one in series.fields if one.unit}
+    has_suffix = any(re.search("[kKMBGT]$", one.text) for one in series.fields)
+    if column in ("tokens_per_s", "tokens_per_s_per_gpu", "consumed_tokens"):
+        return "human" if has_suffix else ""
+    if column == "mfu":
+        return "%" if units or max(series.numbers, default=0) > 1.5 else "fraction"
+    if column == "tflops_per_gpu":
+        return units.pop() if len(units) == 1 else ""
+    if column in _NEEDS_UNIT:
+        if not units or "" in units:
+            return None
+        return units.pop() if len(units) == 1 else "duration" if column == "step_time" else "size"
+    return ""
+
+
+def _behaves(guess: Guess, series: Series, went: Course) -> Guess | None:
+    """The guess as far as the values agree with it; None where they contradict it."""
+    if not series.numbers:
+        return guess.worse("it has no value")
+    for contradicts in _CONTRADICTIONS.get(guess.column, ()):
+        if contradicts(guess, series, went):
+            return None
+    if guess.column == "loss" and guess.sure >= _VAGUE and not _falls(series, went):
+        return guess.worse("it does not fall")
+    return guess
+
+
+def _is_cumulative(_guess: Guess, series: Series, went: Course) -> bool:
+    """Whether it only grows, as time since the start does."""
+    low, high = min(series.numbers), max(series.numbers)
+    return went.moves >= _MANY and went.rising >= 0.95 and high > 1.5 * max(abs(low), 1e-9)
+
+
+def _falls(series: Series, went: Course) -> bool:
+    return went.moves >= _MANY and series.numbers[-1] < series.numbers[0] < _MOST_LOSS
+
+
+_Contradiction = Callable[[Guess, Series, Course], bool]
+
+
+def _outside(low: float, high: float) -> _Contradiction:
+    return lambda _guess, series, _went: min(series.numbers) < low or max(series.numbers) > high
+
+
+def _never_positive(_guess: Guess, series: Series, _went: Course) -> bool:
+    return max(series.numbers) <= 0
+
+
+_CONTRADICTIONS: Mapping[str, tuple[_Contradiction, ...]] = {
+    "loss": (
+        _outside(-1e6, 1e6),
+        lambda _guess, series, went: series.is_whole and went.moves >= _MANY,
+        lambda guess, series, went: guess.sure > 0 and _is_cumulative(guess, series, went),
+    ),
+    "learning_rate": (_outside(0, 100),),
+    "grad_norm": (_outside(0, math.inf),),
+    "step_time": (
+        _never_positive,
+        _is_cumulative,
+        lambda guess, series, _went: guess.sure > 0 and _NOT_THE_STEP.search(series.label) is not None,
+    ),
+    "tokens_per_s": (_never_positive,),
+    "tokens_per_s_per_gpu": (_never_positive,),
+    "mfu": (_outside(-100, 100),),
+    "tflops_per_gpu": (_outside(0, 10_000),),
+    "consumed_tokens": (
+        lambda guess, series, _went: not series.is_whole and guess.word != "human",
+        lambda _guess, _series, went: went.distinct < 2 or went.rising < 0.9,
+    ),
+    "rank": (_outside(0, 100_000), lambda _guess, series, _went: not series.is_whole),
+}
+"""What no series of a column does."""

@@ -1,0 +1,152 @@
+"""The value that numbers the steps: it rises with the lines, is named as counters are, and a loss stands beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sweepscope.pipeline.logs.inference.series import Course, Key, Line, Series, course
+from sweepscope.pipeline.logs.synonyms import step_columns
+
+_LEAST = 4.0
+"""Points below which nothing counts as a counter."""
+_MANY = 3
+"""Changes from which on the course of a series tells something."""
+_NEVER = ("seed", "port", "pid", "time", "eta", "elapsed", "sample", "samples", "size", "param", "params", "bytes")
+
+
+@dataclass(frozen=True)
+class Counter:
+    """What numbers the steps.
+
+    Attributes:
+        key: of its series.
+        epoch: key of the epoch's number, where the steps of each epoch are counted anew.
+        first_epoch: number of the first epoch.
+        is_epoch: steps are not printed, and epochs stand for them.
+        sure: 0 where name, course and neighbours agree; 1 where one of them is missing; 2 for a guess.
+    """
+
+    key: Key
+    epoch: Key | None = None
+    first_epoch: int = 0
+    is_epoch: bool = False
+    sure: int = 0
+
+
+def columns_of(label: str) -> tuple[tuple[str, int], ...]:
+    """The columns that a label may name: by all of its words, else by its last ones, which is less sure."""
+    plain = label.removeprefix("> ")
+    if whole := step_columns(plain):
+        return whole
+    parts = plain.split()
+    for count in (3, 2, 1):
+        if count < len(parts) and (found := step_columns(" ".join(parts[-count:]))):
+            return tuple((column, sure + 1) for column, sure in found if column in ("step", "epoch", "loss"))
+    return ()
+
+
+def named(label: str, column: str) -> int | None:
+    """How sure a label names a column, from 0 for the surest on; None where it does not."""
+    return dict(columns_of(label)).get(column)
+
+
+def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter | None:
+    """The counter of the training's steps; None where nothing is one."""
+    losses = _loss_rows(found)
+    scored = []
+    for key, series in found.items():
+        if key[1] or not series.is_whole or key[2] or min(series.numbers, default=-1) < 0:
+            continue
+        went = course(series, lines)
+        points = _points(series, went, losses, found)
+        if points is not None:
+            scored.append((points, len(series.rows), key, went))
+    if not scored:
+        return None
+    points, _, key, went = max(scored, key=lambda one: one[:2])
+    if points < _LEAST:
+        return None
+    is_epoch = named(key[0], "epoch") is not None and named(key[0], "step") is None
+    epoch = None if is_epoch else _epoch(found, key, lines)
+    sure = 0 if points >= _LEAST + 2 else 1
+    first = 0
+    if epoch:
+        smallest = int(min(found[epoch].numbers))
+        first = smallest if smallest in (0, 1) else 0
+        total = found.get((epoch[0], "of", epoch[2]))
+        if smallest > 1 and total and max(found[epoch].numbers) >= max(total.numbers):
+            first = 1
+    return Counter(key, epoch, first, is_epoch, sure)
+
+
+def _loss_rows(found: Mapping[Key, Series]) -> set[int]:
+    return {
+        row
+        for key, series in found.items()
+        if not key[1] and named(key[0], "loss") is not None
+        for row, one in zip(series.rows, series.fields, strict=True)
+        if one.split != "eval"
+    }
+
+
+def _points(series: Series, went: Course, losses: set[int], found: Mapping[Key, Series]) -> float | None:
+    """How much speaks for a series as the counter; None where it cannot be one."""
+    label = series.label
+    step, epoch = named(label, "step"), named(label, "epoch")
+    has_total = (label, "of", series.key[2]) in found
+    last = label.split()[-1] if label else ""
+    if step is None and (last in _NEVER or columns_of(label)) and epoch is None:
+        return None
+    if went.moves >= _MANY and went.rising < 0.5:
+        return None
+    if went.distinct < 2 and (step or 0) > 0:
+        return None
+    points = 0.0
+    if step is not None:
+        points += 3.0 - 0.5 * step
+    elif epoch is not None:
+        points += 0.5
+    elif label:
+        points -= 1.0
+    points += 1.5 if has_total else 0.0
+    if went.moves >= _MANY:
+        points += 2.0 if went.rising >= 0.9 else 1.0
+        points += 0.5 if went.down == 0 else 0.0
+        points -= 1.0 if went.same > went.moves * 4 else 0.0
+    elif went.distinct >= 2:
+        points += 1.0 if went.down == 0 else 0.0
+    rows = set(series.rows)
+    points += 2.5 * len(rows & losses) / len(rows)
+    points += min(math.log10(len(rows)), 3) / 2
+    return points
+
+
+def _epoch(found: Mapping[Key, Series], key: Key, lines: Sequence[Line]) -> Key | None:
+    """The epoch's series, where the counter begins anew with each epoch, or would: the last one is known."""
+    counter = found[key]
+    for other, series in found.items():
+        if other[1] or named(other[0], "epoch") is None or not series.is_whole:
+            continue
+        agree, differ = _restarts_with(counter, series, lines)
+        if not differ and (agree or (other[0], "of", other[2]) in found):
+            return other
+    return None
+
+
+def _restarts_with(counter: Series, epoch: Series, lines: Sequence[Line]) -> tuple[int, int]:
+    """How often the counter falls where the epoch rises, and how often it goes on there."""
+    last: dict[int | None, tuple[float, float]] = {}
+    agree = differ = 0
+    for row, one in counter.by_row.items():
+        other = epoch.by_row.get(row)
+        if other is None or other.number is None or one.number is None:
+            differ += 1
+            continue
+        rank = lines[row].rank
+        if rank in last and other.number > last[rank][1]:
+            agree += one.number <= last[rank][0]
+            differ += one.number > last[rank][0]
+        last[rank] = (one.number, other.number)
+    return agree, differ

@@ -1,0 +1,198 @@
+"""The values of a line: numbers with what is printed in front of and behind them.
+
+A number is no value where it is part of something else: a time, a path, a version, a word (`H100`), a size (`16x8`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from sweepscope.pipeline.logs.inference.units import Unit, behind, in_label
+from sweepscope.pipeline.logs.synonyms import EVALUATION, TRAINING, words
+
+_COUNTED = r"(?:steps?|iter(?:ation)?s?|epochs?|ep|it|batch|rank|gpu|update)"
+_OTHER = "|".join(
+    (
+        # Times and dates.
+        r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[ T_]+\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?",
+        r"\d{1,2}[-/.]\d{1,2}(?:[-/.]\d{2,4})?[ T_]\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?",
+        r"(?:\d+ days?,? +)?\d{1,4}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?![\w:.])",
+        r"(?:\d+(?:\.\d+)?(?:d|h|hrs?|m|min|s)\s?){2,}(?![\w])",
+        # Places: URLs, paths, file:line.
+        r"\w+://\S+|(?:~|\.{1,2})?/[\w.@%+=-]+(?:/[\w.@%+=-]*)+|[\w./-]+\.(?:py|cpp|cu|cc|jsonl?|ya?ml|pth?|"
+        r"bin|log|txt)(?::\d+)?\b",
+        # Versions and addresses, hashes.
+        r"v?\d+\.\d+\.\d+[\w.+-]*",
+        r"0x[0-9a-fA-F]+|(?=[0-9a-f]*[a-f][0-9a-f]*\d|[0-9a-f]*\d[0-9a-f]*[a-f])[0-9a-f]{7,}(?![\w.])",
+        # Words that hold digits; a counter may be glued to its name.
+        rf"(?!(?i:{_COUNTED})\d+(?![\w.]))[A-Za-z_@][\w@]*\d\w*(?:[.-]\w+)*",
+        r"\d+(?:x\d+)+\b|\d+[A-Za-z_]\w*\d\w*",
+    )
+)
+_SIGN = r"(?:(?<![\w)\]])[-+])?"
+_EXPONENT = r"(?:[eE][-+]?\d+)?"
+_WITH_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d*(?!\.))?"
+_NUMBER = rf"{_SIGN}{_WITH_DIGITS}{_EXPONENT}|{_SIGN}\.\d+{_EXPONENT}"
+_TOKEN = re.compile(
+    rf"(?P<other>(?<![\w.])(?:{_OTHER}))|(?P<number>(?:(?<![\w.])|(?<=[a-zA-Z])|(?<=_))(?:{_NUMBER}))"
+    r"|(?P<odd>(?<![\w.])[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)(?![\w.]))"
+    r"|(?<=[:=])\s*(?P<none>None|null|N/A|n/a)(?!\w)"
+)
+_ENDS_LABEL = " \t\"'=:~*#@>→([{<≈"
+_BREAK = re.compile(r"[|│┃,;\t{}\[\]()<>]|\s[-–—·•/]{1,2}\s|\s{3,}|[:=]\s|\.\s|\s(?:and|at|with)\s")
+_QUALIFIER = re.compile(r"[(\[]([^()\[\]|]{0,24})[)\]]$")
+_FILLERS = re.compile(r"^(?:the|a|of|is|was|at|in|with|and|for|done|after|on|my|our) |(?: (?:is|was|of|at|in))+$")
+_AT = re.compile(r"([A-Za-z][\w /]*?) (?:at|after|for|in|@) (?:\w+ )?[#:]?$")
+_MAX_WORDS = 5
+MAX_CHARS = 4_096
+"""A longer line is no record of a step."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One value of a line.
+
+    Attributes:
+        begin, end: its characters; `end` is behind its metric suffix, `stop` behind its unit.
+        text: as printed, with its metric suffix.
+        number: its value, without its unit; None where it is printed as missing.
+        is_whole: printed without a fraction or an exponent.
+        label: words in front of it, without a unit; those behind it where there are none.
+        unit: behind it or in its label.
+        role: "of" for what follows a slash, as in 3/10; "mean" for one in parentheses behind another value.
+        split: "train" or "eval" where words in front of it tell.
+        head: where the text begins that belongs to it: behind the value or the separator before.
+    """
+
+    begin: int
+    end: int
+    stop: int
+    text: str
+    number: float | None
+    is_whole: bool
+    label: str
+    unit: Unit | None
+    role: str
+    split: str
+    head: int
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Fields of several lines with the same key are one series."""
+        word = self.unit.quantity if self.unit else ""
+        return self.label, self.role, word
+
+
+def fields(text: str, start: int = 0) -> list[Field]:
+    """The values of a line from a character on, from left to right."""
+    found: list[Field] = []
+    text = text[:MAX_CHARS]
+    position, leader = start, ""
+    split = ""
+    for token in _TOKEN.finditer(text, start):
+        if token.start() < position:
+            continue
+        gap = text[position : token.start()]
+        split = _split(gap, split)
+        if not found and split:
+            leader = split
+        if token["other"]:
+            position = token.end()
+            continue
+        before = found[-1] if found and found[-1].stop == position else None
+        begin, end = (
+            token.span("number") if token["number"] else token.span("odd") if token["odd"] else token.span("none")
+        )
+        stop, suffix, unit = behind(text, end)
+        role = _role(gap, before)
+        label, named = in_label(_label(gap)) if role == "" else (before.label if before else "", None)
+        if role == "" and not label:
+            label = _following(text, end if unit is None else stop)
+        printed = text[begin:end]
+        found.append(
+            Field(
+                begin=begin,
+                end=end + len(suffix),
+                stop=stop,
+                text=text[begin : end + len(suffix)],
+                number=_value(printed, suffix) if token["none"] is None else None,
+                is_whole=token["number"] is not None
+                and re.fullmatch(r"[-+]?[\d,]+", printed) is not None
+                and not suffix,
+                label=label,
+                unit=unit or named or (before.unit if before and role else None),
+                role=role,
+                split=split or leader,
+                head=position + _offset(gap),
+            )
+        )
+        position = stop
+        if "|" in gap or ";" in gap:
+            split = _split(gap[max(gap.rfind("|"), gap.rfind(";")) :], "")
+    return _completed(text, found)
+
+
+def _completed(text: str, found: list[Field]) -> list[Field]:
+    """The fields with what follows from the one behind: `200/2983 batches`, `41.2/80 GB`, `loss at step 5: 2.3`."""
+    for at, field in enumerate(found):
+        after = found[at + 1] if at + 1 < len(found) else None
+        before = found[at - 1] if at else None
+        if after and after.role == "of" and not field.role:
+            label = field.label or _following(text, after.stop)
+            found[at] = replace(field, label=label, unit=field.unit or after.unit)
+            found[at + 1] = replace(after, label=label)
+        elif not field.label and before and re.fullmatch(r"\s*[:=]\s*", text[before.stop : field.begin]):
+            named = _AT.search(text[: before.begin])
+            if named:
+                found[at] = replace(field, label=words(named[1]))
+    return found
+
+
+def _value(printed: str, suffix: str) -> float:
+    factor = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}[suffix.upper()]
+    return float(printed.replace(",", "")) * factor
+
+
+def _role(gap: str, before: Field | None) -> str:
+    if before is None:
+        return ""
+    if re.fullmatch(r"\s*(?:/|of|out of)\s*", gap):
+        return "of"
+    if re.fullmatch(r"\s*\(\s*(?:avg:?\s*|mean:?\s*)?", gap):
+        return "mean"
+    return ""
+
+
+def _split(gap: str, before: str) -> str:
+    """Whose values follow: those of the last word in the gap that tells."""
+    small = words(gap)
+    evaluation = [hit.start() for hit in EVALUATION.finditer(small)]
+    training = [hit.start() for hit in TRAINING.finditer(small)]
+    if evaluation or training:
+        return "eval" if max(evaluation, default=-1) > max(training, default=-1) else "train"
+    return before
+
+
+def _offset(gap: str) -> int:
+    """Where in a gap the text begins that belongs to the value behind it."""
+    end = len(gap.rstrip(_ENDS_LABEL))
+    qualified = _QUALIFIER.search(gap[:end])
+    stop = qualified.start() if qualified else end
+    cuts = [hit.end() for hit in _BREAK.finditer(gap, 0, stop) if hit.end() < stop]
+    return max(cuts, default=0)
+
+
+def _label(gap: str) -> str:
+    """The words that name the value behind a gap."""
+    label = gap[_offset(gap) :].rstrip(_ENDS_LABEL)
+    name = words(label)
+    while (bare := _FILLERS.sub("", name)) != name:
+        name = bare
+    return " ".join(name.split()[-_MAX_WORDS:])
+
+
+def _following(text: str, position: int) -> str:
+    """The words behind a value without a label in front of it."""
+    rest = re.match(r"[ \t]?((?:[A-Za-z]+[ \t/]?){1,3})", text[position : position + 40])
+    return "> " + words(rest[1]) if rest else ""

@@ -1,0 +1,128 @@
+"""Rules for the lines of steps: which lines they are, the pieces of each, and the words that keep others out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sweepscope.pipeline.logs.inference.columns import LOW, Guess
+from sweepscope.pipeline.logs.inference.counter import Counter
+from sweepscope.pipeline.logs.inference.pieces import Filled, compiled, pieces
+from sweepscope.pipeline.logs.inference.series import Key, Line, Series
+from sweepscope.pipeline.logs.synonyms import EVALUATION
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z_./-]{2,}")
+_MOST_WORDS = 6
+
+
+@dataclass(frozen=True)
+class StepRule:
+    """A [[step]] of a dialect file. `guesses` are what its pieces stand for, in their order, the counter's first."""
+
+    parts: tuple[str, ...]
+    guesses: tuple[Guess, ...]
+    contains: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    first_epoch: int = 0
+
+
+def rows_of_steps(found: Mapping[Key, Series], counter: Counter, beside: Iterable[Key]) -> set[int]:
+    """Rows with the counter and one of the values beside it, none of them of an evaluation."""
+    mine = {row for row, one in found[counter.key].by_row.items() if one.split != "eval"}
+    has_value = {
+        row
+        for key in beside
+        for row, one in zip(found[key].rows, found[key].fields, strict=True)
+        if one.split != "eval"
+    }
+    return mine & has_value
+
+
+def step_rule(
+    found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter, chosen: Sequence[Guess], rows: set[int]
+) -> StepRule | None:
+    """The rule that reads `rows`; None where the counter cannot be found in them."""
+    counted = _counter_guess(counter)
+    total = ("epoch_steps" if counter.epoch else "steps_planned") if _has_total(found, counter.key, rows) else ""
+    column = "epoch_step" if counter.epoch else "step"
+    first = pieces(found[counter.key].within(rows), lines, Filled(column, total=total))
+    if not first:
+        return None
+    parts, taken = [first[0]], [counted]
+    if counter.epoch:
+        total = "epochs" if _has_total(found, counter.epoch, rows) else ""
+        of_epoch = pieces(found[counter.epoch].within(rows), lines, Filled("epoch", total=total))
+        if not of_epoch:
+            return None
+        parts += of_epoch[:1]
+        taken.append(replace(counted, column="epoch", key=counter.epoch))
+    for guess in chosen:
+        if guess.confidence == LOW or guess.word is None:
+            continue
+        for piece in pieces(found[guess.key].within(rows), lines, Filled(guess.column, guess.word)):
+            parts.append(piece)
+            taken.append(guess)
+    contains = _in_all(lines, rows, found, chosen)
+    rule = StepRule(
+        tuple(dict.fromkeys(parts)), tuple(taken), contains, (), counter.first_epoch if counter.epoch else 0
+    )
+    return replace(rule, without=_in_others(rule, lines, rows))
+
+
+def _counter_guess(counter: Counter) -> Guess:
+    confidence = ("high", "medium", "low")[counter.sure]
+    return Guess("step", counter.key, "", confidence, f"named {counter.key[0]!r}, rises with the lines", counter.sure)
+
+
+def _has_total(found: Mapping[Key, Series], key: Key, rows: set[int]) -> bool:
+    total = found.get((key[0], "of", key[2]))
+    return total is not None and len(rows & set(total.rows)) > 0.9 * len(rows)
+
+
+def _in_all(
+    lines: Sequence[Line], rows: set[int], found: Mapping[Key, Series], chosen: Sequence[Guess]
+) -> tuple[str, ...]:
+    """A word in front of a value that every line of a step holds, the rarest kind first: that of its loss."""
+    for guess in sorted(chosen, key=lambda guess: guess.column != "loss"):
+        words: dict[str, int] = {}
+        series = found[guess.key]
+        seen = 0
+        for row, one in series.by_row.items():
+            if row not in rows:
+                continue
+            seen += 1
+            line = lines[row]
+            near = line.text[one.head : one.begin] + " " + line.text[one.end : one.stop]
+            for word in set(_WORD.findall(near)):
+                words[word] = words.get(word, 0) + 1
+        full = [word for word, count in words.items() if count == seen == len(rows)]
+        if full:
+            return (max(full, key=lambda word: (word.lower() in lines[min(rows)].text.lower(), len(word))),)
+    return ()
+
+
+def _in_others(rule: StepRule, lines: Sequence[Line], rows: set[int]) -> tuple[str, ...]:
+    """Words that keep out the other lines that the rule would find."""
+    pattern = compiled(rule.parts[0])
+    if pattern is None:
+        return ()
+    others = [
+        line.text
+        for row, line in enumerate(lines)
+        if row not in rows and all(word in line.text for word in rule.contains) and pattern.search(line.text)
+    ]
+    mine = [lines[row].text for row in rows]
+    chosen: list[str] = []
+    while others and len(chosen) < _MOST_WORDS:
+        tally: dict[str, int] = {}
+        for text in others:
+            for word in set(_WORD.findall(text)):
+                tally[word] = tally.get(word, 0) + 1
+        fit = [word for word in tally if not any(word in text for text in mine)]
+        if not fit:
+            break
+        best = max(fit, key=lambda word: (EVALUATION.search(word.lower()) is not None, tally[word], -len(word)))
+        chosen.append(best)
+        others = [text for text in others if best not in text]
+    return tuple(chosen)

@@ -1,0 +1,94 @@
+"""The text of a dialect file from what was inferred, with the reasons as comments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sweepscope.pipeline.logs.inference.columns import Guess
+from sweepscope.pipeline.logs.inference.step_rules import StepRule
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Parts of a dialect file.
+
+    Attributes:
+        signature: texts that tell whose log it is.
+        steps: rules of steps, each with a line as an example.
+        raw_steps: rules that are expressions: whole tables, as text.
+        arguments: form of the line and columns by printed name.
+        settings: lines with one setting.
+        events: kind and line.
+        left_out: guesses that were not sure enough.
+    """
+
+    name: str
+    signature: tuple[str, ...]
+    steps: tuple[tuple[StepRule, str], ...] = ()
+    raw_steps: tuple[str, ...] = ()
+    arguments: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    events: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[tuple[Guess, str], ...] = field(default=())
+
+
+_HEAD = """\
+# Inferred from one log. Correct what is wrong, try it with `sweepscope dialect test FILE LOG`, and keep it with
+# `sweepscope ingest --dialect FILE PATH`. docs/dialects.md explains what may stand here.
+"""
+
+
+def toml_text(draft: Draft) -> str:
+    """The file."""
+    blocks = [
+        f"{_HEAD}name = {_text(draft.name)}\n# Text that only this trainer prints: choose better than a program can.\n"
+        f"signature = {_list(draft.signature)}"
+    ]
+    blocks += [_step(rule, example) for rule, example in draft.steps]
+    blocks += list(draft.raw_steps)
+    blocks += [f"[[arguments]]\nline = {_text(line)}\ncolumns = {_table(columns)}" for line, columns in draft.arguments]
+    blocks += [f"[[setting]]\n# {_comment(example)}\nline = {_text(line)}" for line, example in draft.settings]
+    blocks += [f"[[event]]\nkind = {_text(kind)}\nline = {_text(line)}" for kind, line in draft.events]
+    if draft.left_out:
+        notes = [
+            f"#   {guess.column}: {guess.reason} ({guess.confidence})\n#     {_comment(text)}"
+            for guess, text in draft.left_out
+        ]
+        blocks.append("# Not sure enough to be read; add a part for what you know:\n" + "\n".join(notes))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _step(rule: StepRule, example: str) -> str:
+    notes = list(dict.fromkeys(f"# {guess.column}: {guess.confidence}, {guess.reason}" for guess in rule.guesses))
+    lines = ["[[step]]", f"# {_comment(example)}", *notes, f"parts = {_list(rule.parts)}"]
+    lines += [
+        f"{key} = {_list(words)}" for key, words in (("contains", rule.contains), ("without", rule.without)) if words
+    ]
+    lines += [f"first_epoch = {rule.first_epoch}"] if rule.first_epoch else []
+    return "\n".join(lines)
+
+
+def _comment(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text.strip())[:300]
+
+
+def _text(text: str) -> str:
+    """A text as TOML writes it."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _list(texts: Sequence[str]) -> str:
+    if len(texts) > 3:
+        return "[\n" + "".join(f"  {_text(text)},\n" for text in texts) + "]"
+    return "[" + ", ".join(map(_text, texts)) + "]"
+
+
+def _table(pairs: Mapping[str, str]) -> str:
+    return "{ " + ", ".join(f"{_text(key)} = {_text(value)}" for key, value in pairs.items()) + " }"
+
+
+def quoted(texts: Iterable[str]) -> str:
+    """Texts in quotes, with commas between."""
+    return ", ".join(map(_text, texts))

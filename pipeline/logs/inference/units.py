@@ -1,0 +1,138 @@
+"""Units as they stand behind a value or in its label, and the word of a dialect file for each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_PER = r"\s?(?:/|\bper\b|p(?=s\b))\s?"
+_SECOND = r"(?:s(?:ec(?:ond)?s?)?)"
+_STEP = r"(?:it(?:er(?:ation)?)?s?|steps?|batch(?:es)?|updates?)"
+_TOKENS = r"(?:tok(?:en)?s?|toks)"
+_CARD = r"(?:gpu|device|chip|rank|accelerator|card)"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One unit.
+
+    Attributes:
+        word: of a dialect file; "" for one that no column has.
+        quantity: what it measures.
+        columns: columns that are printed in it, the likeliest first.
+    """
+
+    word: str
+    quantity: str
+    columns: tuple[str, ...] = ()
+
+
+_UNITS: tuple[tuple[str, Unit], ...] = (
+    (
+        rf"{_TOKENS}{_PER}{_SECOND}{_PER}{_CARD}|{_TOKENS}{_PER}{_CARD}{_PER}{_SECOND}|tgs",
+        Unit("human", "rate", ("tokens_per_s_per_gpu",)),
+    ),
+    (rf"{_TOKENS}{_PER}{_SECOND}|tps", Unit("human", "rate", ("tokens_per_s",))),
+    (
+        rf"(?:samples?|seq(?:uence)?s?|ex(?:amples?)?|imgs?|images?|sents?|sentences?|docs?|rows?|envs?|"
+        rf"frames?){_PER}{_SECOND}",
+        Unit("", "other rate"),
+    ),
+    (rf"{_STEP}{_PER}{_SECOND}", Unit("it/s", "time", ("step_time",))),
+    (rf"ms{_PER}{_STEP}", Unit("ms", "step time", ("step_time",))),
+    (rf"{_SECOND}{_PER}{_STEP}", Unit("s", "step time", ("step_time",))),
+    (
+        r"(?:t|tera)flop/?s?(?:\s?/?\s?(?:s(?:ec)?))?(?:\s?/\s?(?:gpu|device|chip))?",
+        Unit("TFLOPs", "flops", ("tflops_per_gpu",)),
+    ),
+    (
+        r"(?:p|peta)flop/?s?(?:\s?/?\s?(?:s(?:ec)?))?(?:\s?/\s?(?:gpu|device|chip))?",
+        Unit("PFLOPs", "flops", ("tflops_per_gpu",)),
+    ),
+    (
+        r"(?:g|giga)flop/?s?(?:\s?/?\s?(?:s(?:ec)?))?(?:\s?/\s?(?:gpu|device|chip))?",
+        Unit("GFLOPs", "flops", ("tflops_per_gpu",)),
+    ),
+    (r"(?-i:[KMGT]i?B)|(?-i:[kmgt]i?b)(?:ytes)?", Unit("size", "bytes")),
+    (r"ms(?:ecs?)?|millis(?:econds?)?|milliseconds?", Unit("ms", "time")),
+    (r"us(?:ecs?)?|µs|microseconds?", Unit("us", "time")),
+    (r"mins?|minutes?", Unit("min", "time")),
+    (r"hours?|hrs?|h", Unit("h", "time")),
+    (r"seconds?|secs?|s", Unit("s", "time")),
+    (r"%", Unit("%", "share")),
+    (rf"{_TOKENS}", Unit("human", "tokens", ("consumed_tokens",))),
+)
+_SUFFIX = re.compile(r"[kKMGBT](?=\s|[,;:|)\]}/]|$)|[kKMGBT](?=\s?tok)")
+
+_ONE = re.compile(
+    r"[ \t]?(?:" + "|".join(f"(?P<u{n}>{form})" for n, (form, _) in enumerate(_UNITS)) + r")(?![A-Za-z])", re.IGNORECASE
+)
+
+_ONE = re.compile(
+    r"[ \t]?(?:" + "|".join(f"(?P<u{n}>{form})" for n, (form, _) in enumerate(_UNITS)) + r")(?![A-Za-z])", re.IGNORECASE
+)
+
+
+def behind(text: str, position: int) -> tuple[int, str, Unit | None]:
+    """Where the unit behind a number ends, its metric suffix, and the unit; the position itself where there is none.
+
+    >>> behind("13.8K tok/s |", 4)[:2], behind("0.41s/it,", 4)[2].word, behind("2.3 lr", 3)
+    ((11, 'K'), 's', (3, '', None))
+    """
+    suffix = _SUFFIX.match(text, position)
+    start = suffix.end() if suffix else position
+    letters = suffix[0] if suffix else ""
+    found = _ONE.match(text, start)
+    if not found or not found.lastgroup:
+        return start, letters, None
+    return found.end(), letters, _UNITS[int(found.lastgroup[1:])][1]
+
+
+# Units at the end of a label (`time_ms`, `step time (ms)`, `mem_gb`), and labels that are a unit (`ms/batch`, `it/s`).
+_LAST: tuple[tuple[str, Unit], ...] = (
+    (r"ms|msec|millis|milliseconds", Unit("ms", "time")),
+    (r"us|usec", Unit("us", "time")),
+    (r"s|sec|secs|seconds", Unit("s", "time")),
+    (r"min|mins|minutes", Unit("min", "time")),
+    (r"gib", Unit("GiB", "bytes")),
+    (r"mib", Unit("MiB", "bytes")),
+    (r"gb", Unit("GB", "bytes")),
+    (r"mb", Unit("MB", "bytes")),
+    (r"bytes|b", Unit("B", "bytes")),
+    (r"pct|percent|%", Unit("%", "share")),
+)
+_WHOLE: tuple[tuple[str, Unit], ...] = (
+    (
+        r"(?:.* )?(?:tokens?|toks?) (?:per )?(?:(?:s|sec|second) (?:per )?(?:gpu|device|chip|rank)|"
+        r"(?:gpu|device|chip|rank) (?:per )?(?:s|sec|second))|tgs",
+        Unit("human", "rate", ("tokens_per_s_per_gpu",)),
+    ),
+    (r"(?:.* )?(?:tokens?|toks?) (?:per )?(?:s|sec|second)|tps", Unit("human", "rate", ("tokens_per_s",))),
+    (r"ms (?:per )?(?:it|iter|iteration|step|batch)", Unit("ms", "step time", ("step_time",))),
+    (r"(?:s|sec|secs|seconds?) (?:per )?(?:it|iter|iteration|step|batch)", Unit("s", "step time", ("step_time",))),
+    (
+        r"(?:its?|iters?|iterations?|steps?|batch(?:es)?|updates?) (?:per )?(?:s|sec|second)|ups",
+        Unit("it/s", "time", ("step_time",)),
+    ),
+    (
+        r"(?:samples?|seqs?|sequences?|examples?|images?|imgs?|sentences?) (?:per )?(?:s|sec|second)|sps",
+        Unit("", "other rate"),
+    ),
+)
+_LABEL = re.compile(r"(?:(.*) )?(?:" + "|".join(f"(?P<l{n}>{form})" for n, (form, _) in enumerate(_LAST)) + ")")
+
+
+def in_label(label: str) -> tuple[str, Unit | None]:
+    """The words of a label without the unit at their end, and that unit.
+
+    >>> in_label("step time ms")[0], in_label("mem gb")[1].word, in_label("loss")
+    ('step time', 'GB', ('loss', None))
+    """
+    for form, unit in _WHOLE:
+        if re.fullmatch(form, label):
+            return label, unit
+    found = _LABEL.fullmatch(label)
+    if not found or not found.lastgroup:
+        return label, None
+    name = (found[1] or "").removesuffix(" in") or label
+    return name, _LAST[int(found.lastgroup[1:])][1]

@@ -1,0 +1,234 @@
+"""Names under which trainers print our columns: one table for every reader of names that no dialect has stated.
+
+A name is compared by its words (`words`): `tensorModelParallelSize`, `--tensor-model-parallel-size` and "Tensor model
+parallel size" are one. Each column has expressions in the order of how sure they are; the whole name has to match.
+Add a name here, not to a reader. Names of a framework's own configuration files are in `sidecars.column_names`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_OTHER = re.compile(r"[^A-Za-z0-9%@]+")
+
+_SIZE = r"(?: (?:size|degree|world size|dim|ways?|num|count|groups?))?"
+_PER_GPU = r"per (?:device|gpu|rank|process|worker|core|chip)"
+
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "tp": (rf"(?:tensor (?:model )?parallel(?:ism|ize)?|tp){_SIZE}", rf"model parallel{_SIZE}|mp size"),
+    "pp": (rf"(?:pipeline (?:model )?parallel(?:ism)?|pp){_SIZE}|(?:num |n )?pipeline stages|num stages|pipe size",),
+    "cp": (rf"(?:context parallel(?:ism)?|cp){_SIZE}", r"(?:ulysses |ring )?(?:sequence parallel|sp) (?:size|degree)"),
+    "ep": (r"(?:expert (?:model )?parallel(?:ism)?|ep) (?:size|degree|world size)",),
+    "dp": (rf"(?:data parallel(?:ism)?|dp|ddp){_SIZE}", r"(?:num )?data parallel replicas"),
+    "vpp": (r"virtual pipeline (?:model )?parallel size|vpp(?: size)?",),
+    "mbs": (
+        rf"(?:train )?(?:micro ?batch|mbs|micro bs|micro ?batch size)(?: size)?(?: {_PER_GPU})?|"
+        rf"{_PER_GPU} (?:train )?(?:micro )?(?:batch size|bs)|(?:device|local) (?:train )?(?:micro ?)?batch ?size|"
+        rf"(?:train )?(?:micro )?batch ?size {_PER_GPU}|bs {_PER_GPU}|(?:instantaneous )?batch size {_PER_GPU}|"
+        r"micro train batch size|device train microbatch size",
+    ),
+    "gbs": (
+        r"(?:global|effective|total)(?: train(?:ing)?)? (?:batch ?size|batch|bs)|gbs|global bs|"
+        r"total train batch size w parallel distributed accumulation|global train batch size",
+    ),
+    "gas": (
+        r"(?:grad(?:ient)?s? )?acc(?:um(?:ulat(?:ion|e))?)?(?: (?:steps?|iters?|freq|factor))|"
+        r"grad(?:ient)? acc(?:um(?:ulation)?)?|gas|accumulate grad batches|update freq|accum(?:ulation)?|grad accs?",
+        r"num micro ?batches|(?:number of )?micro ?batches",
+    ),
+    "seq_len": (
+        r"(?:train(?:ing)? )?(?:max )?(?:seq(?:uence)?|encoder seq) ?(?:len(?:gth)?)|seqlen|block size|"
+        r"(?:max )?(?:context|ctx) ?(?:len(?:gth)?|size|window)|n ctx|cutoff len|tokens per sample|max source length",
+        r"max length|max len|max seq|seq|model max length|max tokens per sample|sl",
+        r"max position embeddings|n positions|max seq length of model",
+    ),
+    "gbs_tokens": (
+        r"(?:num |n )?tokens per (?:step|batch|iteration|iter|update|global batch|optimizer step)|"
+        r"(?:global |total |effective )?batch(?: size)?(?: in)? tokens|global batch tokens|total desired batch size",
+    ),
+    "num_gpus": (
+        r"(?:ddp )?world ?size|(?:num(?:ber)?(?: of)?|n|total|total num(?:ber)?(?: of)?) ?gpus?|gpu count|"
+        r"(?:num(?:ber)?(?: of)?|total) (?:processes|devices|ranks|accelerators|chips)|device count|n ?procs?",
+        r"gpus|ngpus?|n devices",
+    ),
+    "gpus_per_node": (
+        r"(?:num |n )?(?:gpus|devices|processes|procs) per (?:node|machine|host)|nproc per node|local world size|"
+        r"n ?gpus per node",
+    ),
+    "num_nodes": (r"(?:num(?:ber)?(?: of)?|n|total) ?(?:nodes|machines|hosts)|nnodes|node count|num machines",),
+    "num_layers": (
+        r"(?:num(?:ber)?(?: of)?|n) ?(?:hidden |transformer |decoder |encoder )?layers?|nlayers?|decoder layers|"
+        r"(?:num|n) (?:transformer )?blocks",
+        r"layers|depth",
+    ),
+    "hidden_size": (
+        r"(?:model )?hidden (?:size|dim)|n embd?|n embed|d model|dmodel|(?:model|embed(?:ding)?|emb) (?:dim|size)|"
+        r"embd dim|decoder embed dim|emsize|residual dim",
+        r"dim|width|hidden|d embed",
+    ),
+    "num_heads": (
+        r"(?:num(?:ber)?(?: of)?|n) ?(?:attention |attn |query |q )?heads?|nheads?|decoder attention heads|"
+        r"attention heads",
+        r"heads",
+    ),
+    "num_kv_heads": (r"(?:num|n) ?(?:key value|kv) heads?|(?:num|n) query groups|kv heads",),
+    "ffn_hidden_size": (
+        r"(?:ffn|mlp|feed ?forward|ff) (?:hidden )?(?:size|dim)|intermediate (?:size|dim)|d ff|n inner|"
+        r"ffn embed dim|dim feedforward",
+    ),
+    "vocab_size": (r"vocab(?:ulary)? ?size|n vocab|num embeddings|vocabsize", r"padded vocab size|vocab"),
+    "num_experts": (r"(?:num|n) ?(?:local |routed |moe )?experts|moe num experts|number of experts",),
+    "experts_per_token": (r"(?:num )?experts per tok(?:en)?|moe (?:router )?top ?k|n activated experts",),
+    "precision": (
+        r"(?:mixed |train(?:ing)? )?precision|(?:compute |train(?:ing)? |amp |autocast |"
+        r"mixed precision )?d ?type|ptdtype",
+        r"(?:param(?:eter)?s?|model|torch) d ?type",
+    ),
+    "zero_stage": (r"(?:deepspeed )?zero(?: optimization)? stage|zero", r"ds stage|sharding stage"),
+    "recompute": (
+        r"(?:use )?(?:activation|gradient|grad) ?(?:re)?checkpoint(?:ing|s)?(?: mode)?|recompute(?: granularity)?|"
+        r"activation recompute|checkpoint activations",
+    ),
+    "steps_planned": (
+        r"(?:max|total|num(?:ber)?(?: of)?|n)(?: num)?(?: (?:train(?:ing)?|optim(?:ization|izer)|update|gradient))? ?"
+        r"(?:steps?|iters?|iterations|updates?)|train (?:iters|iterations)|train(?:ing)? steps|steps total",
+        r"steps|iterations|iters|niters",
+    ),
+    "params": (
+        r"(?:total |trainable |num(?:ber)?(?: of)?|n|model|total num(?:ber)?(?: of)? |all )? ?(?:trainable )?"
+        r"(?:model )?param(?:eter)?s?(?: count)?|model size|param count|parameters total",
+    ),
+    "model": (r"model name(?: or path)?|base model|pretrained model name or path|model id", r"model|arch(?:itecture)?"),
+    "torch_version": (r"(?:py)?torch version|(?:py)?torch",),
+    "cuda_version": (r"cuda version",),
+    "accelerator": (r"gpu (?:name|type|model)|device name|accelerator(?: type)?|gpu 0|cuda device name",),
+}
+"""Columns of `runs` to the names of settings."""
+
+AMBIGUOUS_BATCH = r"(?:train(?:ing)? )?(?:batch ?size|bs|batchsize)|batch"
+"""A batch of which the name does not tell whether it is one process's or the whole job's."""
+
+STEPS: Mapping[str, tuple[str, ...]] = {
+    "step": (
+        r"(?:global|train(?:ing)?|trainer|optim(?:izer)?|update|current|curr|total)? ?(?:steps?|iters?|"
+        r"iterations?|updates?)"
+        r"(?: (?:no|num(?:ber)?|idx|id|count))?|(?:num|n) updates|it|trainer global step|completed step|iter num|"
+        r"(?:step|iter|iteration) i",
+        r"(?:mini ?)?batch(?:es)?(?: (?:no|num(?:ber)?|idx|id|i))?|batches done|i|idx|s|st",
+    ),
+    "epoch": (r"(?:train(?:ing)? )?(?:epochs?|ep)(?: (?:no|num(?:ber)?|idx|id))?", r"e"),
+    "loss": (
+        r"loss|train(?:ing)? loss|loss train(?:ing)?|lm loss|train lm loss|reduced train loss|l train|tr loss|loss lm",
+        r"(?:ce|nll|lm|xent|nlp|cross entropy|mlm|total|language model(?:ing)?|sum|loss)(?: loss)?|"
+        r"(?:train )?(?:ce|nll|xent|"
+        r"total|lm|cross entropy) loss|cross entropy|loss (?:total|ce|lm|nll|value|sum|all|scaled)|train total loss|"
+        r"train loss total|loss train total",
+        r"(?:avg|average|mean|running|smooth(?:ed)?|ema|batch|step|current|cur|mini ?batch|iter|last|raw|"
+        r"global|moving avg)"
+        r" (?:train(?:ing)? )?loss|loss (?:avg|ema|mean|smooth(?:ed)?|step|batch|running|cur)|"
+        r"train(?:ing)? (?:avg|mean) loss",
+        r"(?:the )?(?:train )?objective|cost|l|err(?:or)?",
+    ),
+    "learning_rate": (r"(?:current |cur )?(?:lr|learning ?rate|lrate)(?: (?:\d|group ?\d|s|adam\w*|group\d))?|eta lr",),
+    "grad_norm": (
+        r"(?:global |total |train )?(?:grad(?:ient)?s?) ?(?:l2 )?norm(?:s| total| l2| global)?|g ?norm|total norm|"
+        r"global norm|norm grad|grad norm before clip|l2 norm grad global",
+        r"norm|grad|gn|gradient|grads",
+    ),
+    "step_time": (
+        r"(?:train )?(?:step|iter|iteration|batch|it) ?(?:time|duration|timing|dt|latency|took)(?: avg)?|dt|"
+        r"train step timing|"
+        r"(?:elapsed )?time (?:per|a) (?:step|iter(?:ation)?|batch|it|global step)|(?:sec(?:ond)?s?|ms|s) (?:per )?"
+        r"(?:step|it|iter|iteration|batch)|delta t|time it|time iter|time step|time batch|step avg|ms step|t step",
+        r"time|took|duration|t|elapsed time|seconds|secs|ms|speed|train time",
+    ),
+    "tokens_per_s": (
+        r"(?:train )?(?:tok(?:en)?s?|toks) (?:per |p )?s(?:ec(?:ond)?s?)?|tps|(?:token )?throughput(?: tok(?:en)?s?)?"
+        r"(?: (?:per )?s(?:ec(?:ond)?)?)?|tok(?:en)?s throughput|wps|throughput tokens per sec(?:ond)?|tok sec",
+    ),
+    "tokens_per_s_per_gpu": (
+        r"tgs|(?:tok(?:en)?s?|toks) (?:per )?(?:s(?:ec(?:ond)?)?) (?:per )?(?:gpu|device|rank|chip)|"
+        r"tokens per gpu per sec(?:ond)?|"
+        r"(?:tok(?:en)?s?) (?:per )?(?:gpu|device) (?:per )?s(?:ec(?:ond)?)?|tps (?:per )?(?:gpu|device)|"
+        r"throughput (?:per )?(?:gpu|device)|throughput device tokens per sec|tokens s gpu|tok s gpu",
+    ),
+    "mfu": (r"mfu|model flops? util(?:i[sz]ation)?|train mfu|mfu pct|mfu %",),
+    "tflops_per_gpu": (
+        r"(?:model |achieved )?t ?flops?(?: s)?(?: (?:per )?(?:gpu|device|chip|rank))?|"
+        r"t ?flop(?:s)? per sec(?:ond)?(?: per gpu)?|"
+        r"throughput per gpu tflop s gpu|flops",
+    ),
+    "mem_reserved": (
+        r"(?:max |peak |gpu |cuda )*(?:mem(?:ory)?) ?(?:reserved|cached)|(?:max |peak )?reserved(?: mem(?:ory)?)?",
+    ),
+    "mem_allocated": (
+        r"(?:max |peak |gpu |cuda )*(?:mem(?:ory)?) ?alloc(?:ated)?|(?:max |peak )?alloc(?:ated)?(?: mem(?:ory)?)?",
+        r"(?:max |peak |gpu |cuda |vram |device )*(?:mem(?:ory)?|vram)(?: (?:usage|used|gpu|max|peak|cuda))*",
+    ),
+    "consumed_tokens": (
+        r"(?:total |num |n |consumed |seen |train(?:ed)? |processed |global )?tok(?:en)?s?(?: (?:seen|"
+        r"processed|consumed|so far|"
+        r"trained|total|done))?|total tokens seen|num input tokens seen",
+    ),
+    "rank": (r"(?:global )?rank|gpu(?: id)?|worker|local rank|proc(?:ess)?(?: id)?|device(?: id)?|ddp rank|r",),
+}
+"""Columns of `steps` (without the endings of their units) to the names of values."""
+
+EVALUATION = re.compile(
+    r"(?<![a-z])(?:e?val(?:id(?:ation)?|uat(?:e|ed|ion|ing)|s)?|dev|test(?:ing|set)?|holdout)(?![a-z])"
+)
+"""Words, in small letters, that mark a value as an evaluation's."""
+
+TRAINING = re.compile(r"(?<![a-z])tr(?:ain(?:ing|er|_inner)?|n)(?![a-z])")
+"""Words, in small letters, that mark a value as the training's."""
+
+
+@lru_cache(maxsize=16_384)
+def words(name: str) -> str:
+    """The words of a printed name, in small letters, one blank between two.
+
+    >>> words("tensorModelParallelSize"), words("--n-embd"), words("Tokens/sec/GPU"), words("train/loss")
+    ('tensor model parallel size', 'n embd', 'tokens sec gpu', 'train loss')
+    """
+    return _OTHER.sub(" ", _HUMP.sub(" ", name)).strip().lower()
+
+
+@lru_cache(maxsize=16_384)
+def setting_of(name: str) -> tuple[str, int] | None:
+    """The column of `runs` that words name, and how sure that is, from 0 for the surest on; None for no column.
+
+    >>> setting_of("tensor model parallel size"), setting_of("depth"), setting_of("seed")
+    (('tp', 0), ('num_layers', 1), None)
+    """
+    return _found(name, _SETTINGS)
+
+
+@lru_cache(maxsize=16_384)
+def step_columns(name: str) -> tuple[tuple[str, int], ...]:
+    """The columns of `steps` that words may name, and how sure each is, from 0 for the surest on.
+
+    >>> step_columns("lm loss"), step_columns("grad norm")
+    ((('loss', 0),), (('grad_norm', 0),))
+    """
+    surest = {
+        column: next((at for at, form in enumerate(forms) if form.fullmatch(name)), None)
+        for column, forms in _STEPS.items()
+    }
+    return tuple((column, sure) for column, sure in surest.items() if sure is not None)
+
+
+def _found(name: str, table: Mapping[str, tuple[re.Pattern[str], ...]]) -> tuple[str, int] | None:
+    hits = [
+        (sure, column) for column, forms in table.items() for sure, form in enumerate(forms) if form.fullmatch(name)
+    ]
+    return (min(hits)[1], min(hits)[0]) if hits else None
+
+
+def _compiled(table: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[re.Pattern[str], ...]]:
+    return {column: tuple(re.compile(form) for form in forms) for column, forms in table.items()}
+
+
+_SETTINGS, _STEPS = _compiled(SETTINGS), _compiled(STEPS)

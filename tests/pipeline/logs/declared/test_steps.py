@@ -1,0 +1,139 @@
+"""Steps that follow from more than their own number: epochs and batches, tokens of a step, values in lines below."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sweepscope.pipeline.logs.declared.compile import compile_document
+from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.declared.explain import explain
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.engine import cleaning, extract
+from sweepscope.pipeline.text import lines
+from tests.properties import draws
+
+HEAD = 'name = "acme"\nsignature = ["[acme-trainer]"]\n'
+BANNER = "[acme-trainer]\n"
+
+
+@cache
+def dialect(rules: str) -> Dialect:
+    return compile_document(read_document(HEAD + rules, "acme.toml"))
+
+
+def steps_of(log: str, rules: str, *names: str) -> list[tuple[object, ...]]:
+    return extract.extract(lines.split(0, (BANNER + log).encode()), [dialect(rules)]).facts.steps.select(names).rows()
+
+
+EPOCHS = "[[step]]\nline = 'Epoch [{epoch}/{epochs}][{epoch_step}/{epoch_steps}] loss {loss}'\n"
+FROM_1 = f"{EPOCHS}first_epoch = 1\n"
+
+
+def test_a_batch_of_an_epoch_is_a_step() -> None:
+    log = "Epoch [1/3][50/100] loss 3.5\nEpoch [1/3][100/100] loss 3.0\nEpoch [2/3][50/100] loss 2.5\n"
+    assert steps_of(log, FROM_1, "step", "steps_planned", "loss") == [
+        (50, 300, 3.5),
+        (100, 300, 3.0),
+        (150, 300, 2.5),
+    ]
+    assert steps_of("Epoch [0/3][0/100] loss 3.5\nEpoch [2/3][7/100] loss 3\n", EPOCHS, "step") == [(0,), (207,)]
+    assert steps_of("Epoch [0/3][5/100] loss 3.5\n", FROM_1, "step") == [(None,)], "there is no epoch before the first"
+
+
+def test_an_epoch_of_unknown_length_is_as_long_as_its_largest_batch() -> None:
+    rules = "[[step]]\nline = 'Epoch {epoch}, batch {epoch_step}, loss={loss}'\nfirst_epoch = 1\n"
+    log = "".join(f"Epoch {epoch}, batch {batch}, loss=2.5\n" for epoch in (1, 2, 3) for batch in (0, 50, 99))
+    expected = [epoch * 100 + batch for epoch in range(3) for batch in (0, 50, 99)]
+    assert [step for (step,) in steps_of(log, rules, "step")] == expected
+
+
+def test_keys_and_values_may_count_batches() -> None:
+    rules = "[[step]]\ncontains = ['train']\npairs = { ep = 'epoch', it = 'epoch_step', of = 'epoch_steps', loss = 'loss' }\nfirst_epoch = 1\n"
+    log = "train ep=2 it=5 of=10 loss=2.5\nvalid ep=2 it=5 of=10 loss=2.4\n"
+    assert steps_of(log, rules, "step", "loss") == [(15, 2.5)]
+
+
+@pytest.mark.parametrize(
+    ("line", "time", "rate"),
+    [
+        ("step 1 | 4096 tokens | took 2.0 s", 2.0, 2048.0),
+        ("step 1 | 4096 tokens | 1024 tok/s", 4.0, 1024.0),
+        ("step 1 | 4096 tokens | took 2.0 s | 2000 tok/s", 2.0, 2000.0),
+        ("step 1 | 4096 tokens | took 0 s", 0.0, None),
+        ("step 1 | 4096 tokens", None, None),
+    ],
+)
+def test_tokens_of_a_step_and_its_time_or_rate_give_the_third(
+    line: str, time: float | None, rate: float | None
+) -> None:
+    rules = (
+        "[[step]]\nline = 'step {step} | {step_tokens} tokens {?| took {step_time:s}?} {?| {tokens_per_s} tok/s?}'\n"
+    )
+    assert steps_of(line, rules, "step_time_s", "tokens_per_s") == [(time, rate)]
+
+
+BELOW = """[[step]]
+line = "[step={step}/{steps_planned}"
+below = { "train/loss" = "loss", "optim/norm" = "grad_norm", "peak (MB)" = "mem_reserved:MiB" }
+"""
+LOG = """\
+    train/loss=9.0
+[step=1/9,epoch=0]
+    train/loss=3.5
+    optim/norm=1.25
+    peak (MB)=1,024
+[step=2/9,epoch=0]
+[step=3/9,epoch=0]
+    optim/norm=1.5
+    optim/norm=ERR
+    eval/train/loss=8.0
+    train/loss=3.0
+"""
+
+
+def test_values_below_a_step_are_of_that_step() -> None:
+    names = ("step", "line_no", "loss", "grad_norm", "mem_reserved_bytes")
+    assert steps_of(LOG, BELOW, *names) == [
+        (1, 3, 3.5, 1.25, 1 << 30),
+        (2, 7, None, None, None),
+        (3, 8, 3.0, 1.5, None),
+    ]
+
+
+def test_values_below_are_told_apart_by_rank() -> None:
+    log = "[rank0]:[step=1/9\n[rank1]:[step=1/9\n[rank0]:  train/loss=1.0\n[rank1]:  train/loss=2.0\n"
+    assert steps_of(log, BELOW, "rank", "step", "loss") == [(0, 1, 1.0), (1, 1, 2.0)]
+
+
+@settings(max_examples=draws(50))
+@given(st.sets(st.integers(0, len(LOG) + len(BANNER)), max_size=4))
+def test_it_does_not_matter_where_a_file_is_cut(cuts: set[int]) -> None:
+    data = (BANNER + LOG).encode()
+    known = [dialect(BELOW)]
+    rows = lines.split(0, data)
+    bounds = sorted({0, rows.height, *(data[:cut].count(b"\n") for cut in cuts)})
+    parts = [rows[begin:end] for begin, end in itertools.pairwise(bounds)]
+    merged = extract.merge([extract.extract(part, known, partial=[0]) for part in parts], known)
+    assert merged.facts.steps.equals(extract.extract(rows, known).facts.steps)
+
+
+def test_the_report_names_lines_below_a_step() -> None:
+    rows = cleaning.clean(lines.split(0, (BANNER + LOG).encode()))
+    said = explain(rows, read_document(HEAD + BELOW, "acme.toml"), [])
+    assert (said.steps, said.rejects) == (3, 0)
+    (below,) = [found for found in said.rules if found.label == "[[step]] 1, below"]
+    assert (below.lines, below.values) == (6, {"loss": 9.0})
+    assert [shape.text.strip() for shape in said.shapes] == ["eval/train/loss=8.0"]
+
+
+def test_a_reject_stays_one_beside_values_below() -> None:
+    rules = BELOW + "[[step]]\nline = 'it {step} loss {loss}'\n"
+    log = "it 1 loss 2.5\nit 2 loss ERR\n  optim/norm=1.0\n"
+    assert steps_of(log, rules, "step", "grad_norm", "text") == [(1, 1.0, None), (None, None, "it 2 loss ERR")]
+    assert pl.DataFrame(steps_of("", rules, "step")).is_empty()

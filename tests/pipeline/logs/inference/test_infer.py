@@ -1,0 +1,81 @@
+"""Logs of trainers that nobody has described, through the front door: what is found in them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from tests.pipeline.ingest_in_memory import tables_of
+
+STEPS = 40
+
+
+def losses() -> list[float]:
+    return [3 + 7 * math.exp(-step / 12) + math.sin(step * step) / 10 for step in range(1, STEPS + 1)]
+
+
+def log(form: Callable[[int, float], str], *, head: str = "starting the run\n", tail: str = "") -> str:
+    return head + "".join(f"{form(step, loss)}\n" for step, loss in enumerate(losses(), 1)) + tail
+
+
+FORMS: dict[str, Callable[[int, float], str]] = {
+    "words": lambda step, loss: f"step {step}/{STEPS} | loss {loss:.4f} | lr 3.0e-04 | 412.5 ms | 13.8K tok/s",
+    "pairs": lambda step, loss: f"step={step} train_loss={loss:.4f} lr=0.0003 step_time_ms=412.5",
+    "dict": lambda step, loss: f"{{'iter': {step}, 'loss': {loss:.4f}, 'lr': 3e-4, 'step_time': '0.4125s'}}",
+    "json": lambda step, loss: f'{{"train": {{"loss": {loss:.4f}}}, "global_step": {step}, "sec/step": 0.4125}}',
+    "brackets": lambda step, loss: f"[{step}/{STEPS}] loss: {loss:.4f} (avg {loss + 0.1:.4f}) 0.4125 s/it",
+    "bare": lambda step, loss: f"#{step}: loss {loss:.4f}, took 412.5ms per step",
+    "logger": lambda step, loss: (
+        f"2026-01-31 12:00:{step:02d},123 - train - INFO - iter {step}: loss={loss:.4f} (0.4125 s/iter)"
+    ),
+    "behind": lambda step, loss: f"loss {loss:.4f} at iteration {step} of {STEPS}, 412.5 ms/step, 13,800 tokens/sec",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_steps_are_found(name: str) -> None:
+    tables = tables_of({"train.log": log(FORMS[name])})
+    (run,) = tables["runs"].to_dicts()
+    assert (run["framework"], run["parser"], run["steps_logged"]) == ("other", "inferred", STEPS)
+    steps = tables["steps"].sort("step")
+    assert steps["step"].to_list() == list(range(1, STEPS + 1))
+    assert steps["loss"].to_list() == [round(loss, 4) for loss in losses()]
+    assert steps["step_time_s"].unique().to_list() == [0.4125]
+
+
+def test_the_loss_of_an_evaluation_is_none() -> None:
+    def form(step: int, loss: float) -> str:
+        line = f"step {step}: loss {loss:.3f}"
+        return f"{line}\nvalidation step {step}: loss {loss + 1:.3f}" if step % 5 == 0 else line
+
+    steps = tables_of({"train.log": log(form)})["steps"].sort("step")
+    assert steps["loss"].to_list() == [round(loss, 3) for loss in losses()]
+
+
+def test_steps_go_on_over_epochs() -> None:
+    def form(step: int, loss: float) -> str:
+        epoch, within = divmod(step - 1, 10)
+        return f"Epoch [{epoch + 1}/4], Step [{within + 1}/10], Loss: {loss:.4f}"
+
+    tables = tables_of({"train.log": log(form)})
+    assert tables["steps"]["step"].sort().to_list() == list(range(1, STEPS + 1))
+    assert tables["runs"]["steps_planned"].to_list() == [STEPS]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Collecting torch==2.3.0\n  Downloading torch-2.3.0.whl (779.1 MB)\n" * 20,
+        "".join(f"Downloading shard {n}/40, {n}.5 MB/s\n" for n in range(40)),
+        "".join(f"127.0.0.1 - - [31/Jan/2026 12:00:{n:02d}] GET /step/{n} HTTP/1.1 200\n" for n in range(40)),
+        "".join(f"processed {n} of 40 documents in {n}.2 s\n" for n in range(40)),
+    ],
+)
+def test_what_is_no_training_gives_no_run(text: str) -> None:
+    tables = tables_of({"some.log": text})
+    assert tables["steps"].is_empty()
+    assert tables["runs"].filter(pl.col("parser") == "inferred").is_empty()
