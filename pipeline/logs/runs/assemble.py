@@ -22,6 +22,7 @@ from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs import outcome, setting_precedence
 from sweepscope.pipeline.logs.runs.attempts import number_attempts
 from sweepscope.pipeline.logs.runs.attribution import attribute_events, steps_of_all_ranks, trainer_starts, with_run
+from sweepscope.pipeline.logs.runs.launches import ends, launches
 from sweepscope.pipeline.logs.runs.primary_logs import primary_logs
 from sweepscope.pipeline.logs.runs.settings import (
     configured_from,
@@ -95,10 +96,10 @@ def assemble(
     observed_peaks, bad_peaks = checked_peaks(facts.peaks, sources)
     parsed = parsed.rechunk()  # polars hashes the groups of a column of several chunks even where it is sorted
     primary = primary_logs(sources, facts, dialects)
-    launches = facts.events.filter(pl.col("kind") == "launch")
     steps, attempts, repeats = number_attempts(
         parsed.filter(pl.col("source").is_in(primary["source"].implode())),
-        launches.join(primary, on="source", how="semi"),
+        launches(facts).join(primary, on="source", how="semi"),
+        ends(facts),
         primary["source"],
     )
     numbered = _name_runs(primary.join(attempts, on="source"))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.logs.facts import STEP_FACTS, in_order
+from sweepscope.pipeline.logs.runs.restarts import restarts
 
 ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_line": pl.Int64, "run": pl.Int64})
 """One row per attempt; `run` is the number by which its steps name it, NULL where it has no steps."""
 
-REPEATS = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "step": pl.Int64, "count": pl.UInt32})
-"""One row per file that has several losses for a step: the first such line, its step, and the number of such lines."""
+REPEATS = pl.Schema(
+    {"source": pl.Int64, "line_no": pl.Int64, "step": pl.Int64, "count": pl.UInt32, "reason": pl.String}
+)
+"""One row per file and reason for which step lines were left out: the first such line, its step, and their number."""
 
 
 _ROUNDING = 0.01
@@ -49,16 +52,17 @@ def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def number_attempts(
-    steps: pl.DataFrame, launches: pl.DataFrame, sources: pl.Series
+    steps: pl.DataFrame, launches: pl.DataFrame, ends: pl.DataFrame, sources: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """`steps` with `run`, the number of their attempt (one row per attempt and step), ATTEMPTS and REPEATS rows.
 
-    A new attempt begins where the step counter falls back, or at a launch after steps were logged. A launch without
-    any step is an attempt too: it started and stopped.
+    A new attempt begins at a launch after steps were logged, behind an end where the steps do not go on, and where
+    their order shows a restart (`restarts`). A launch without any step is an attempt too: it started and stopped.
 
     Args:
         steps: parsed STEP_FACTS rows.
-        launches: `source`, `line_no` of launch events.
+        launches: lines with which a launch begins (`launches.LINES`).
+        ends: lines with which one has ended.
         sources: every source that is a run, so that one without steps still has attempt 1.
     """
     # Redraws of a progress bar share a line number, so rows of one line keep the order in which they came.
@@ -73,17 +77,18 @@ def number_attempts(
     )
     marked = one_rank(marked)
     is_first = (pl.col("source").diff() != 0).fill_null(value=True)
-    is_new = (
-        is_first
-        | (pl.col("step").diff() < 0)
-        | (pl.col("launch").is_not_null() & pl.col("launch").ne_missing(pl.col("launch").shift(1)))
-    )
+    is_launched = is_first | (pl.col("launch").is_not_null() & pl.col("launch").ne_missing(pl.col("launch").shift(1)))
+    marked = _parted(marked.with_columns(launch=is_launched.cast(pl.Int64).cum_sum()), ends)
+    found = restarts(marked)
+    others = marked.filter(found.is_other)
     marked = marked.with_columns(
         pl.col("source").set_sorted(),
-        run=is_new.cast(pl.Int64).cum_sum().set_sorted(),
+        begins=pl.Series(found.begins),
+        offset=pl.Series(found.offset),
         previous_line=pl.when(~is_first).then(pl.col("line_no").shift(1)),
-        is_new=is_new,
-    )
+    ).filter(~found.is_other)
+    is_new = pl.col("begins") | (pl.col("launch").diff() != 0).fill_null(value=True)
+    marked = _in_epochs(marked).with_columns(is_new=is_new, run=is_new.cast(pl.Int64).cum_sum().set_sorted())
     starts = _starts(marked, launches)
     stepless = (
         sources.to_frame("source")
@@ -91,7 +96,43 @@ def number_attempts(
         .with_columns(attempt_in_source=pl.lit(1, pl.Int64), start_line=pl.lit(0, pl.Int64), run=pl.lit(None, pl.Int64))
     )
     attempts = pl.concat([starts, stepless.select(ATTEMPTS.names()), _trailing(marked, starts, launches)])
-    return _one_row_per_step(marked), attempts.sort("source", "attempt_in_source"), _repeats(marked)
+    marked = _rising(marked)
+    return (
+        _one_row_per_step(marked),
+        attempts.sort("source", "attempt_in_source"),
+        pl.concat([_repeats(marked), _counted(others, "the line has another counter than the training's steps")]),
+    )
+
+
+def _parted(marked: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
+    """`marked` with a new `launch` where a step is not above all of those in front of an end."""
+    ended = marked.select("source", "line_no", "step", "launch").join(ends, on="source", how="semi")
+    if ended.is_empty():
+        return marked
+    at = ended.join_asof(
+        ends.with_columns(end="line_no"), on="line_no", by="source", strategy="backward", check_sortedness=False
+    )
+    peak, line = (pl.col(name).shift(1).over("launch") for name in ("peak", "line_no"))
+    is_new = (pl.col("end") > line) & (pl.col("step") <= peak)
+    begun = at.with_columns(peak=pl.col("step").cum_max().over("launch")).filter(is_new).select("source", "line_no")
+    is_begun = pl.struct("source", "line_no").is_in(begun.to_struct().implode()) & (pl.col("line_no").diff() != 0)
+    return marked.with_columns(pl.col("launch") + is_begun.fill_null(value=False).cast(pl.Int64).cum_sum())
+
+
+def _in_epochs(marked: pl.DataFrame) -> pl.DataFrame:
+    """`marked` with steps that go on over epochs where each counts anew; the planned number is then an epoch's."""
+    if not marked.select((pl.col("offset") > 0).any()).item():
+        return marked
+    is_epoch = (pl.col("offset") > 0).any().over("launch")
+    return marked.with_columns(
+        step=pl.col("step") + pl.col("offset"), steps_planned=pl.when(~is_epoch).then("steps_planned")
+    )
+
+
+def _rising(marked: pl.DataFrame) -> pl.DataFrame:
+    """`marked` in the order of the steps of each run: lines of several processes are out of order."""
+    is_back = ((pl.col("step").diff() < 0) & (pl.col("run").diff() == 0)).any()
+    return marked.sort("run", "step", maintain_order=True) if marked.select(is_back).item() else marked
 
 
 def _starts(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
@@ -133,16 +174,20 @@ def _repeats(marked: pl.DataFrame) -> pl.DataFrame:
     first_loss, first_line = (pl.col(name).first().over(key) for name in ("loss", "line_no"))
     differs = (pl.col("loss") - first_loss).abs() > _ROUNDING * first_loss.abs()
     logged = marked.drop_nulls("loss").filter(differs & (pl.col("line_no") != first_line))
-    first = logged.group_by("source", maintain_order=True).agg(
-        pl.col("line_no").first(), pl.col("step").first(), count=pl.len()
-    )
-    return first.cast(REPEATS)
+    return _counted(logged, "the step was logged before; its first values were kept")
+
+
+def _counted(rows: pl.DataFrame, reason: str) -> pl.DataFrame:
+    """REPEATS rows of step lines that were left out."""
+    first = rows.sort("line_no").group_by("source", maintain_order=True)
+    counted = first.agg(pl.col("line_no").first(), pl.col("step").first(), count=pl.len(), reason=pl.lit(reason))
+    return counted.select(REPEATS.names()).cast(REPEATS)
 
 
 def _one_row_per_step(marked: pl.DataFrame) -> pl.DataFrame:
-    """The first value of each column for a step that is printed twice (by two loggers, by a redrawn bar).
+    """The first value of each column for a step that is printed twice (by two loggers or ranks, by a redrawn bar).
 
-    Within an attempt steps never fall back, so repeated ones are adjacent.
+    Steps of an attempt rise, so repeated ones are adjacent.
     """
     key = ["run", "step"]
     values = [name for name in STEP_FACTS.names() if name not in key]

@@ -55,7 +55,7 @@ def repeated_steps(repeats: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame
             "line_no",
             table=pl.lit("steps"),
             column=pl.lit("step"),
-            reason=pl.lit("the step was logged before; its first values were kept"),
+            reason="reason",
             raw=pl.format("step {}; {} such lines in the file", "step", "count"),
         )
     )

@@ -21,11 +21,11 @@ GPUS = 8
 
 def steps(first: int, last: int, *, run: int = 1, minute: int = 0) -> str:
     """Lines of one job: a step per minute, whose loss tells the job."""
-    begin = datetime(2026, 1, 1) + timedelta(days=run, minutes=minute)
+    begin, rate = datetime(2026, 1, 1) + timedelta(days=run, minutes=minute), 1000 + run + minute
     return "".join(
         f"{begin + timedelta(minutes=step):%Y-%m-%dT%H:%M:%SZ} [default0]:[rank 0] Step: {step:<5d} | "
-        f"Loss: {8 - step / 1000 - run / 10:7.4f} | Global batch size: 4096 | Tokens/s: {8000 + 8 * run}.00 | "
-        f"Tokens/s/GPU: {1000 + run}.00 | Tokens: {4096 * step} | MFU: 1.23% | Memory usage:   1.75GB\n"
+        f"Loss: {8 - step / 1000 - run / 10:7.4f} | Global batch size: 4096 | Tokens/s: {8 * rate}.00 | "
+        f"Tokens/s/GPU: {rate}.00 | Tokens: {4096 * step} | MFU: 1.23% | Memory usage:   1.75GB\n"
         for step in range(first, last + 1)
     )
 

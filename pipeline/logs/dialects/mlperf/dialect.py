@@ -5,8 +5,9 @@ submission's custom_callbacks.py (what it tracks), mlcommons/training_policies (
 `:::MLLOG`, and console output of the framework between the events.
 
 Training values come as `tracked_stats` events with a step time, a loss or both, or as `train_loss` events. Their
-counter is in samples, in tokens, or in steps, which nothing states: see `finalize`. `tracked_stats` with a throughput
-sum up the block before an evaluation, which is no step, and its unit (samples or tokens per second) differs too.
+counter is in samples, in tokens, or in steps, which nothing states, and a file may have several: see `finalize`.
+`tracked_stats` with a throughput sum up the block before an evaluation, which is no step, and its unit (samples or
+tokens per second) differs too.
 `eval_accuracy` is a quality, not a training loss. GPUs and layout are rarely printed: `:::SYSJSON` or NeMo's output may
 have them, newer submissions log their parallel sizes as events, and some names hold them (`names`).
 """
@@ -32,7 +33,9 @@ _KEY = r'"key": ?"([^"]+)"'
 _NUMBER_OR_NAN = rf"({NUMBER}|-?Infinity)"
 _TIME = rf'"train_step_tim(?:e|ing)(?: in s)?": ?{_NUMBER_OR_NAN}'
 _LOSS = rf'"(?:reduced_train_loss|train_loss|loss)": ?{_NUMBER_OR_NAN}'
-_COUNTER = rf'"(?:step|samples_count|epoch_num)": ?{_NUMBER_OR_NAN}'
+_COUNTERS = ("step", "samples_count", "epoch_num")
+_COUNTER = rf'"(?:{"|".join(_COUNTERS)})": ?{_NUMBER_OR_NAN}'
+_COUNTER_NAME = rf'"({"|".join(_COUNTERS)})": ?[-\d]'
 _BLOCK = r'"()(?:throughput|validation_\w+|val_loss)":'
 
 
@@ -49,6 +52,7 @@ _FIELDS = {
     "tracked": rf"()(?:{_TIME}|{_LOSS})",
     "block": _BLOCK,
     "counter": rf"{_COUNTER}[,}}]",
+    "counted": _COUNTER_NAME,
     "loss": _LOSS,
     "value": rf'"value": ?{_NUMBER_OR_NAN}[,}}]',
     "seconds": _TIME,
@@ -59,7 +63,7 @@ _FIELDS = {
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """STEP_FACTS of training events, with the counter as printed; one without a whole counter stays unparsed.
 
-    Step lines of the console, too.
+    Step lines of the console, too. Until `finalize`, `consumed_tokens` is the number of the counter in `_COUNTERS`.
     """
     key = pl.col("key")
     is_tracked = (key == "tracked_stats") & pl.col("tracked").is_not_null() & pl.col("block").is_null()
@@ -71,6 +75,9 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             loss=number(pl.coalesce("loss", "value")),
             step_time_s=number(pl.col("seconds")),
             learning_rate=number(pl.col("rate")),
+            consumed_tokens=pl.col("counted").replace_strict(
+                {name: number for number, name in enumerate(_COUNTERS)}, default=None, return_dtype=pl.Int64
+            ),
         ),
         STEP_FACTS,
     )
@@ -163,8 +170,9 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 def finalize(facts: Facts) -> Facts:
     """Counters to optimizer steps.
 
-    The unit is the largest that divides every counter of the file: the tokens of a batch, its samples, else the
-    counter is of steps. Where the batch is not known, neither is the step: such events become rejects.
+    The unit is the largest that divides all numbers of a counter in the file: the tokens of a batch, its samples, else
+    the counter is of steps. `samples_count` is of samples at least. Where the batch is not known, neither is the step:
+    such events become rejects.
     """
     steps = console.without_spare(facts.steps)
     if steps.is_empty():
@@ -173,11 +181,12 @@ def finalize(facts: Facts) -> Facts:
     known = steps
     for size in sizes:
         known = known.join(size, on="source", how="left", maintain_order="left")
+    known = known.rename({"consumed_tokens": "kind"})
     gbs, tokens = pl.col("gbs"), pl.col("gbs") * pl.col("seq_len")
     unit = cases(
         (pl.col("steps_planned").is_not_null(), pl.lit(1, pl.Int64)),
         (_divides(tokens), tokens),
-        (_divides(gbs), gbs),
+        (_divides(gbs) | (pl.col("kind") == _COUNTERS.index("samples_count")), gbs),
         (gbs.is_not_null(), pl.lit(1, pl.Int64)),
     )
     counted = known.with_columns(unit=unit, counter=pl.col("step"))
@@ -199,7 +208,7 @@ def _latest(settings: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _divides(unit: pl.Expr) -> pl.Expr:
-    return (pl.col("step") % unit == 0).all().over("source") & unit.is_not_null()
+    return (pl.col("step") % unit == 0).all().over("source", "kind") & unit.is_not_null()
 
 
 DIALECT = Dialect(

@@ -53,8 +53,8 @@ def test_a_run_with_its_outcome(tmp_path: Path) -> None:
 
 
 def test_a_bar_that_broke_off_and_one_that_begins_anew_are_two_attempts(tmp_path: Path) -> None:
-    text = bar(1, 90, 1) + bar(2, 90, 2) + "\n" + bar(1, 90, 1) + bar(2, 90, 2) + bar(3, 90, 3) + "\n"
-    runs = tables_of(tmp_path, text)["runs"].sort("attempt")
+    anew = "".join(bar(step, 90, step, loss=2.4) for step in (1, 2, 3))
+    runs = tables_of(tmp_path, bar(1, 90, 1) + bar(2, 90, 2) + "\n" + anew + "\n")["runs"].sort("attempt")
     assert runs.select("attempt", "last_step").rows() == [(1, 2), (2, 3)]
 
 

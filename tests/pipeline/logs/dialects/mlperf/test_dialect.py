@@ -63,6 +63,21 @@ def test_losses_as_events_of_their_own_count_samples(tmp_path: Path) -> None:
     assert [(s["step"], s["loss"], s["learning_rate"]) for s in steps] == [(10, 2.0, 4e-4), (20, 1.0, 4e-4)]
 
 
+def test_two_counters_of_one_file_are_of_the_same_steps(tmp_path: Path) -> None:
+    lines = begin(seq_len=None)
+    for step in range(1, 41):
+        lines.append(stats(step, train_step_time=2.0 + step / 100))
+        if step % 10 == 0:
+            lines.append(event("train_loss", 3.0 - step / 100, samples_count=16 * step))
+    run = run_of(tmp_path, "\n".join([*lines, stop()]))
+    assert (run["first_step"], run["last_step"], run["steps_logged"], run["last_loss"]) == (1, 40, 40, 2.6)
+
+
+def test_samples_that_are_no_whole_batches_are_samples_all_the_same(tmp_path: Path) -> None:
+    losses = [event("train_loss", 2.0 / n, samples_count=100 * n) for n in (1, 2)]
+    assert [s["step"] for s in steps_of(tmp_path, [*begin(), *losses])] == [6, 12]
+
+
 def test_sums_over_a_block_and_validation_are_no_steps(tmp_path: Path) -> None:
     others = [
         stats(16, throughput=81.0, train_step_time=2.0),

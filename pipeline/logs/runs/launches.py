@@ -1,0 +1,87 @@
+"""Lines that show where a launch begins, and where one has ended, whatever the steps do."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sweepscope.pipeline.logs.evidence import symptoms
+from sweepscope.pipeline.logs.facts import Facts
+
+LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64})
+"""One row per such line."""
+
+_MIN_NAMES = 3
+"""Names that a configuration has at least: a line or two of it are printed for many reasons."""
+
+_LAST_KINDS = ("child_failed", "exit_code", "sigkill", "timeout", "cancelled", "preempted", "node_fail")
+"""Events after which no process of a launch trains on, but for a few lines that were on their way."""
+
+
+def launches(facts: Facts) -> pl.DataFrame:
+    """LINES with which a launch begins: a launcher or trainer announces itself, or dumps its configuration again."""
+    announced = facts.events.filter(pl.col("kind") == "launch").select(LINES.names())
+    lines = pl.concat([announced, _dumped_again(facts)]).unique().sort(LINES.names())
+    return _without_other_ranks(lines, facts)
+
+
+def ends(facts: Facts) -> pl.DataFrame:
+    """LINES behind which a step that was logged before is one of another launch."""
+    return facts.events.filter(pl.col("kind").is_in(_LAST_KINDS)).select(LINES.names()).unique().sort(LINES.names())
+
+
+def _dumped_again(facts: Facts) -> pl.DataFrame:
+    """LINES with which a dump of arguments begins that repeats, after steps, at least half of that before them."""
+    dumped = facts.settings.filter(pl.col("setting_source") == "argument_dump")
+    if dumped.is_empty():
+        return pl.DataFrame(schema=LINES)
+    rows = _with_steps_before(dumped.select("source", "line_no", "name"), facts)
+    first = rows.filter(pl.col("before") == 0).select("source", "name").unique()
+    size = first.group_by("source").agg(size=pl.len())
+    again = rows.filter(pl.col("before") > 0).join(first, on=["source", "name"], how="semi")
+    dumps = again.group_by("source", "before").agg(pl.col("line_no").min(), names=pl.col("name").n_unique())
+    found = dumps.join(size, on="source").filter(pl.col("names") >= pl.max_horizontal(_MIN_NAMES, pl.col("size") / 2))
+    return found.select(LINES.names())
+
+
+def _without_other_ranks(lines: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """`lines` but for those of further ranks, which begin to print while the first one logs its first step.
+
+    Nothing has failed or ended since, and the next step is that one again.
+    """
+    if lines.is_empty():
+        return lines
+    steps = facts.steps.select("source", "line_no", "step").join(lines, on="source", how="semi").sort(LINES.names())
+    begun = lines.with_columns(launch=pl.col("line_no"))
+    known = steps.join_asof(begun, on="line_no", by="source", strategy="backward", check_sortedness=False)
+    parts = known.group_by("source", "launch", maintain_order=True).agg(
+        first=pl.col("step").first(), last=pl.col("step").max(), from_line=pl.col("line_no").first()
+    )
+    before = pl.col("last").shift(1).over("source"), pl.col("first").shift(1).over("source")
+    is_same = (pl.col("first") == before[0]) & (pl.col("first") == before[1])
+    is_other = ~pl.col("kind").is_in(["launch", *symptoms.KINDS])
+    failures = facts.events.filter(is_other).select(LINES.names()).sort(LINES.names()).with_columns(failed="line_no")
+    of_ranks = (
+        parts.with_columns(since=pl.col("from_line").shift(1).over("source"))
+        .filter(is_same)
+        .sort("source", "from_line")
+        .join_asof(
+            failures,
+            left_on="from_line",
+            right_on="line_no",
+            by="source",
+            strategy="backward",
+            check_sortedness=False,
+        )
+        .filter((pl.col("failed") < pl.col("since")).fill_null(value=True))
+    )
+    return lines.join(of_ranks.select("source", line_no="launch"), on=LINES.names(), how="anti", maintain_order="left")
+
+
+def _with_steps_before(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """`rows` with `before`, the number of lines of the same file in front of each that log a step."""
+    lines = facts.steps.drop_nulls("step").select(LINES.names()).unique().sort(LINES.names())
+    counted = lines.with_columns(before=pl.int_range(1, pl.len() + 1).over("source"))
+    joined = rows.sort(LINES.names()).join_asof(
+        counted, on="line_no", by="source", strategy="backward", check_sortedness=False
+    )
+    return joined.with_columns(pl.col("before").fill_null(0))

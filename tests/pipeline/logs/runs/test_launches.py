@@ -1,0 +1,61 @@
+"""Attempts that begin where something else than the steps says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pipeline.ingest_in_memory import tables_of
+
+STEP = (
+    " [2024-05-27 11:{minute:02d}:00] iteration {step:8d}/     100 | consumed samples: {step:12d} | elapsed time per "
+    + (
+        "iteration (ms): 1000.0 | learning rate: 1.0E-04 | global batch size:     8 | lm loss: {loss:.6E} | loss scale: 1.0 |\n"
+    )
+)
+ARGUMENTS = {"micro_batch_size": 1, "global_batch_size": 8, "seq_length": 128, "num_layers": 2, "hidden_size": 64}
+DUMP = "".join(f"  {name} {'.' * (48 - len(name))} {value}\n" for name, value in ARGUMENTS.items())
+BANNER = "------------------------ arguments ------------------------\n"
+
+
+def steps(first: int, last: int, *, minute: int = 0) -> str:
+    return "".join(STEP.format(step=step, minute=minute, loss=9 - step / 100) for step in range(first, last + 1))
+
+
+def attempts(text: str) -> list[tuple[object, ...]]:
+    runs = tables_of({"train.log": text})["runs"].sort("attempt")
+    return runs.select("line_no", "first_step", "last_step").rows()
+
+
+def test_a_configuration_that_is_dumped_again_begins_an_attempt() -> None:
+    assert attempts(DUMP + steps(1, 4) + DUMP + steps(5, 8)) == [(1, 1, 4), (10, 5, 8)]
+
+
+def test_two_arguments_of_it_do_not() -> None:
+    again = "".join(DUMP.splitlines(keepends=True)[:2])
+    assert attempts(DUMP + steps(1, 4) + again + steps(5, 8)) == [(1, 1, 8)]
+
+
+@pytest.mark.parametrize(
+    ("end", "parts"),
+    [
+        ("slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2024-05-27T11:00:04 DUE TO TIME LIMIT ***\n", 2),
+        ("saving a checkpoint\n", 1),
+    ],
+)
+def test_the_last_step_again_is_another_attempt_behind_an_end(end: str, parts: int) -> None:
+    assert len(attempts(steps(1, 4) + end + steps(4, 8))) == parts
+
+
+def test_steps_that_go_on_behind_an_end_are_on_their_way() -> None:
+    end = "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2024-05-27T11:00:04 ***\n"
+    assert len(attempts(steps(1, 4) + end + steps(5, 6))) == 1
+
+
+def test_ranks_that_announce_themselves_one_after_the_other_are_one_attempt() -> None:
+    first = [BANNER + steps(1, 1) for _ in range(4)]
+    assert attempts("".join(first) + steps(2, 2) * 4 + steps(3, 9) * 4) == [(1, 1, 9)]
+
+
+def test_launches_that_die_after_their_first_step_are_attempts() -> None:
+    died = BANNER + steps(1, 1) + "srun: error: n1: task 0: Exited with exit code 1\n"
+    assert len(attempts(died * 3)) == 3
