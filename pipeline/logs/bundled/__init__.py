@@ -13,7 +13,10 @@ from sweepscope.pipeline.logs.declared.compile import compile_document
 from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.dialect import Dialect
 
-NAMES = ("fairseq",)
+NAMES = (
+    *("accelerate", "detectron2", "espnet", "ezpz", "fairseq", "icefall", "levanter", "minimind"),
+    *("mmengine", "ms-swift", "olmo", "olmo-core", "paddlenlp", "timm", "ultralytics", "xtuner"),
+)
 
 _REVISION_BYTES = 6
 """Whole numbers of 48 bits are exact in a DOUBLE, too."""

@@ -9,7 +9,7 @@ from sweepscope.pipeline.logs.declared.line_template import Anything, Element, L
 _BEGIN_NAME = r"(?:^|[^\w./-])"
 _NAME_AND_VALUE = {
     "{name}": r"""["']?([A-Za-z][\w./-]*)["']?""",
-    "{value}": r"""(\[[^\s,\[\]]+\]|"[^"]*"|'[^']*'|[^\s,;)}\]]+)""",
+    "{value}": r"""(\[[^\s,\[\]]+\]|"[^"]*"|'[^']*'|[^\s,;`(){}\[\]]+)""",
 }
 
 

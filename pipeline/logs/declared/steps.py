@@ -113,5 +113,6 @@ def counted_on(facts: Facts) -> Facts:
     step = pl.col("step")
     if not facts.steps.select((step >= UNKNOWN_LENGTH).any()).item():
         return facts
-    length = (step % UNKNOWN_LENGTH).max().over("source") + 1
-    return replace(facts, steps=facts.steps.with_columns(step=step // UNKNOWN_LENGTH * length + step % UNKNOWN_LENGTH))
+    number = step % UNKNOWN_LENGTH
+    length = number.max().over("source") + (number.min().over("source") == 0)
+    return replace(facts, steps=facts.steps.with_columns(step=step // UNKNOWN_LENGTH * length + number))

@@ -101,6 +101,12 @@ def _per_second(text: pl.Expr) -> pl.Expr:
     return pl.when(rate != 0).then((1 / rate).round(9))
 
 
+def _pace(text: pl.Expr) -> pl.Expr:
+    """Seconds a step of "2.43it/s" or "1.23s/it", whichever tqdm prints."""
+    value = number(text.str.extract(f"({NUMBER})"))
+    return pl.when(text.str.ends_with("/it")).then(value).when(value != 0).then((1 / value).round(9))
+
+
 def _epoch(text: pl.Expr) -> pl.Expr:
     """Seconds, or milliseconds, since 1970 in UTC."""
     value = number(text)
@@ -122,6 +128,7 @@ _SECONDS = (
     _unit("min", "time", "m|mins?|minutes?", _times(60), "1.5 min"),
     _unit("h", "time", "h|hrs?|hours?", _times(3600), "0.5 h"),
     _unit("it/s", "time", r"(?:it|its|iter|iters|steps?)/s(?:ec)?", _per_second, "2.43it/s"),
+    Printed("pace", "time", rf"{NUMBER} ?(?:it/s|s/it)", _pace, "2.43it/s or 1.23s/it"),
     Printed("duration", "time", rf"{_PART}(?:[ ,]*{_PART}){{0,3}}", _duration, "412ms or 1m 03s"),
     Printed("clock", "time", r"(?:[0-9]+:)?[0-9]{1,2}:[0-9]{2}(?:\.[0-9]+)?", _clock, "0:01:23.5"),
 )

@@ -27,7 +27,8 @@ def test_each_is_a_file_that_a_user_could_have_written(name: str) -> None:
     text = bundled.text_of(name)
     taken = {*(dialect.name for dialect in IN_CODE), *(table.name for table in TABLES)}
     document = read_document(text, f"{name}.toml", reserved=taken, others=IN_CODE)
-    assert document == read_document(text, f"{name}.toml", is_trusted=True)
+    trusted = read_document(text, f"{name}.toml", is_trusted=True)
+    assert [rule.expression for rule in document.steps] == [rule.expression for rule in trusted.steps]
     assert (document.name, name in FRAMEWORK) == (name, True)
     assert "\n# Formats: " in text, "name the files that print the lines"
 

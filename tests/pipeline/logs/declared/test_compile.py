@@ -116,6 +116,8 @@ UNITS: list[tuple[str, str, str, object]] = [
     ("step_time_s", "min", "1.5 min", 90.0),
     ("step_time_s", "h", "0.5h", 1800.0),
     ("step_time_s", "it/s", "4.00it/s", 0.25),
+    ("step_time_s", "pace", "4.00it/s", 0.25),
+    ("step_time_s", "pace", "1.25s/it", 1.25),
     ("step_time_s", "duration", "350 ms", 0.35),
     ("step_time_s", "duration", "1m 03s", 63.0),
     ("step_time_s", "duration", "1h 2m 3.5s", 3723.5),

@@ -51,6 +51,8 @@ def test_an_epoch_of_unknown_length_is_as_long_as_its_largest_batch() -> None:
     log = "".join(f"Epoch {epoch}, batch {batch}, loss=2.5\n" for epoch in (1, 2, 3) for batch in (0, 50, 99))
     expected = [epoch * 100 + batch for epoch in range(3) for batch in (0, 50, 99)]
     assert [step for (step,) in steps_of(log, rules, "step")] == expected
+    from_1 = log.replace("batch 0", "batch 1").replace("batch 99", "batch 100")
+    assert [step for (step,) in steps_of(from_1, rules, "step")] == [1, 50, 100, 101, 150, 200, 201, 250, 300]
 
 
 def test_keys_and_values_may_count_batches() -> None:
