@@ -17,7 +17,6 @@ from sweepscope.pipeline.logs.dialects import (
     composer,
     gpt_neox,
     internevo,
-    lightning,
     litgpt,
     maxtext,
     nanotron,
@@ -28,6 +27,7 @@ from sweepscope.pipeline.logs.dialects import (
 )
 from sweepscope.pipeline.logs.dialects.deepspeed import dialect as deepspeed
 from sweepscope.pipeline.logs.dialects.huggingface import dialect as huggingface
+from sweepscope.pipeline.logs.dialects.lightning import dialect as lightning
 from sweepscope.pipeline.logs.dialects.megatron import deepspeed as megatron_deepspeed
 from sweepscope.pipeline.logs.dialects.megatron import dialect as megatron
 from sweepscope.pipeline.logs.dialects.mlperf import dialect as mlperf

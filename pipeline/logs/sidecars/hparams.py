@@ -7,11 +7,13 @@ state of an object is read as the mapping or list that was written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
 
+from sweepscope.pipeline.logs import synonyms
 from sweepscope.pipeline.logs.sidecars.column_names import NEMO_NAMES
 from sweepscope.pipeline.logs.sidecars.run_files import beside, leaves, mapping, not_empty
 
@@ -42,30 +44,55 @@ def _plain(text: str) -> object:
         loader.dispose()
 
 
-def _read(text: str) -> Mapping[str, str]:
-    """Values by column, from NeMo's names at any depth. Raises ValueError for other text than a YAML mapping."""
+_OWN = (
+    *("mbs", "gbs", "gas", "seq_len", "num_layers", "hidden_size", "num_heads", "num_kv_heads", "ffn_hidden_size"),
+    *("vocab_size", "num_experts", "num_nodes", "steps_planned"),
+)
+"""Columns that hyperparameters of a script's own state. A loader's batch is that of one process."""
+
+_COMMON = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "sequence_parallel")
+"""Names of NeMo's that any script may have."""
+
+
+def _config(text: str) -> Mapping[str, Any]:
     try:
-        config = mapping(_plain(text))
+        return mapping(_plain(text))
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {str(error).splitlines()[0]}") from error
+
+
+def _of_nemo(config: Mapping[str, Any]) -> dict[str, str]:
+    """Values by column, from NeMo's names at any depth; none where all names are others', too."""
     found: dict[str, str] = {}
+    is_nemos = False
     for path, value in leaves(config):
-        column = NEMO_NAMES.get(path.rsplit(".", 1)[-1])
+        name = path.rsplit(".", 1)[-1]
+        column = NEMO_NAMES.get(name)
         if column and isinstance(value, str | int | float):
             found.setdefault(column, str(value))
-    return found
+            is_nemos = is_nemos or name not in _COMMON
+    return found if is_nemos else {}
 
 
 def read_nemo(text: str) -> Mapping[str, str]:
     """Settings of NeMo's configuration. Raises ValueError for another file."""
-    return not_empty(dict(_read(text)), "setting of NeMo")
+    return not_empty(_of_nemo(_config(text)), "setting of NeMo")
 
 
 def read_own(text: str) -> Mapping[str, str]:
-    """No settings, since the names of a script are unknown. Raises ValueError for NeMo's configuration."""
-    if _read(text):
+    """Whole numbers under the usual names, unless two of one column differ. Raises ValueError for NeMo's file."""
+    config = _config(text)
+    if _of_nemo(config):
         raise ValueError("the configuration is NeMo's")
-    return {}
+    values: dict[str, set[int]] = {}
+    for path, value in leaves(config):
+        name = synonyms.words(path.rsplit(".", 1)[-1])
+        column, doubt = synonyms.setting_of(name) or ("", 0)
+        if re.fullmatch(synonyms.AMBIGUOUS_BATCH, name):
+            column, doubt = "mbs", 0
+        if column in _OWN and not doubt and isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            values.setdefault(column, set()).add(value)
+    return {column: str(found.pop()) for column, found in values.items() if len(found) == 1}
 
 
 NEMO = beside(read_nemo, "hparams.yaml")

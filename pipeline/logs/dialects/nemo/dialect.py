@@ -18,8 +18,10 @@ from dataclasses import replace
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect, History
-from sweepscope.pipeline.logs.dialects import environment, lightning
-from sweepscope.pipeline.logs.dialects.lightning import field
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.lightning import bars, metrics_csv
+from sweepscope.pipeline.logs.dialects.lightning import dialect as lightning
+from sweepscope.pipeline.logs.dialects.lightning.bars import field
 from sweepscope.pipeline.logs.dialects.nemo import automodel
 from sweepscope.pipeline.logs.expressions import whole, words
 from sweepscope.pipeline.logs.extractors import (
@@ -39,7 +41,7 @@ _PRINTED = r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\s*\|"
 _ROUNDING = 0.005
 
 _NUMBERS = {
-    **lightning.LOSSES,
+    **bars.LOSSES,
     "step_time_s": field("train_step_timing in s"),
     "global_step": field("(?:trainer/)?global_step"),
     "tflops_per_gpu_logged": field("TFLOPS_per_GPU"),
@@ -59,12 +61,12 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         left=_steps_left(text),
         is_whole=pl.lit(value=True),
     )
-    rows = pl.concat([printed, lightning.bars(lines)], how="diagonal").sort("source", "line_no", maintain_order=True)
+    rows = pl.concat([printed, bars.bars(lines)], how="diagonal").sort("source", "line_no", maintain_order=True)
     rows = extract_numbers(rows, _NUMBERS)
     rows = rows.with_columns(
         pl.col("mem_reserved_bytes", "mem_allocated_bytes").cast(pl.Int64, strict=False),
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
-        loss=pl.coalesce(*lightning.LOSSES),
+        loss=pl.coalesce(*bars.LOSSES),
     )
     is_complete = pl.col("is_whole") & (pl.col("loss").is_not_null() | pl.col("step_time_s").is_not_null())
     step = (
@@ -188,7 +190,7 @@ DIALECT = Dialect(
     combined=COMBINED,
     finalize=finalize,
     sidecars=(*hparams.NEMO, *run_files.NEMO),
-    histories=(History("metrics.csv", lightning.read_nemo_metrics),),
+    histories=(History("metrics.csv", metrics_csv.read_nemo),),
     literals_by_function={
         "steps": _STEP_LITERALS,
         "settings": ("`max_steps=", *_SETTING_LITERALS),

@@ -231,6 +231,25 @@ def test_hyperparameters_of_a_script_of_ones_own_are_no_error(tmp_path: Path, te
     assert tables["runs"]["framework"].to_list() == ["lightning"]
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("batch_size: 4\nlr: 0.001\nseq_len: 64\n", {"mbs": "4", "seq_len": "64"}),
+        (
+            "accumulate_grad_batches: 2\nmodel: {n_layer: 4, n_head: 8}\n",
+            {"gas": "2", "num_layers": "4", "num_heads": "8"},
+        ),
+        ("num_layers: 12\nhidden_size: 768\n", {"num_layers": "12", "hidden_size": "768"}),
+        ("encoder: {num_layers: 2}\ndecoder: {num_layers: 4}\n", {}),
+        ("batch_size: true\nseq_len: auto\nvocab_size: -1\n", {}),
+    ],
+)
+def test_hyperparameters_under_the_usual_names(text: str, found: dict[str, str]) -> None:
+    assert hparams.read_own(text) == found
+    with pytest.raises(ValueError, match="NeMo"):
+        hparams.read_nemo(text)
+
+
 def test_aliases_that_mean_billions_of_values_are_read_at_once() -> None:
     levels = [f"l{n}: &l{n} {{{', '.join(f'k{k}: *l{n - 1}' for k in range(40))}}}" for n in range(1, 9)]
     found = hparams.read_nemo("\n".join(["l0: &l0 {micro_batch_size: 4}", *levels]))

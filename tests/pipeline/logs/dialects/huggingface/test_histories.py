@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sweepscope.pipeline.logs.dialects import lightning
 from sweepscope.pipeline.logs.dialects.huggingface import histories
+from sweepscope.pipeline.logs.dialects.lightning import metrics_csv
 from tests.pipeline.logs.logs import Tables, tables_of
 
 
@@ -73,15 +73,15 @@ METRICS = "epoch,lr,step,train_loss_epoch,train_loss_step,val_loss\n0,1e-4,49,,2
 
 
 def test_metrics_of_lightning() -> None:
-    steps = lightning.read_metrics(METRICS)
+    steps = metrics_csv.read(METRICS)
     assert steps.select("line_no", "step", "loss", "learning_rate").rows() == [(2, 49, 2.5, 1e-4), (3, 99, 2.25, None)]
 
 
 def test_metrics_of_nemo() -> None:
     text = "step,lr,reduced_train_loss,train_step_timing in s\n0,1e-5,11.0,5.0\n1,1e-5,10.5,2.5\n"
-    assert lightning.read_nemo_metrics(text)["step_time_s"].to_list() == [5.0, 2.5]
+    assert metrics_csv.read_nemo(text)["step_time_s"].to_list() == [5.0, 2.5]
     with pytest.raises(ValueError, match="NeMo"):
-        lightning.read_metrics(text)
+        metrics_csv.read(text)
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "step,accuracy\n1,0.5\n", "run_name,status,mfu\na,completed,40\n"])

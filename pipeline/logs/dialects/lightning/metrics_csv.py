@@ -1,0 +1,86 @@
+"""`metrics.csv` of Lightning's CSVLogger: a row a call of log(), empty where that call had no such name.
+
+Format: lightning/pytorch/loggers/csv_logs.py; callbacks/throughput_monitor.py for the names below `train/`. The step
+counts optimizer steps from 0.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import polars as pl
+
+from sweepscope.pipeline.logs.dialects.huggingface.rates import with_rates
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
+from sweepscope.pipeline.text.quantities import number
+
+_NEMO = ("reduced_train_loss", "train_step_timing in s")
+_LOSSES = (
+    *("reduced_train_loss", "train/loss_step", "train_loss_step", "train/loss", "train_loss", "loss_step", "loss"),
+)
+_COLUMNS = {
+    "step_time_s": ("train_step_timing in s",),
+    "tokens_per_s": ("train/items_per_sec",),
+    "tokens_per_s_per_gpu": ("tokens_per_sec_per_gpu", "train/device/items_per_sec"),
+    "tflops_per_gpu_logged": ("TFLOPS_per_GPU",),
+    "mfu_logged": ("train/device/mfu",),
+    "mem_reserved_bytes": ("max_memory_reserved",),
+    "mem_allocated_bytes": ("max_memory_allocated",),
+    "grad_norm": ("grad_norm",),
+    "learning_rate": ("lr",),
+    "seconds": ("elapsed_time", "train/time"),  # since the beginning
+    "tokens": ("num_tokens", "train/lengths"),
+}
+
+
+def read(text: str) -> pl.DataFrame:
+    """Steps of a custom script. Raises ValueError for other tables, NeMo's among them."""
+    table = _table(text)
+    if set(_NEMO) & set(table.columns):
+        raise ValueError("the table is NeMo's")
+    return _steps_of(table)
+
+
+def read_nemo(text: str) -> pl.DataFrame:
+    """Steps as NeMo leaves them. Raises ValueError for other tables."""
+    table = _table(text)
+    if not set(_NEMO) & set(table.columns):
+        raise ValueError("no name of NeMo's in its header")
+    return _steps_of(table)
+
+
+def _table(text: str) -> pl.DataFrame:
+    header = text.split("\n", 1)[0].strip().split(",")
+    if "step" not in header or not set(header) & {*_LOSSES, *_NEMO}:
+        raise ValueError("no table of steps with their loss")
+    return pl.read_csv(io.StringIO(text), infer_schema=False, truncate_ragged_lines=True)
+
+
+def _steps_of(table: pl.DataFrame) -> pl.DataFrame:
+    """A step may stand in several rows: one per call of log()."""
+
+    def first_known(names: Sequence[str]) -> pl.Expr:
+        return pl.coalesce(*(number(pl.col(name)) for name in names if name in table.columns), pl.lit(None, pl.Float64))
+
+    rows = table.select(
+        line_no=pl.int_range(pl.len(), dtype=pl.Int64) + 2,
+        step=number(pl.col("step")).cast(pl.Int64, strict=False),
+        loss=first_known(_LOSSES),
+        **{column: first_known(names) for column, names in _COLUMNS.items()},
+    )
+    merged = (
+        rows.drop_nulls("step")
+        .group_by("step", maintain_order=True)
+        .agg(pl.col("line_no").min(), *(pl.col(name).drop_nulls().first() for name in ("loss", *_COLUMNS)))
+    )
+    measured = merged.filter(pl.any_horizontal(pl.col(name).is_not_null() for name in ("loss", "step_time_s")))
+    exact = {"seconds_off": pl.lit(0.0), "tokens_off": pl.lit(0.0), "part": pl.lit(0), "source": pl.lit(0, pl.Int64)}
+    stated = measured.sort("line_no").with_columns(**exact, stated_s="step_time_s", stated_rate="tokens_per_s")
+    timed = with_rates(stated).with_columns(
+        source=None,
+        step_time_s=pl.coalesce("stated_s", "step_time_s"),
+        tokens_per_s=pl.coalesce("stated_rate", "tokens_per_s"),
+        consumed_tokens=pl.col("tokens"),
+    )
+    return conform(timed, STEP_FACTS)
