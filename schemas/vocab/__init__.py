@@ -136,6 +136,7 @@ FRAMEWORK: dict[str, str] = {
     "ms-swift": "ms-swift's Megatron trainer",
     "olmo": "allenai/OLMo",
     "olmo-core": "allenai/OLMo-core",
+    "open_lm": "mlfoundations/open_lm",
     "paddlenlp": "PaddleNLP and PaddleFormers",
     "timm": "huggingface/pytorch-image-models",
     "ultralytics": "Ultralytics YOLO",

@@ -34,7 +34,7 @@ class RuleReader(Tables):
 
     def rule(self, table: str, number: int, part: dict[str, Any], allowed: tuple[str, ...]) -> Rule:
         label = f"[[{table}]] {number + 1}"
-        extra = {"event": ("kind",), "step": ("first_epoch", "epoch_steps", "below")}.get(table, ())
+        extra = {"event": ("kind",), "step": ("first_epoch", "epoch_steps", "counts", "below")}.get(table, ())
         self.only(part, (*_WAYS, "contains", "without", "units", *extra), table, number)
         ways = [way for way in _WAYS if way in part]
         location = self.location(table, number, ways[0] if ways else "")
@@ -52,6 +52,7 @@ class RuleReader(Tables):
         without = self.strings(part, "without", table, number, default=())
         also = self.strings(part, "contains", table, number, default=())
         first, steps = (self.count(part, key, table, number) for key in ("first_epoch", "epoch_steps"))
+        counter = self.choice(part, "counts", ("steps", "samples"), default="steps", table=table, number=number)
         rule = replace(
             rule,
             location=location,
@@ -61,6 +62,7 @@ class RuleReader(Tables):
             without=without,
             first_epoch=first or 0,
             epoch_steps=steps,
+            counts_samples=counter == "samples",
             below=self.below(part, number, allowed, rule.columns) if "below" in part else {},
         )
         if table == "step":

@@ -28,6 +28,7 @@ class Rule:
         kind: of an event.
         first_epoch, epoch_steps: of steps that are counted within their epoch: the number of the first epoch, and the
             length of an epoch where no line prints it.
+        counts_samples: what its lines count are samples; steps follow from the global batch that the same log states.
         below: key as printed in the lines below a step to what it fills.
     """
 
@@ -44,6 +45,7 @@ class Rule:
     kind: str = ""
     first_epoch: int = 0
     epoch_steps: int | None = None
+    counts_samples: bool = False
     below: Mapping[str, Target] = field(default_factory=dict)
 
     @property

@@ -84,6 +84,8 @@ def finalizer(document: Document) -> Callable[[Facts], Facts] | None:
         changes.append(joined)
     if any(EPOCH_STEP in rule.columns and rule.epoch_steps is None for rule in document.steps):
         changes.append(counted_on)
+    if any(rule.counts_samples for rule in document.steps):
+        changes.append(counted_in_steps)
     if document.repeated == "last":
         changes.append(last_of_each_step)
     return (lambda facts: reduce(lambda done, change: change(done), changes, facts)) if changes else None
@@ -116,3 +118,15 @@ def counted_on(facts: Facts) -> Facts:
     number = step % UNKNOWN_LENGTH
     length = number.max().over("source") + (number.min().over("source") == 0)
     return replace(facts, steps=facts.steps.with_columns(step=step // UNKNOWN_LENGTH * length + number))
+
+
+def counted_in_steps(facts: Facts) -> Facts:
+    """`facts` with steps in place of samples, by the global batch (`gbs`) of the same file; without it, none is known."""
+    stated = facts.settings.filter(pl.col("name") == "gbs").unique("source", keep="last", maintain_order=True)
+    batch = pl.col("value").cast(pl.Float64, strict=False)
+    batches = stated.select("source", batch=pl.when(batch > 0).then(batch))
+    rows = facts.steps.join(batches, on="source", how="left", maintain_order="left")
+    counts = [
+        (pl.col(name) / pl.col("batch")).round().cast(pl.Int64, strict=False) for name in ("step", "steps_planned")
+    ]
+    return replace(facts, steps=rows.with_columns(counts).drop("batch"))

@@ -61,6 +61,20 @@ def test_keys_and_values_may_count_batches() -> None:
     assert steps_of(log, rules, "step", "loss") == [(15, 2.5)]
 
 
+SAMPLES = """[[step]]
+line = "Epoch {epoch} [{epoch_step}/{epoch_steps}] loss {loss}"
+counts = "samples"
+[[setting]]
+line = "batch of {gbs}"
+"""
+
+
+def test_samples_are_steps_of_the_global_batch() -> None:
+    log = "batch of 256\nEpoch 0 [512/2560] loss 3.5\nEpoch 1 [256/2560] loss 3\n"
+    assert steps_of(log, SAMPLES, "step", "loss") == [(2, 3.5), (11, 3.0)]
+    assert steps_of("Epoch 0 [512/2560] loss 3.5\n", SAMPLES, "step") == [(None,)]
+
+
 @pytest.mark.parametrize(
     ("line", "time", "rate"),
     [
