@@ -24,7 +24,7 @@ STEP_TOKENS = "step_tokens"
 """Of all accelerators together, in one step: with its time or the rate, the third of them follows."""
 
 STEP_COLUMNS = (
-    *(name for name in STEP_FACTS.names() if name not in ("source", "line_no", "text")),
+    *(name for name in STEP_FACTS.names() if name not in ("source", "line_no", "text", "step_basis")),
     *EPOCH_COLUMNS,
     STEP_TOKENS,
 )

@@ -20,7 +20,9 @@ from sweepscope.pipeline.logs.extractors import last_of_each_step
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform, in_order
 
 _COUNTERS = ("step", EPOCH_STEP)
-_VALUES = [name for name in STEP_FACTS.names() if name not in ("source", "line_no", "rank", "ts", "step", "text")]
+_VALUES = [
+    name for name in STEP_FACTS.names() if name not in ("source", "line_no", "rank", "ts", "step", "step_basis", "text")
+]
 
 
 def steps(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
@@ -121,12 +123,10 @@ def counted_on(facts: Facts) -> Facts:
 
 
 def counted_in_steps(facts: Facts) -> Facts:
-    """`facts` with steps in place of samples, by the global batch (`gbs`) of the same file; without it, none is known."""
+    """`facts` with steps in place of samples, by the global batch of the same file; without it, none is known."""
     stated = facts.settings.filter(pl.col("name") == "gbs").unique("source", keep="last", maintain_order=True)
     batch = pl.col("value").cast(pl.Float64, strict=False)
     batches = stated.select("source", batch=pl.when(batch > 0).then(batch))
     rows = facts.steps.join(batches, on="source", how="left", maintain_order="left")
-    counts = [
-        (pl.col(name) / pl.col("batch")).round().cast(pl.Int64, strict=False) for name in ("step", "steps_planned")
-    ]
-    return replace(facts, steps=rows.with_columns(counts).drop("batch"))
+    counted = (pl.col("step", "steps_planned") / pl.col("batch")).round().cast(pl.Int64, strict=False)
+    return replace(facts, steps=rows.with_columns(counted).drop("batch"))
