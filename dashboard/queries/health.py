@@ -7,6 +7,15 @@ from sweepscope.schemas.registry import TABLES
 
 REJECTS_SHOWN = 500
 
+WANTED_FACTS = {
+    "speed": "coalesce(step_time_s, tokens_per_s, tokens_per_s_per_gpu)",
+    "batch": "gbs",
+    "seq_len": "seq_len",
+    "num_gpus": "num_gpus",
+    "model": "coalesce(model, CAST(params AS VARCHAR))",
+}
+"""Facts without which a run cannot be ranked, and what in `runs` tells each."""
+
 
 def files() -> Query:
     """One row per kind, status, reason (its own path taken out) and parser, with counts and bytes; trouble first.
@@ -53,6 +62,35 @@ LIMIT {REJECTS_SHOWN}"""
 def all_rejects() -> Query:
     """Every reject, for the download."""
     return Query("SELECT *\nFROM rejects\nORDER BY file, line_no")
+
+
+def inferred_logs() -> Query:
+    """One row per log without a dialect: columns found, columns in doubt, and which of WANTED_FACTS its runs lack."""
+    wanted = ",\n  ".join(f"any_value({columns}) IS NULL AS no_{name}" for name, columns in WANTED_FACTS.items())
+    sql = f"""WITH logs AS (
+  SELECT source_path, list(DISTINCT column_name ORDER BY column_name) FILTER (is_read) AS found,
+  list(DISTINCT column_name ORDER BY column_name) FILTER (NOT is_read) AS doubtful
+FROM inferred_columns
+GROUP BY source_path
+), facts AS (
+  SELECT source_path, {wanted}
+FROM runs
+GROUP BY source_path
+)
+SELECT *
+FROM logs
+JOIN facts USING (source_path)
+ORDER BY found IS NULL DESC, source_path"""
+    return Query(sql)
+
+
+def inferred_columns(source_path: str) -> Query:
+    """What one log was inferred to print, sure columns first."""
+    sql = """SELECT column_name, field, printed_unit, confidence, is_read, grounds, line_no, example
+FROM inferred_columns
+WHERE source_path = $source_path
+ORDER BY is_read DESC, column_name, field"""
+    return Query(sql, {"source_path": source_path})
 
 
 def origins() -> Query:

@@ -370,6 +370,28 @@ def test_health_names_what_was_not_read_and_the_remedy(look: Opener) -> None:
     assert "version 1" in shown
 
 
+def test_health_shows_what_logs_of_no_known_format_were_taken_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unknown = run_row("h1", source_path="/logs/hobby.log", parser="inferred", gbs=None, gbs_tokens=None, num_gpus=None)
+    column = {"source_path": "/logs/hobby.log", "line_no": 3, "example": "it 5 ce=2.31 q=9", "grounds": "named 'ce'"}
+    guesses = [
+        column | {"column_name": "loss", "field": "ce={loss}", "confidence": "medium", "is_read": True},
+        column | {"column_name": "step", "field": "it {step}", "confidence": "high", "is_read": True},
+        column | {"column_name": "learning_rate", "field": "q={learning_rate}", "confidence": "low", "is_read": False},
+    ]
+    home = make_home(tmp_path / "home", runs=[unknown], inferred_columns=guesses, files=[file_row("/logs/hobby.log")])
+    app = open_page(home, monkeypatch, "health")
+    shown = text_of(app)
+    assert "<b>1 log in no known format was read by inference.</b> Found: loss, step." in shown
+    assert "Not found, so that these runs are compared less: global batch, number of GPUs." in shown
+    assert "sweepscope dialect infer /logs/hobby.log &gt; mine.toml" in shown
+    logs, columns = (table.value for table in app.dataframe[1:3])
+    assert logs["In doubt, not read"].to_list() == ["learning rate"]
+    assert columns["Printed as"].to_list() == ["ce={loss}", "it {step}", "q={learning_rate}"]
+    assert columns["Example"].to_list()[0] == "it 5 ce=2.31 q=9"
+
+
 def test_a_second_visit_asks_the_store_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make_real_home(tmp_path / "home", runs=[run_row("a"), run_row("b", status="oom")])
     asked: list[object] = []
