@@ -138,6 +138,7 @@ FRAMEWORK: dict[str, str] = {
     "olmo-core": "allenai/OLMo-core",
     "open_lm": "mlfoundations/open_lm",
     "paddlenlp": "PaddleNLP and PaddleFormers",
+    "pytorch-examples": "PyTorch's examples and projects with their training loops",
     "timm": "huggingface/pytorch-image-models",
     "ultralytics": "Ultralytics YOLO",
     "xtuner": "InternLM xtuner from version 1 on",

@@ -15,7 +15,18 @@ from sweepscope.pipeline.logs.dialect import Dialect
 
 NAMES = (
     *("accelerate", "detectron2", "espnet", "ezpz", "fairseq", "icefall", "levanter", "minimind"),
-    *("mmengine", "ms-swift", "olmo", "olmo-core", "open_lm", "paddlenlp", "timm", "ultralytics", "xtuner"),
+    *(
+        "mmengine",
+        "ms-swift",
+        "olmo",
+        "olmo-core",
+        "open_lm",
+        "paddlenlp",
+        "pytorch-examples",
+        "timm",
+        "ultralytics",
+        "xtuner",
+    ),
 )
 
 _REVISION_BYTES = 6
