@@ -59,7 +59,7 @@ def read_inferred(logs: Mapping[int, tuple[str, Open]]) -> InferredLogs:
             event(_LOG, logging.INFO, "not_inferred", path=path, reason=str(error))
             continue
         parts.append(facts)
-        if inference.document is not None:
+        if inference.has_steps:
             sources.append(source)
         columns.append(_rows(path, inference))
         event(_LOG, logging.DEBUG, "inferred", path=path, columns=len(inference.columns), steps=facts.steps.height)

@@ -18,11 +18,14 @@ _SIZE = r"(?: (?:size|degree|world size|dim|ways?|num|count|groups?))?"
 _PER_GPU = r"per (?:device|gpu|rank|process|worker|core|chip)"
 
 SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "tp": (rf"(?:tensor (?:model )?parallel(?:ism|ize)?|tp){_SIZE}", rf"model parallel{_SIZE}|mp size"),
+    "tp": (rf"(?:tensor (?:model )?parallel(?:ism|ize)?|tp){_SIZE}", rf"model parallel{_SIZE}"),
     "pp": (rf"(?:pipeline (?:model )?parallel(?:ism)?|pp){_SIZE}|(?:num |n )?pipeline stages|num stages|pipe size",),
     "cp": (rf"(?:context parallel(?:ism)?|cp){_SIZE}", r"(?:ulysses |ring )?(?:sequence parallel|sp) (?:size|degree)"),
     "ep": (r"(?:expert (?:model )?parallel(?:ism)?|ep) (?:size|degree|world size)",),
-    "dp": (rf"(?:data parallel(?:ism)?|dp|ddp){_SIZE}", r"(?:num )?data parallel replicas"),
+    "dp": (
+        rf"(?:data parallel(?:ism)?|dp|ddp){_SIZE}",
+        r"(?:num )?data parallel replicas|(?:dp|data parallel) shard(?: degree| size)?",
+    ),
     "vpp": (r"virtual pipeline (?:model )?parallel size|vpp(?: size)?",),
     "mbs": (
         rf"(?:train )?(?:micro ?batch|mbs|micro bs|micro ?batch size)(?: size)?(?: {_PER_GPU})?|"
@@ -40,9 +43,9 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         r"num micro ?batches|(?:number of )?micro ?batches",
     ),
     "seq_len": (
-        r"(?:train(?:ing)? )?(?:max )?(?:seq(?:uence)?|encoder seq) ?(?:len(?:gth)?)|seqlen|block size|"
+        r"(?:train(?:ing)? )?(?:max )?(?:seq(?:uence)?|encoder seq) ?(?:len(?:gth)?)|seqlen|"
         r"(?:max )?(?:context|ctx) ?(?:len(?:gth)?|size|window)|n ctx|cutoff len|tokens per sample|max source length",
-        r"max length|max len|max seq|seq|model max length|max tokens per sample|sl",
+        r"block size|max length|max len|max seq|seq|model max length|max tokens per sample|sl",
         r"max position embeddings|n positions|max seq length of model",
     ),
     "gbs_tokens": (
@@ -107,6 +110,17 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "accelerator": (r"gpu (?:name|type|model)|device name|accelerator(?: type)?|gpu 0|cuda device name",),
 }
 """Columns of `runs` to the names of settings."""
+
+FLAGS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "bf16": ("precision", {"true": "bf16", "1": "bf16"}),
+    "fp16": ("precision", {"true": "fp16", "1": "fp16"}),
+    "fp8": ("precision", {"true": "fp8", "1": "fp8"}),
+    "use bf16": ("precision", {"true": "bf16"}),
+    "use fp16": ("precision", {"true": "fp16"}),
+    "fsdp sharding strategy": ("zero_stage", {"full_shard": "3", "shard_grad_op": "2", "no_shard": "0"}),
+    "sharding strategy": ("zero_stage", {"full_shard": "3", "shard_grad_op": "2", "no_shard": "0"}),
+}
+"""Switches: column of `runs` and what each printed value, in small letters, means for it."""
 
 AMBIGUOUS_BATCH = r"(?:train(?:ing)? )?(?:batch ?size|bs|batchsize)|batch"
 """A batch of which the name does not tell whether it is one process's or the whole job's."""

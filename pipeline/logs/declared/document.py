@@ -37,6 +37,7 @@ def read_document(
     reserved: Collection[str] = (),
     others: Sequence[Dialect] = (),
     is_trusted: bool = False,
+    needs_steps: bool = True,
 ) -> Document:
     """The rules of a dialect file.
 
@@ -46,10 +47,11 @@ def read_document(
         reserved: names of parsers, which no dialect may have.
         others: dialects whose signatures it may not have.
         is_trusted: its expressions have been checked before.
+        needs_steps: a file without a step is none.
 
     Raises UsageError naming file, line and remedy.
     """
-    return _Reader(text, origin, reserved, others, is_trusted).document()
+    return _Reader(text, origin, reserved, others, is_trusted).document(needs_steps=needs_steps)
 
 
 class _Reader(RuleReader):
@@ -61,7 +63,7 @@ class _Reader(RuleReader):
         super().__init__(text, origin, is_trusted=is_trusted)
         self.reserved, self.others = reserved, others
 
-    def document(self) -> Document:
+    def document(self, *, needs_steps: bool) -> Document:
         known = (
             *("name", "description", "signature", "logs", "repeated"),
             *("step", "setting", "arguments", "event", "file"),
@@ -70,7 +72,7 @@ class _Reader(RuleReader):
         steps = tuple(self.rule("step", n, part, STEP_COLUMNS) for n, part in self.tables("step"))
         settings = tuple(self.rule("setting", n, part, RUN_COLUMNS) for n, part in self.tables("setting"))
         events = tuple(self.rule("event", n, part, EVENT_COLUMNS) for n, part in self.tables("event"))
-        if not steps:
+        if needs_steps and not steps:
             raise self.fail(self.location(), "no [[step]]: it has to say how a training step is printed")
         return Document(
             name=self.name(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sweepscope.pipeline.logs.inference.series import Course, Key, Line, Series, course
 from sweepscope.pipeline.logs.synonyms import step_columns
@@ -13,7 +14,23 @@ _LEAST = 4.0
 """Points below which nothing counts as a counter."""
 _MANY = 3
 """Changes from which on the course of a series tells something."""
-_NEVER = ("seed", "port", "pid", "time", "eta", "elapsed", "sample", "samples", "size", "param", "params", "bytes")
+_SAMPLES = 2_000
+"""A counter that moves by so much each time counts samples or tokens."""
+_NEVER = (
+    "seed",
+    "port",
+    "pid",
+    "time",
+    "eta",
+    "elapsed",
+    "sample",
+    "samples",
+    "size",
+    "param",
+    "params",
+    "bytes",
+    "tokens",
+)
 
 
 @dataclass(frozen=True)
@@ -96,8 +113,9 @@ def _points(series: Series, went: Course, losses: set[int], found: Mapping[Key, 
     label = series.label
     step, epoch = named(label, "step"), named(label, "epoch")
     has_total = (label, "of", series.key[2]) in found
-    last = label.split()[-1] if label else ""
-    if step is None and (last in _NEVER or columns_of(label)) and epoch is None:
+    if step is None and epoch is None and (columns_of(label) or not set(label.split()).isdisjoint(_NEVER)):
+        return None
+    if went.distinct > 1 and _stride(series) >= _SAMPLES:
         return None
     if went.moves >= _MANY and went.rising < 0.5:
         return None
@@ -121,6 +139,12 @@ def _points(series: Series, went: Course, losses: set[int], found: Mapping[Key, 
     points += 2.5 * len(rows & losses) / len(rows)
     points += min(math.log10(len(rows)), 3) / 2
     return points
+
+
+def _stride(series: Series) -> float:
+    """The smallest distance between two of its values."""
+    values = sorted(set(series.numbers))
+    return min(after - before for before, after in pairwise(values))
 
 
 def _epoch(found: Mapping[Key, Series], key: Key, lines: Sequence[Line]) -> Key | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sweepscope.pipeline.logs.inference.columns import Guess
+from sweepscope.pipeline.logs.inference.setting_rules import SettingRules
 from sweepscope.pipeline.logs.inference.step_rules import StepRule
 
 
@@ -18,8 +19,7 @@ class Draft:
         signature: texts that tell whose log it is.
         steps: rules of steps, each with a line as an example.
         raw_steps: rules that are expressions: whole tables, as text.
-        arguments: form of the line and columns by printed name.
-        settings: lines with one setting.
+        settings: arguments, and lines with one setting.
         events: kind and line.
         left_out: guesses that were not sure enough.
     """
@@ -28,8 +28,7 @@ class Draft:
     signature: tuple[str, ...]
     steps: tuple[tuple[StepRule, str], ...] = ()
     raw_steps: tuple[str, ...] = ()
-    arguments: tuple[tuple[str, Mapping[str, str]], ...] = ()
-    settings: tuple[tuple[str, str], ...] = ()
+    settings: SettingRules = field(default_factory=SettingRules)
     events: tuple[tuple[str, str], ...] = ()
     left_out: tuple[tuple[Guess, str], ...] = field(default=())
 
@@ -48,8 +47,12 @@ def toml_text(draft: Draft) -> str:
     ]
     blocks += [_step(rule, example) for rule, example in draft.steps]
     blocks += list(draft.raw_steps)
-    blocks += [f"[[arguments]]\nline = {_text(line)}\ncolumns = {_table(columns)}" for line, columns in draft.arguments]
-    blocks += [f"[[setting]]\n# {_comment(example)}\nline = {_text(line)}" for line, example in draft.settings]
+    rules = draft.settings
+    for line, columns in rules.arguments.items():
+        mine = {name: words for name, words in rules.words.items() if name in columns}
+        words = f"\nwords = {_nested(mine)}" if mine else ""
+        blocks.append(f"[[arguments]]\nline = {_text(line)}\ncolumns = {_table(columns)}{words}")
+    blocks += [f"[[setting]]\n# {_comment(example)}\nline = {_text(line)}" for line, example in rules.settings.items()]
     blocks += [f"[[event]]\nkind = {_text(kind)}\nline = {_text(line)}" for kind, line in draft.events]
     if draft.left_out:
         notes = [
@@ -89,6 +92,5 @@ def _table(pairs: Mapping[str, str]) -> str:
     return "{ " + ", ".join(f"{_text(key)} = {_text(value)}" for key, value in pairs.items()) + " }"
 
 
-def quoted(texts: Iterable[str]) -> str:
-    """Texts in quotes, with commas between."""
-    return ", ".join(map(_text, texts))
+def _nested(tables: Mapping[str, Mapping[str, str]]) -> str:
+    return "{ " + ", ".join(f"{_text(key)} = {_table(value)}" for key, value in tables.items()) + " }"

@@ -136,3 +136,20 @@ def in_label(label: str) -> tuple[str, Unit | None]:
         return label, None
     name = (found[1] or "").removesuffix(" in") or label
     return name, _LAST[int(found.lastgroup[1:])][1]
+
+
+_FACTORS = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+_AMOUNT = re.compile(r"([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s?([kKMBGT]?)")
+
+
+def number_of(text: str) -> float | None:
+    """A printed number with a metric suffix, without the binary noise of their product; None for other text.
+
+    >>> number_of("2,048"), number_of("124.44M"), number_of("1e6"), number_of("x8")
+    (2048.0, 124440000.0, 1000000.0, None)
+    """
+    found = _AMOUNT.fullmatch(text)
+    if not found:
+        return None
+    value = float(found[1].replace(",", "").replace("_", "")) * _FACTORS[found[2].upper()]
+    return float(round(value)) if abs(value) >= 1 and found[2] else value

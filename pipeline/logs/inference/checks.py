@@ -1,0 +1,169 @@
+"""Guesses compared with each other, with the clock and with settings: what cannot all be true is not believed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, MEDIUM, Guess
+from sweepscope.pipeline.logs.inference.series import Key, Line, Series
+
+_LEAST_SECONDS = 8.0
+"""Time between two lines that the clock, which shows seconds, tells well enough."""
+_LONG_STEP = 60.0
+_ALIKE = 1.6
+"""Two figures agree within this factor; between lines there is more than the steps."""
+_FACTORS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What guesses are compared with.
+
+    Attributes:
+        seconds: time of a step by the clock of the lines.
+        interval: steps from one line to the next.
+        settings: believed values by column.
+    """
+
+    seconds: float | None
+    interval: float
+    settings: Mapping[str, float]
+
+    @property
+    def batch_tokens(self) -> float | None:
+        """Tokens of a step of the whole job."""
+        told = self.settings
+        if "gbs_tokens" in told:
+            return told["gbs_tokens"]
+        if {"gbs", "seq_len"} <= told.keys():
+            return told["gbs"] * told["seq_len"]
+        if {"mbs", "seq_len"} <= told.keys():
+            replicas = told.get("dp") or (1.0 if told.get("num_gpus") == 1 else None)
+            if replicas:
+                return told["mbs"] * told.get("gas", 1.0) * replicas * told["seq_len"]
+        return None
+
+
+def evidence(counter: Series, lines: Sequence[Line], settings: Mapping[str, str]) -> Evidence:
+    """What the lines and the settings tell about a step."""
+    numbers = {}
+    for column, value in settings.items():
+        try:
+            numbers[column] = float(value)
+        except ValueError:
+            continue
+    rates, gaps = _by_clock(counter, lines)
+    return Evidence(median(rates) if rates else None, median(gaps) if gaps else 1.0, numbers)
+
+
+def _by_clock(counter: Series, lines: Sequence[Line]) -> tuple[list[float], list[float]]:
+    """Seconds per step of stretches that the clock can tell, and steps from line to line."""
+    rates: list[float] = []
+    gaps: list[float] = []
+    begun: dict[tuple[int, int | None], tuple[int, float]] = {}
+    last: dict[tuple[int, int | None], float] = {}
+    for row, one in counter.by_row.items():
+        line, number = lines[row], one.number
+        if number is None:
+            continue
+        place = (line.block, line.rank)
+        before = last.get(place)
+        if before is not None and number > before:
+            gaps.append(number - before)
+        elif before is not None:
+            begun.pop(place, None)
+        last[place] = number
+        if line.ts is None:
+            continue
+        if place not in begun:
+            begun[place] = (row, number)
+            continue
+        first, at = begun[place]
+        seconds = (line.ts - lines[first].ts).total_seconds() if lines[first].ts else 0.0  # type: ignore[operator]
+        if seconds < 0:
+            begun[place] = (row, number)
+        elif seconds >= _LEAST_SECONDS and number > at:
+            rates.append(seconds / (number - at))
+            begun[place] = (row, number)
+    return rates, gaps
+
+
+def checked(guesses: Sequence[Guess], found: Mapping[Key, Series], known: Evidence) -> list[Guess]:
+    """The guesses with the units and confidences that what is known leaves them."""
+    times = [_time(guess, found[guess.key], known) if guess.column == "step_time" else guess for guess in guesses]
+    tflops = next((found[guess.key].median for guess in times if guess.column == "tflops_per_gpu"), None)
+    seconds = known.seconds
+    for guess in times:
+        if guess.column == "step_time" and guess.confidence != LOW and guess.word in _FACTORS:
+            seconds = found[guess.key].median * _FACTORS[guess.word]
+    return [
+        _rate(guess, found[guess.key], known, seconds, tflops) if guess.column == "tokens_per_s" else guess
+        for guess in times
+    ]
+
+
+def _time(guess: Guess, series: Series, known: Evidence) -> Guess:
+    """A time of a step with its unit; without confidence where the clock contradicts it."""
+    if guess.word is None:
+        return _with_unit(guess, series, known)
+    factor = _FACTORS.get(guess.word)
+    if factor is None:
+        return guess
+    many = f"the time of {known.interval:g} steps"
+    if not known.seconds:
+        is_doubtful = factor == 1.0 and guess.sure and known.interval > 1
+        return _doubted(guess, f"it may be {many}") if is_doubtful else guess
+    share = series.median * factor / known.seconds
+    if known.interval > 1 and _alike(share, known.interval) and not _alike(share, 1.0):
+        return _doubted(guess, f"by the clock it is {many}")
+    return _doubted(guess, "longer than the clock says") if share > 2 * _ALIKE else guess
+
+
+def _with_unit(guess: Guess, series: Series, known: Evidence) -> Guess:
+    """A time without a unit: in the one that the clock or its size tells."""
+    value = series.median
+    if known.seconds:
+        fits = [word for word, factor in _FACTORS.items() if _alike(value * factor, known.seconds)]
+        if not fits:
+            return _doubted(guess, "no unit, and the clock fits none")
+        reason = f"{guess.reason}; by the clock it is in {fits[0]}"
+        return replace(guess, word=fits[0], confidence=MEDIUM, reason=reason)
+    if guess.sure == 0 and value < _LONG_STEP and not series.is_whole:
+        reason = f"{guess.reason}; no unit, small enough for seconds"
+        return replace(guess, word="s", confidence=MEDIUM, reason=reason)
+    return _doubted(guess, "its unit is unknown")
+
+
+def _doubted(guess: Guess, reason: str) -> Guess:
+    return replace(guess, confidence=LOW, reason=f"{guess.reason}; {reason}")
+
+
+def _rate(guess: Guess, series: Series, known: Evidence, seconds: float | None, tflops: float | None) -> Guess:
+    """Tokens per second of the whole job or of one card."""
+    cards = known.settings.get("num_gpus")
+    if cards == 1:
+        return guess
+    value = series.median
+    params = known.settings.get("active_params") or known.settings.get("params")
+    # What the rate would be of one card, and of the whole job, by two figures of the same line.
+    flops = tflops * 1e12 / (6 * params) if tflops and params else None
+    batch = known.batch_tokens / seconds if known.batch_tokens and seconds else None
+    for one, all_, how in (
+        (flops, flops * cards if flops and cards else None, "by its FLOPs"),
+        (batch / cards if batch and cards else None, batch, "by batch and time of a step"),
+    ):
+        if all_ and _alike(value, all_):
+            return replace(guess, confidence=HIGH, reason=f"{guess.reason}; {how} of all cards")
+        if one and _alike(value, one):
+            reason = f"{guess.reason}; {how} of one card"
+            return replace(guess, column="tokens_per_s_per_gpu", confidence=HIGH, reason=reason)
+    return _doubted(guess, "of all cards or of one") if series.label == "tps" else guess
+
+
+def _alike(one: float, other: float) -> bool:
+    if one <= 0 or other <= 0:
+        return False
+    return abs(math.log(one / other)) < math.log(_ALIKE)

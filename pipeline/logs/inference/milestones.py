@@ -1,0 +1,43 @@
+"""Lines near the end of a log by which a trainer says that it is done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_DONE = re.compile(
+    r"(?i)\btrain(?:ing|er)?\b.{0,24}\b(?:complete[d!]?|finished|done|succeeded|ended|over)\b|"
+    r"\b(?:finished|completed|done|end of|finish)\b.{0,12}\btraining\b|"
+    r"^\W*(?:all done|done|finished|finished successfully|run (?:completed|finished)|training time\b.*|"
+    r"total (?:training )?time\b.*|training (?:took|time|runtime)\b.*)\W*$|"
+    r"\b(?:reached|hit) (?:max(?:imum)?|the last|final)[ _](?:steps?|iters?|iterations?|epochs?|updates?)\b|"
+    r"\b(?:successfully|succesfully) (?:completed|finished|trained)\b|"
+    r"\b(?:run|job|experiment|pre-?training|fine-?tuning|pretrain|finetune)\b.{0,16}\b(?:complete[d!]?|finished|done)\b|"
+    r"\btotal training time\b"
+)
+_NOT_YET = re.compile(
+    r"(?i)\b(?:not|isn't|before|until|when|if|once|epoch|error|fail(?:ed|ure)?|abort(?:ed)?|interrupt\w*|eta|remaining|"
+    r"setup|init\w*|download\w*|preprocess\w*|tokeniz\w*|loading|warm ?up|step|eval\w*|save|saving)\b"
+)
+_MOST_CHARS = 160
+_TEXT = re.compile(r"[^\d{}]*")
+
+
+def training_end(lines: Sequence[tuple[int, str]], last_step: int) -> str | None:
+    """Fixed text of the first line behind the last step that says so; None where no line does."""
+    for line_no, text in lines:
+        if line_no <= last_step or len(text) > _MOST_CHARS:
+            continue
+        found = _DONE.search(text)
+        if found and not _NOT_YET.search(text):
+            return _fixed(text, found)
+    return None
+
+
+def _fixed(text: str, found: re.Match[str]) -> str | None:
+    """The words that say so as far as they are fixed: neither numbers nor braces."""
+    parts = [part for part in _TEXT.findall(text) if part.strip()]
+    mine = [part for part in parts if _DONE.search(part) or part.strip() in found[0]]
+    best = max(mine or parts, key=len, default="")
+    plain = re.sub(r"\s+", " ", best).strip(" \t.!-=*#[]()|:")
+    return plain if re.search(r"[A-Za-z]{4}", plain) else None

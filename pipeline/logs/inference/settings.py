@@ -1,0 +1,151 @@
+"""The settings that a log states, as rules of a dialect file: of several candidates those that agree with each other.
+
+A log may state a setting under many names and in many forms. The surest name counts; values of one sureness that differ
+are settled by what has to hold (dp x tp x pp x cp = GPUs, mbs x gas x dp = batch), or left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+from sweepscope.pipeline.logs.inference.stated import COORDINATES, Stated
+
+_MOST_VALUES = 4
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The value of a column: where it is stated, or, without `is_used`, why it is not believed."""
+
+    column: str
+    value: str
+    sources: tuple[Stated, ...]
+    confidence: str
+    reason: str
+    is_used: bool = True
+
+
+def choose(found: Iterable[Stated]) -> list[Chosen]:
+    """One value per column, those that are not believed too."""
+    by_column: dict[str, list[Stated]] = {}
+    ones = list(found)
+    places = {_printed_as(one) for one in ones if one.column in COORDINATES and one.value == "0"}
+    for one in ones:
+        if one.column not in COORDINATES or _printed_as(one) not in places:
+            by_column.setdefault(one.column, []).append(one)
+    ranked = {column: _ranked(ones) for column, ones in by_column.items()}
+    ranked = _batches(ranked)
+    settled = _settle(ranked)
+    chosen = []
+    for column, values in ranked.items():
+        value = settled.get(column)
+        if value is None:
+            best = values[0]
+            shown = ", ".join(sorted({one.value for one in values}))
+            chosen.append(Chosen(column, best.value, (best,), "low", f"stated as {shown}", is_used=False))
+            continue
+        sources = tuple(one for one in values if one.value == value)
+        sure = min(one.sure for one in sources)
+        others = sorted({one.value for one in values} - {value})
+        reason = f"stated as {sources[0].name or sources[0].printed!r}" + (
+            f"; elsewhere {', '.join(others)}" if others else ""
+        )
+        chosen.append(Chosen(column, value, sources, "high" if sure == 0 and not others else "medium", reason))
+    return chosen
+
+
+def _printed_as(one: Stated) -> tuple[str, str]:
+    return one.name, one.separator.strip()
+
+
+def _ranked(ones: Sequence[Stated]) -> list[Stated]:
+    """The surest first; of one name and value, the first."""
+    seen: dict[tuple[str, str, str, str], Stated] = {}
+    for one in ones:
+        seen.setdefault((one.name, one.form, one.separator.strip() or " ", one.value), one)
+    return sorted(seen.values(), key=lambda one: one.sure)
+
+
+def _surest(values: Sequence[Stated]) -> list[str]:
+    """Different values of the surest names."""
+    least = min(one.sure for one in values)
+    return list(dict.fromkeys(one.value for one in values if one.sure == least))
+
+
+def _batches(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
+    """The candidates with a batch of unknown kind as one process's or the whole job's, and tokens told from samples."""
+    found = dict(ranked)
+    plain = found.pop("batch", [])
+    if plain:
+        values = _surest(plain)
+        micro = [int(value) for value in _surest(found["mbs"])] if "mbs" in found else []
+        whole = [int(value) for value in _surest(found["gbs"])] if "gbs" in found else []
+        kept = [one for one in plain if one.value in values]
+        if (
+            micro
+            and not whole
+            and all(int(one.value) > value and int(one.value) % value == 0 for one in kept for value in micro)
+        ):
+            found["gbs"] = [replace(one, column="gbs", sure=one.sure + 1) for one in kept]
+        elif not micro and all(value % int(one.value) == 0 for one in kept for value in whole):
+            found["mbs"] = [replace(one, column="mbs", sure=one.sure + 1) for one in kept]
+    lengths = [int(value) for value in _surest(found["seq_len"])] if "seq_len" in found else []
+    if "gbs" in found and lengths and "mbs" in found:
+        tokens = [one for one in found["gbs"] if int(one.value) >= max(lengths) * int(_surest(found["mbs"])[0])]
+        tokens = [one for one in tokens if "total" in one.name.lower() and int(one.value) % lengths[0] == 0]
+        if tokens:
+            found["gbs"] = [one for one in found["gbs"] if one not in tokens]
+            found.setdefault("gbs_tokens", []).extend(replace(one, column="gbs_tokens") for one in tokens)
+    return {column: values for column, values in found.items() if values}
+
+
+def _settle(ranked: Mapping[str, list[Stated]]) -> dict[str, str]:
+    """The value of each column whose surest values agree, or only one of which goes with those of other columns."""
+    settled = {column: _surest(values)[0] for column, values in ranked.items() if len(_surest(values)) == 1}
+    for law in _LAWS:
+        if not {*law.needed} <= ranked.keys():
+            continue
+        open_ = [column for column in (*law.needed, *law.optional) if column in ranked]
+        if all(column in settled for column in open_) and law.holds({column: int(settled[column]) for column in open_}):
+            continue
+        choices = [list(dict.fromkeys(one.value for one in ranked[column]))[:_MOST_VALUES] for column in open_]
+        fitting = [values for values in product(*choices) if law.holds(dict(zip(open_, map(int, values), strict=True)))]
+        points = [_points(open_, values, ranked) for values in fitting]
+        best = [values for values, one in zip(fitting, points, strict=True) if one == min(points)]
+        if len(best) == 1:
+            settled |= dict(zip(open_, best[0], strict=True))
+    return settled
+
+
+def _points(columns: Sequence[str], values: Sequence[str], ranked: Mapping[str, list[Stated]]) -> int:
+    """How unsure a choice is: the sureness of its values."""
+    return sum(
+        min(one.sure for one in ranked[column] if one.value == value)
+        for column, value in zip(columns, values, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class _Law:
+    """What has to hold between columns, of which the `optional` ones may be unknown."""
+
+    needed: tuple[str, ...]
+    optional: tuple[str, ...]
+    holds: Callable[[Mapping[str, int]], bool]
+
+
+_LAWS = (
+    _Law(
+        ("num_gpus", "dp"),
+        ("tp", "pp", "cp"),
+        lambda values: prod(values.get(name, 1) for name in ("dp", "tp", "pp", "cp")) == values["num_gpus"],
+    ),
+    _Law(
+        ("gbs", "mbs", "dp"),
+        ("gas",),
+        lambda values: values["mbs"] * values.get("gas", 1) * values["dp"] == values["gbs"],
+    ),
+)

@@ -1,0 +1,249 @@
+"""Names with values in the lines of a log, whatever the form: arguments, YAML, JSON, dumps, tables, sentences.
+
+A name is any text in front of a separator; whether it means anything is decided by `synonyms`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sweepscope.pipeline.logs.inference.units import number_of
+from sweepscope.pipeline.logs.synonyms import AMBIGUOUS_BATCH, EVALUATION, FLAGS, setting_of, words
+
+_MOST_CHARS = 16_384
+_MOST_WORDS = 6
+
+# `name = value`, `name: value`, `"name": value`, `name ... value`, `| name | value |`, `name -> value`, columns.
+_PAIR = re.compile(
+    r"""(?P<name>-{0,2}[A-Za-z][\w./-]*(?:[ ](?:[A-Za-z0-9(][\w./()%,-]*|&)){0,9})["']?"""
+    r"""(?P<form>\s*(?:=>|->|:=|=|:)\s*|\s*\.{2,}\s*|\s*[|│┃]\s*|\s{2,}|\t+)"""
+    r"""(?P<open>["'\[]{0,2})(?P<value>\d{1,3}(?:,\d{3})+(?![\d])|[^\s,;(){}\[\]|│┃"']+)"""
+)
+_OPTION = re.compile(
+    r"(?:^|\s)--?(?P<name>[A-Za-z][\w.-]*)(?P<form>[= ]|\s+)(?P<open>[\"']?)(?P<value>[^\s\"'-][^\s\"']*)"
+)
+_COUNTED: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "num_gpus",
+        re.compile(
+            r"(?i)\b(?:using|on|with|across|over|launching|found|detected|of)\s+(?P<value>\d+)\s*x?\s*(?:[\w-]+\s){0,2}?(?:gpus?|devices|ranks|processes|accelerators)\b(?!\s*(?:each|per|/))"
+        ),
+    ),
+    ("num_nodes", re.compile(r"(?i)\b(?:using|on|with|across|over)\s+(?P<value>\d+)\s+nodes\b")),
+    (
+        "params",
+        re.compile(
+            r"(?i)(?<![\w.])(?P<value>\d[\d,]*\.?\d*\s?[KMBT]?)\s*(?:trainable\s|total\s|model\s|learnable\s)?param(?:eter)?s\b"
+        ),
+    ),
+    ("num_layers", re.compile(r"(?i)\b(?P<value>\d+)\s+(?:transformer\s|decoder\s|hidden\s)?layers\b")),
+    ("num_heads", re.compile(r"(?i)\b(?P<value>\d+)\s+(?:attention\s)?heads\b")),
+)
+_NOT_OURS = re.compile(
+    r"\b(?:vision|image|audio|encoder|teacher|draft|critic|reward|ref|reference|student|lora|tokenizer|"
+    r"optim(?:izer)?|eval|val|valid|"
+    r"test|min|old|prev|previous|warm ?up|decay|save|log(?:ging)?|ckpt|checkpoint|inference|generation)\b"
+)
+"""Sections whose values are not those of the training's model."""
+_NEUTRAL = re.compile(
+    r"(?:(?:using|use|the|an?|models?|training|train|config|cfg|args?|hparams|set|settings?|with|number|of|num|total|"
+    r"global|actual|current|our|is|has|and|for|at|job|run|trainer|my|transformer|gpt|llama|decoder|network|net|distributed|"
+    r"dist|ddp|data|dataset|mesh|parallel|parallelism|configured|initialized|default|selected|loaded|effective|value|"
+    r"parameter|option|arguments|hyperparameters|pretrain|pretraining|finetune|torch|pytorch|host)(?: |$))*"
+)
+"""Words in front of a name that do not change what it means."""
+_LIST = re.compile(r"\s*,\s*[\d\"']")
+
+
+@dataclass(frozen=True)
+class Stated:
+    """One value that a line states.
+
+    Attributes:
+        column: of `runs`, "batch" for one that may be a process's or the whole job's.
+        value: in the column's own terms, as text.
+        sure: how well the name fits, 0 best.
+        name: as printed.
+        form: "option", "sentence", "word" for names of one word, "words" for longer ones.
+        separator: between name and value.
+        printed: the value as printed.
+        line_no, text: the line; `begin` and `end` are the value's characters in it, `head` those of the name.
+    """
+
+    column: str
+    value: str
+    sure: int
+    name: str
+    form: str
+    separator: str
+    printed: str
+    line_no: int
+    text: str
+    head: int
+    begin: int
+    end: int
+
+
+def stated(lines: Iterable[tuple[int, str]]) -> Iterator[Stated]:
+    """Every value of `runs` that the lines state."""
+    for line_no, text in lines:
+        if len(text) <= _MOST_CHARS:
+            yield from _in_line(line_no, text)
+
+
+def _in_line(line_no: int, text: str) -> Iterator[Stated]:
+    taken: set[int] = set()
+    for pattern, form in ((_OPTION, "option"), (_PAIR, "")):
+        position = 0
+        while hit := pattern.search(text, position):
+            found = _of_pair(line_no, text, hit, form) if hit.start("value") not in taken else None
+            # What looks like the value of a heading may be a name: `parallelism: tp=2`.
+            position = hit.end() if found else hit.start("value")
+            if found:
+                taken.add(hit.start("value"))
+                yield found
+    for column, pattern in _COUNTED:
+        for hit in pattern.finditer(text):
+            value = value_of(column, hit["value"])
+            if value is not None and hit.start("value") not in taken:
+                yield Stated(
+                    column, value, 1, "", "sentence", "", hit["value"], line_no, text, hit.start(), *hit.span("value")
+                )
+
+
+def _of_pair(line_no: int, text: str, hit: re.Match[str], form: str) -> Stated | None:
+    if hit["open"][:1] == "[" and _LIST.match(text, hit.end("value")):
+        return None  # a list of several
+    name = hit["name"]
+    for position in _starts(name):
+        part = name[position:].lstrip("-")
+        *sections, last = re.split(r"[./]", part) if re.fullmatch(r"[\w./-]+", part) else [part]
+        if _NOT_OURS.search(words(" ".join(sections))) or (position and not _is_neutral(name[:position])):
+            continue
+        named = _column(words(last), hit["value"], is_whole=position == 0)
+        if named is None:
+            continue
+        column, sure, value = named
+        is_word = re.fullmatch(r"[\w./-]+", part) is not None
+        head = hit.start("name") + position + len(name[position:]) - len(part)
+        return Stated(
+            column,
+            value,
+            sure,
+            part,
+            form or ("word" if is_word else "words"),
+            hit["form"],
+            hit["value"],
+            line_no,
+            text,
+            head,
+            *hit.span("value"),
+        )
+    return None
+
+
+def _starts(name: str) -> list[int]:
+    """Where a name begins, and each of its last words."""
+    return [0, *(hit.end() for hit in re.finditer(r"\s+", name))][-_MOST_WORDS:]
+
+
+def _is_neutral(before: str) -> bool:
+    """Whether words in front of a name leave its meaning: it is what follows a comma, or words like "using"."""
+    return bool(re.search(r"[,(]\s*$", before)) or _NEUTRAL.fullmatch(words(before)) is not None
+
+
+def _column(name: str, printed: str, *, is_whole: bool) -> tuple[str, int, str] | None:
+    """Column, sureness and value of a printed name; None where it means nothing, or its value is none of the column."""
+    if flag := FLAGS.get(name):
+        column, values = flag
+        value = values.get(printed.lower())
+        return (column, 0, value) if value else None
+    found = None
+    parts = name.split()
+    for start in range(min(len(parts), _MOST_WORDS)):
+        if start and not _NEUTRAL.fullmatch(" ".join(parts[:start])):
+            break
+        rest = " ".join(parts[start:])
+        hit = ("batch", 0) if re.fullmatch(AMBIGUOUS_BATCH, rest) else setting_of(rest)
+        if hit:
+            found = hit[0], hit[1] + (start > 0)
+            break
+    if found is None or EVALUATION.search(name):
+        return None
+    value = value_of(found[0], printed)
+    return None if value is None else (found[0], found[1] + (not is_whole), value)
+
+
+_COUNTS = {
+    "tp": 1_024,
+    "pp": 1_024,
+    "cp": 1_024,
+    "ep": 2_048,
+    "dp": 1_000_000,
+    "vpp": 128,
+    "mbs": 1_000_000,
+    "gbs": 10_000_000,
+    "gas": 100_000,
+    "seq_len": 20_000_000,
+    "gbs_tokens": 1 << 33,
+    "num_gpus": 1_000_000,
+    "gpus_per_node": 64,
+    "num_nodes": 100_000,
+    "num_layers": 2_000,
+    "hidden_size": 200_000,
+    "num_heads": 4_096,
+    "num_kv_heads": 4_096,
+    "ffn_hidden_size": 2_000_000,
+    "vocab_size": 10_000_000,
+    "num_experts": 10_000,
+    "experts_per_token": 1_000,
+    "steps_planned": 1_000_000_000,
+    "batch": 10_000_000,
+}
+"""The largest value of each count that is believed."""
+COORDINATES = ("dp", "tp", "pp", "cp", "ep")
+"""Columns whose names also stand for a rank's own place; there they count from 0."""
+_LEAST = {"seq_len": 8, "hidden_size": 8, "vocab_size": 16, "params": 100}
+
+
+def value_of(column: str, printed: str) -> str | None:
+    """A printed value in the terms of its column; None where it is none of it, or not set.
+
+    >>> value_of("seq_len", "2,048"), value_of("tp", "-1"), value_of("params", "124.44M"), value_of("precision", "bf16")
+    ('2048', None, '124440000', 'bf16')
+    """
+    text = printed.strip().strip("'\"").rstrip(".")
+    if column == "zero_stage":
+        return text if text in ("0", "1", "2", "3") else None
+    if column == "params" or column in _COUNTS:
+        number = number_of(text)
+        if number == 0 and column in COORDINATES:
+            return "0"
+        if number is None or number != int(number) or number < _LEAST.get(column, 1):
+            return None
+        return str(int(number)) if number <= _COUNTS.get(column, 1 << 53) else None
+    return _word(column, text)
+
+
+def _word(column: str, text: str) -> str | None:
+    from sweepscope.pipeline.reference.vocabulary import canonical_precision
+
+    if column == "precision":
+        word = canonical_precision(text)
+        return None if word == "unclear" else word
+    if column == "recompute":
+        return {"true": "full", "full": "full", "selective": "selective", "false": "none", "none": "none"}.get(
+            text.lower()
+        )
+    if column in ("torch_version", "cuda_version"):
+        return text if re.match(r"\d+\.\d", text) else None
+    if column == "model":
+        is_name = (
+            re.fullmatch(r"[\w.-]+(?:/[\w.-]+)?", text) and re.search(r"[A-Za-z]{2}", text) and re.search(r"\d", text)
+        )
+        return text if is_name else None
+    if column == "accelerator":
+        return text if re.search(r"(?i)[ahbl]\d{2,3}|mi\d{3}|v100|tpu|gb\d{3}|rtx|t4", text) else None
+    return None
