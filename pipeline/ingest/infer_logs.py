@@ -45,11 +45,12 @@ class InferredLogs:
     columns: pl.DataFrame
 
 
-def read_inferred(logs: Mapping[int, tuple[str, Open]]) -> InferredLogs:
+def read_inferred(logs: Mapping[int, tuple[str, Open]], known: Facts) -> InferredLogs:
     """What the logs hold, by what each of them seems to print.
 
     Args:
         logs: by source, path and what opens the log anew.
+        known: what dialects have read; a setting that they state is not inferred.
     """
     parts, sources, columns = [Facts.empty()], [], [INFERRED_COLUMNS.empty()]
     for source, (path, opened) in logs.items():
@@ -63,7 +64,9 @@ def read_inferred(logs: Mapping[int, tuple[str, Open]]) -> InferredLogs:
             sources.append(source)
         columns.append(_rows(path, inference))
         event(_LOG, logging.DEBUG, "inferred", path=path, columns=len(inference.columns), steps=facts.steps.height)
-    return InferredLogs(Facts.concat(parts), tuple(sources), pl.concat(columns))
+    facts = Facts.concat(parts)
+    settings = facts.settings.join(known.settings, on=["source", "name"], how="anti", maintain_order="left")
+    return InferredLogs(replace(facts, settings=settings), tuple(sources), pl.concat(columns))
 
 
 def infer_log(path: str, opened: Open) -> Inference:

@@ -93,7 +93,7 @@ def read_batch(
         on_file(row["path"], row["bytes"])
     extracted = batch.merged()
     _log_dialects(found, extracted)
-    inferred = read_inferred(_unknown_logs(found, batch, rotated, extracted))
+    inferred = read_inferred(_unknown_logs(found, batch, rotated, extracted), extracted.facts)
     facts = Facts.concat([extracted.facts, inferred.facts]).map(in_order)
     dialect_of = extracted.dialect_of | dict.fromkeys(inferred.sources, INFERRED)
     names = pl.DataFrame(

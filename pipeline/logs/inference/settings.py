@@ -14,6 +14,7 @@ from math import prod
 from sweepscope.pipeline.logs.inference.stated import COORDINATES, Stated
 
 _MOST_VALUES = 4
+_NEAR = 1
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,9 @@ def _ranked(ones: Sequence[Stated]) -> list[Stated]:
 
 
 def _surest(values: Sequence[Stated]) -> list[str]:
-    """Different values of the surest names."""
+    """Different values of the surest names, and of those that are hardly less sure."""
     least = min(one.sure for one in values)
-    return list(dict.fromkeys(one.value for one in values if one.sure == least))
+    return list(dict.fromkeys(one.value for one in values if one.sure <= least + _NEAR))
 
 
 def _batches(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
