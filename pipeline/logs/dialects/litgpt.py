@@ -71,7 +71,7 @@ _NAMES = (
     {"micro_batch_size": "mbs", "max_seq_length": "seq_len", "max_steps": "steps_planned"}
     | {"devices": "gpus_per_node", "num_nodes": "num_nodes", "n_layer": "num_layers", "n_head": "num_heads"}
     | {"n_embd": "hidden_size", "n_query_groups": "num_kv_heads", "intermediate_size": "ffn_hidden_size"}
-    | {"padded_vocab_size": "vocab_size", "gradient_accumulation_steps": "gas"}
+    | {"vocab_size": "vocab_size", "padded_vocab_size": "arg:padded_vocab_size", "gradient_accumulation_steps": "gas"}
     | {"gradient_accumulation_iters": "gas", "global_batch_size": "gbs", "max_iters": "arg:max_iters"}
 )
 _PRECISIONS = {"bf16": "bf16", "16": "fp16", "32": "fp32", "bfloat16": "bf16", "16-bit": "fp16"}
@@ -110,6 +110,11 @@ def peaks(lines: pl.DataFrame) -> pl.DataFrame:
 
 # The training scripts know DDP and FSDP only: every device has its own micro batch.
 COMBINED = (
+    CombinedSetting(
+        "vocab_size",
+        pl.when(pl.col("vocab_size").is_null()).then(whole("arg:padded_vocab_size")),
+        ("arg:padded_vocab_size",),
+    ),
     CombinedSetting("num_gpus", whole("gpus_per_node") * whole("num_nodes").fill_null(1), ("gpus_per_node",)),
     CombinedSetting(
         "dp",

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # Column -> names of fields, of which the first present one counts.
-_NAMES = {
+NAMES = {
     "num_layers": ("num_hidden_layers", "n_layer", "n_layers"),
     "hidden_size": ("hidden_size", "n_embd", "d_model"),
     "num_heads": ("num_attention_heads", "n_head", "n_heads"),
@@ -30,7 +30,7 @@ _NAMES = {
     "q_lora_rank": ("q_lora_rank",),
     "qk_rope_head_dim": ("qk_rope_head_dim",),
 }
-_GATED = ("silu", "swiglu")
+GATED = ("silu", "swiglu")
 """Activations that transformers uses only in models with a gated MLP."""
 
 
@@ -38,14 +38,14 @@ def read_model_config(text: str) -> Mapping[str, str]:
     """Settings from `config.json`. Raises ValueError when it is not that of a transformers model."""
     document = json.loads(text)
     config = _language_model(document)
-    found = {column: value for column, names in _NAMES.items() if (value := _first_number(config, names)) is not None}
+    found = {column: value for column, names in NAMES.items() if (value := _first_number(config, names)) is not None}
     if not {"num_layers", "hidden_size"} <= found.keys() or not {"model_type", "architectures"} & document.keys():
         raise ValueError("not the configuration of a transformers model")
     settings = {column: str(value) for column, value in found.items()}
     if "num_experts" in found and "expert_ffn_hidden_size" not in found and "ffn_hidden_size" in found:
         settings["expert_ffn_hidden_size"] = settings["ffn_hidden_size"]  # Mixtral has no other layers
     activation = next((config[name] for name in ("hidden_act", "activation_function") if name in config), None)
-    if activation in _GATED:
+    if activation in GATED:
         settings["gated_mlp"] = "true"
     if isinstance(tied := config.get("tie_word_embeddings", document.get("tie_word_embeddings")), bool):
         settings["tie_word_embeddings"] = str(tied).lower()

@@ -16,6 +16,7 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import History
 from sweepscope.pipeline.logs.dialects.huggingface.rates import with_rates
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
+from sweepscope.pipeline.logs.sidecars import speed_metrics
 
 _STEP = re.compile(r'"step":\s*\d+')
 _STATE = {
@@ -33,7 +34,11 @@ _LOG = {
     "loss": "loss",
     "lr": "learning_rate",
     "learning_rate": "learning_rate",  # until 2024
+    "total_tokens": "consumed_tokens",
+    "vram_allocated": "mem_allocated_bytes",  # the peak, in GiB
+    "vram_reserved": "mem_reserved_bytes",
 }
+_MEMORY = ("mem_allocated_bytes", "mem_reserved_bytes")
 
 
 def read_trainer_state(text: str) -> pl.DataFrame:
@@ -49,10 +54,8 @@ def read_trainer_state(text: str) -> pl.DataFrame:
     if len(line_numbers) != len(entries):
         line_numbers = list(range(1, len(entries) + 1))
     trained = [(line_no, entry) for line_no, entry in zip(line_numbers, entries, strict=True) if "loss" in entry]
-    facts = _facts(trained, _STATE).with_columns(source=pl.lit(0, pl.Int64), part=pl.lit(0))
-    totals = {"seconds": pl.col("step_time_s"), "tokens": pl.col("consumed_tokens").cast(pl.Float64)}
-    exact = {"seconds_off": pl.lit(0.0), "tokens_off": pl.lit(0.0)}
-    return conform(with_rates(facts.with_columns(**totals, **exact)).drop("source"), STEP_FACTS)
+    facts = _facts(trained, _STATE)
+    return _with_rates(facts.with_columns(seconds="step_time_s"), seconds_off=0)
 
 
 def read_trainer_log(text: str) -> pl.DataFrame:
@@ -70,17 +73,40 @@ def read_trainer_log(text: str) -> pl.DataFrame:
             entries.append((line_no, entry))
     if not any("current_steps" in entry for _, entry in entries):
         raise ValueError("no current_steps of LLaMA-Factory in it")
-    return _facts(entries, _LOG)
+    seconds = [_seconds(entry.get("elapsed_time")) for _, entry in entries]
+    facts = _facts(entries, _LOG).with_columns(pl.Series("seconds", seconds, dtype=pl.Float64))
+    return _with_rates(facts, seconds_off=0.5)
+
+
+def _seconds(clock: object) -> float | None:
+    """Seconds of `0:01:23` and `1 day, 0:01:23`, cut to whole ones."""
+    span = speed_metrics.clock(clock) if isinstance(clock, str) else None
+    return span.low if span else None
+
+
+def _with_rates(facts: pl.DataFrame, *, seconds_off: float) -> pl.DataFrame:
+    """STEP_FACTS of one file with the rates that follow from `seconds` so far and the tokens."""
+    one = {"source": pl.lit(0, pl.Int64), "part": pl.lit(0), "tokens": pl.col("consumed_tokens").cast(pl.Float64)}
+    totals = facts.with_columns(**one, seconds_off=pl.lit(seconds_off), tokens_off=pl.lit(0.0))
+    return conform(with_rates(totals).drop("source"), STEP_FACTS)
 
 
 def _facts(entries: Iterable[tuple[int, Mapping[str, Any]]], names: Mapping[str, str]) -> pl.DataFrame:
     rows = [
         {"line_no": line_no, "text": entry.get("text")}
-        | {column: entry[name] for name, column in names.items() if isinstance(entry.get(name), int | float)}
+        | {
+            column: _value(column, entry[name])
+            for name, column in names.items()
+            if isinstance(entry.get(name), int | float)
+        }
         for line_no, entry in entries
     ]
     schema = {column: STEP_FACTS[column] for column in dict.fromkeys(("line_no", "text", *names.values()))}
     return conform(pl.DataFrame(rows, schema=schema, strict=False), STEP_FACTS)
+
+
+def _value(column: str, stated: float) -> float:
+    return round(stated * 2**30) if column in _MEMORY else stated
 
 
 HISTORIES = (History("trainer_state.json", read_trainer_state), History("trainer_log.jsonl", read_trainer_log))

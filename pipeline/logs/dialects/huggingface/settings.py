@@ -14,7 +14,7 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import CombinedSetting
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
-from sweepscope.pipeline.logs.dialects.huggingface import notebook_tables, totals
+from sweepscope.pipeline.logs.dialects.huggingface import model_config, notebook_tables, totals
 from sweepscope.pipeline.logs.expressions import quotient, whole
 from sweepscope.pipeline.logs.extractors import (
     as_commands,
@@ -120,6 +120,7 @@ LITERALS = (
     *("sequence_parallel_degree", "fsdp_sharding_strategy", "[RANK:", ". Max memory"),
     *notebook_tables.BAR_LITERALS,
     *totals.LITERALS,
+    *model_config.LITERALS,
     *("finetuning | Num GPUs", "Data Parallel GPUs = "),
     *("Batch size per device = ", "| Total steps = ", "Trainable parameters = "),
 )
@@ -150,6 +151,7 @@ def _of_texts(lines: pl.DataFrame) -> pl.DataFrame:
         _switches(lines),
         deepspeed_settings.launched(lines),
         totals.stated(lines),
+        model_config.settings(lines),
         environment.settings(lines),
     ]
     rows = pl.concat(found).with_columns(
@@ -223,6 +225,7 @@ _MEASURED = ("arg:total_batch",)
 _ON_CPU = pl.when(pl.col("arg:no_accelerator").is_not_null() & pl.col("accelerator").is_null()).then(pl.lit("CPU"))
 
 COMBINED = (
+    *model_config.COMBINED,
     CombinedSetting("gbs", _BATCH, _MEASURED),
     CombinedSetting("mbs", pl.when(_MBS.is_null()).then(_MICRO), _MEASURED),
     CombinedSetting("gas", pl.when(_GAS.is_null()).then(_ACCUMULATED), _MEASURED),

@@ -101,6 +101,10 @@ _NAMES = {
     "context_parallelism": "cp",
     "expert_parallelism": "ep",
     "micro_batch_size": "mbs",
+    # MLPerf HPC
+    "number_of_ranks": "num_gpus",
+    "number_of_nodes": "num_nodes",
+    "accelerators_per_node": "gpus_per_node",
 }
 _SYSTEM = {
     "number_of_nodes": "num_nodes",
@@ -147,8 +151,15 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+_PER_NODE = pl.coalesce(whole("gpus_per_node"), pl.when(pl.col("arg:board").is_not_null()).then(8))
+
 COMBINED = (
-    CombinedSetting("num_gpus", whole("num_nodes") * whole("gpus_per_node"), ("num_nodes",)),
+    CombinedSetting(
+        "num_gpus",
+        pl.when(pl.col("num_gpus").is_null()).then(whole("num_nodes") * _PER_NODE),
+        ("num_nodes",),
+        setting_source="derived",
+    ),
     *names.COMBINED,
     *console.COMBINED,
 )

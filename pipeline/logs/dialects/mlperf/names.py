@@ -14,7 +14,13 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import CombinedSetting
 from sweepscope.pipeline.logs.extractors import matched_settings
 
-LITERALS = (":::DLPAL", '"config_filename"', '"submission_platform"', '"lowest_numerical_precision_linear"')
+LITERALS = (
+    *("DGXNNODES=", "DGXNGPU="),
+    ":::DLPAL",
+    '"config_filename"',
+    '"submission_platform"',
+    '"lowest_numerical_precision_linear"',
+)
 
 _NAME = r"(?:^|[ \"/])(?:config_)?([A-Za-z]\w*?_\d+x\d+x\d+\w*)(?:\.sh)?(?:[ \"']|$)"
 _PARTS = {
@@ -27,20 +33,24 @@ _PARTS = {
 }
 _PRECISION = r"_(mxfp4|nvfp4|fp4|mxfp8|fp8|bf16)(?:_|$)"
 _LOWEST = r'"lowest_numerical_precision_linear", ?"value": ?"(\w+)"'
+_CARD = r"(?:A100|H100|H200|B200|B300|L40S|MI\d{3}X)"
 _PLATFORM = '"submission_platform", ?"value": ?"'
 _PLATFORM_PARTS = {
     "num_gpus": rf"{_PLATFORM}[Gg]audi\d?-(\d+)\"",
     "num_nodes": rf"{_PLATFORM}(\d+)x",
-    "accelerator": rf"{_PLATFORM}[^\"]*?(?:\b|\dx)(MI\d{{3}}X|[AHB]\d{{3}}|GB\d{{3}})\b",
-    "arg:dgx": rf"{_PLATFORM}[^\"]*\b(DGX [AHB]\d{{3}})\b",
+    "accelerator": rf"{_PLATFORM}[^\"]*?(?:\b|\dx|x\d+|_\d+x)(MI\d{{3}}X|[AHB]\d{{3}}|GB\d{{3}})\b",
+    "gpus_per_node": rf"{_PLATFORM}[^\"]+?(?:x|_|\(|-| )(\d+)x? ?(?:NVIDIA |AMD |Instinct )*{_CARD}",
+    "arg:board": rf"{_PLATFORM}[^\"]*?(DGX ?[AHB]\d{{3}}|HGX ?(?:H[12]|B[23])00|MI3\d\dX)\b",
 }
+_SHAPE = (("gpus_per_node", rf"{_PLATFORM}[^\"]*\bBM\.GPU\.\w+\.(\d+)"),)
+_VARIABLES = {"num_nodes": r"\bDGXNNODES=['\"]?(\d+)\b", "gpus_per_node": r"\bDGXNGPU=['\"]?(\d+)\b"}
 
 COMBINED = (
-    # Of the DGX since the A100's every one has eight.
+    # Every DGX since the A100's has eight, and so have the HGX boards since the H100's in use here, and AMD's.
     CombinedSetting(
         "gpus_per_node",
-        pl.when(pl.col("arg:dgx").is_not_null() & pl.col("gpus_per_node").is_null()).then(8),
-        ("arg:dgx",),
+        pl.when(pl.col("arg:board").is_not_null() & pl.col("gpus_per_node").is_null()).then(8),
+        ("arg:board",),
         setting_source="derived",
     ),
 )
@@ -56,7 +66,8 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     parts = [
         matched_settings(configured, _PARTS.items()),
         matched_settings(configured, [("precision", _PRECISION)]),
-        matched_settings(events, [("precision", _LOWEST), *_PLATFORM_PARTS.items()]),
+        matched_settings(events, [("precision", _LOWEST), *_PLATFORM_PARTS.items(), *_SHAPE]),
+        matched_settings(lines, _VARIABLES.items()),
         matched_settings(lines, [("num_nodes", r":::DLPAL \S+ \d+ (\d+) "), ("job_id", r":::DLPAL \S+ (\d+) \d+ ")]),
     ]
     return pl.concat(parts)

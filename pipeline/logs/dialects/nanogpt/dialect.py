@@ -23,7 +23,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.dialects.nanogpt import wordplay
+from sweepscope.pipeline.logs.dialects.nanogpt import headers, wordplay
 from sweepscope.pipeline.logs.expressions import whole
 from sweepscope.pipeline.logs.extractors import (
     computed_peaks,
@@ -160,6 +160,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
             named_settings(lines, _CONFIG_LINE, _NAMES, setting_source="command_line"),
             computed_settings(lines, sized),
             wordplay.settings(lines),
+            headers.settings(lines),
             environment.settings(lines),
         ]
     )
@@ -168,16 +169,19 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 _VALIDATED = r"^step:(\d+)/(\d+) val_loss:\d"
 
 
+_ENDED = r"^Total training time: [\d.]+m\s*$"
+
+
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """EVENT_FACTS of the validation behind the last step, with which modded-nanogpt's scripts end."""
+    """EVENT_FACTS of what comes behind the last step: modded-nanogpt's validation, nanochat's total time."""
     lines = without_logger(lines, _BEGINNINGS)
     done, planned = (pl.col("text").str.extract(_VALIDATED, group) for group in (1, 2))
-    last = lines.filter((done == planned).fill_null(value=False))
-    return milestones(training_end=_VALIDATED)(last)
+    last = lines.filter((done == planned).fill_null(value=False) | pl.col("text").str.contains(_ENDED))
+    return milestones(training_end=rf"{_VALIDATED}|{_ENDED}")(last)
 
 
 _PEAKS = {
-    "mem_peak_allocated_bytes": r"^peak memory (?:allocated|consumption): (\d+) MiB",
+    "mem_peak_allocated_bytes": r"^(?:peak memory (?:allocated|consumption): |Peak memory usage: )([1-9][\d.]*) ?MiB",
     "mem_peak_reserved_bytes": r"^peak memory allocated: \d+ MiB reserved: (\d+) MiB",
 }
 
@@ -191,9 +195,12 @@ def peaks(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 # Nothing but DDP: every process has its own batch.
-_RANKS = pl.coalesce(whole("num_gpus"), whole("gpus_per_node") * whole("num_nodes").fill_null(1))
+_RANKS = pl.coalesce(headers.NUM_GPUS, whole("gpus_per_node") * whole("num_nodes").fill_null(1))
 
-COMBINED = (CombinedSetting("dp", _RANKS, ("num_gpus", "gpus_per_node"), setting_source="derived"),)
+COMBINED = (
+    *headers.COMBINED,
+    CombinedSetting("dp", _RANKS, ("num_gpus", "gpus_per_node"), setting_source="derived"),
+)
 
 DIALECT = Dialect(
     name="nanogpt",
@@ -210,9 +217,10 @@ DIALECT = Dialect(
     peaks=peaks,
     events=events,
     combined=COMBINED,
+    finalize=headers.with_devices,
     literals_by_function={
         "steps": ("iter ", "step:", "step=", " trl:", "| loss", "| train loss"),
-        "events": (" val_loss:",),
+        "events": (" val_loss:", "Total training time: "),
         "settings": (
             "Overriding: ",
             *(f"{name} = " for name in _NAMES),
@@ -220,8 +228,9 @@ DIALECT = Dialect(
             "tokens per iteration will be:",
             "[Gloo] Rank ",
             *wordplay.SETTING_LITERALS,
+            *headers.LITERALS,
             *environment.LITERALS,
         ),
-        "peaks": ("peak memory ",),
+        "peaks": ("peak memory ", "Peak memory usage: "),
     },
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.logs.logs import run_of, step_of, tables_of
+from tests.pipeline.logs.logs import run_of, settings_of, step_of, tables_of
 
 LINE = "Epoch 1 | iter {} step {} | loss train: {}, val: n/a | iter time: 820.25 ms{}"
 
@@ -106,8 +106,14 @@ def test_shape_and_parameters_of_2023(tmp_path: Path) -> None:
     """
     run = run_of(tmp_path, text)
     assert (run["num_layers"], run["hidden_size"], run["num_heads"], run["num_kv_heads"]) == (6, 512, 8, 8)
-    assert (run["vocab_size"], run["ffn_hidden_size"], run["params"]) == (50304, 2048, 70426624)
+    assert (run["vocab_size"], run["ffn_hidden_size"], run["params"]) == (50254, 2048, 70426624)
     assert (run["mbs"], run["gas"]) == (4, 2)
+
+
+def test_a_padded_vocabulary_counts_only_alone() -> None:
+    padded = "Loading model with {'name': 'x', 'padded_vocab_size': 50304, 'n_layer': 6}"
+    assert settings_of("litgpt", padded)["arg:padded_vocab_size"] == "50304"
+    assert "vocab_size" not in settings_of("litgpt", padded)
 
 
 def test_settings_of_a_dict_with_a_name_a_line(tmp_path: Path) -> None:

@@ -69,6 +69,17 @@ def test_log_of_llama_factory() -> None:
     assert steps["text"].to_list() == [None, None, None, lines[4]]
 
 
+def test_llama_factorys_clock_and_tokens_are_rates() -> None:
+    lines = [
+        json.dumps(
+            {"current_steps": n, "total_steps": 40, "loss": 2.5, "elapsed_time": clock, "total_tokens": 4096 * n}
+        )
+        for n, clock in ((10, "0:00:20"), (20, "0:00:41"), (40, "1 day, 0:00:20"))
+    ]
+    steps = histories.read_trainer_log("\n".join(lines))
+    assert steps.select("step_time_s", "tokens_per_s").rows() == [(None, None), (None, None), (2880.0, 1.422)]
+
+
 METRICS = "epoch,lr,step,train_loss_epoch,train_loss_step,val_loss\n0,1e-4,49,,2.5,\n0,,99,,2.25,\n0,,99,2.375,,2.5\n"
 
 

@@ -190,7 +190,14 @@ def test_name_of_a_configuration_and_precision_as_events(tmp_path: Path) -> None
     [
         ("gaudi-1024", {"num_gpus": 1024}),
         ("64xNVIDIA DGX H100", {"num_gpus": 512, "num_nodes": 64, "accelerator": "H100"}),
-        ("4xMI300X", {"num_nodes": 4, "accelerator": "MI300X"}),
+        ("4xMI300X", {"num_nodes": 4, "accelerator": "MI300X", "num_gpus": 32}),
+        ("448xNVIDIA HGX H100", {"num_nodes": 448, "num_gpus": 3584}),
+        ("1xDGXA100", {"num_gpus": 8}),
+        ("2xXE9680x8H100-SXM-80GB", {"num_nodes": 2, "gpus_per_node": 8, "num_gpus": 16}),
+        ("1xXE8545x4A100-SXM-80GB", {"num_nodes": 1, "num_gpus": 4, "accelerator": "A100"}),
+        ("16xSYS-821GE-TNHR_8xH200", {"num_gpus": 128}),
+        ("BM.GPU.H100.8", {"gpus_per_node": 8, "num_gpus": None}),
+        ("2xHGX A100", {"num_gpus": None}),  # there are boards of four and of eight
         ("8xSUBMISSION_PLATFORM_PLACEHOLDER", {"num_nodes": 8}),
         ("MI355X", {"accelerator": "MI355X"}),
         ("tpu-v5p-1024", {}),
@@ -199,6 +206,22 @@ def test_name_of_a_configuration_and_precision_as_events(tmp_path: Path) -> None
 def test_names_of_platforms(tmp_path: Path, platform: str, expected: dict[str, object]) -> None:
     run = run_of(tmp_path, "\n".join([event("submission_platform", platform), *begin()]))
     assert {name: run.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [event("number_of_ranks", 64), event("number_of_nodes", 8)],
+        [event("number_of_nodes", 8), event("accelerators_per_node", 8)],
+        ["+ export DGXNNODES=8", 'declare -x DGXNGPU="8"'],
+        [
+            "All distributed processes registered. Starting with 64 processes",
+            event("submission_platform", "1xDGX H100"),
+        ],
+    ],
+)
+def test_where_the_number_of_accelerators_comes_from(tmp_path: Path, lines: list[str]) -> None:
+    assert run_of(tmp_path, "\n".join([*lines, *begin()]))["num_gpus"] == 64
 
 
 def test_a_system_description_beats_the_name_of_its_platform(tmp_path: Path) -> None:
