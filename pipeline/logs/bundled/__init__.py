@@ -7,27 +7,21 @@ A trainer belongs here if docs/dialects.md can say all of what it prints; otherw
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from importlib.resources import files
 
 from sweepscope.pipeline.logs.declared.compile import compile_document
 from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.dialects.deepspeed import dialect as deepspeed
 
 NAMES = (
-    *("accelerate", "detectron2", "espnet", "ezpz", "fairseq", "icefall", "levanter", "minimind"),
-    *(
-        "mmengine",
-        "ms-swift",
-        "olmo",
-        "olmo-core",
-        "open_lm",
-        "paddlenlp",
-        "pytorch-examples",
-        "timm",
-        "ultralytics",
-        "xtuner",
-    ),
+    *("accelerate", "axlearn", "bmtrain", "detectron2", "diffusers", "espnet", "ezpz", "fairseq", "fms-fsdp"),
+    *("icefall", "levanter", "lingua", "llama-cookbook", "minimind", "mmengine", "ms-swift", "olmo", "olmo-core"),
+    *("open_lm", "paddlenlp", "paxml", "pytorch-examples", "sat", "sd-scripts", "timm", "ultralytics", "xtuner"),
 )
+ON_DEEPSPEED = ("mmengine", "sat")
+"""Trainers that may run on DeepSpeed: what it prints counts for them, too, so that their own lines decide."""
 
 _REVISION_BYTES = 6
 """Whole numbers of 48 bits are exact in a DOUBLE, too."""
@@ -46,4 +40,6 @@ def read() -> tuple[Dialect, ...]:
 def _compiled(name: str, text: str) -> Dialect:
     revision = int.from_bytes(hashlib.sha256(text.encode()).digest()[:_REVISION_BYTES])
     document = read_document(text, f"{name}.toml", is_trusted=True)
-    return compile_document(document, revision=revision, is_declared=False)
+    dialect = compile_document(document, revision=revision, is_declared=False)
+    below = deepspeed.DIALECT.signature_literals if name in ON_DEEPSPEED else ()
+    return replace(dialect, signature_literals=(*dialect.signature_literals, *below))

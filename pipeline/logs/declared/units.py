@@ -153,6 +153,7 @@ _NUMBERS = (
 )
 _SHARES = (_unit("%", "share", "%", _over(100), "41.2%"), Printed("fraction", "share", NUMBER, number, "0.412"))
 _TFLOPS = (
+    _unit("FLOPs", "flops", r"(?i:flop/?s?(?:/s(?:/gpu)?)?)", _over(1e12), "4.12e14 FLOPs"),
     _unit("GFLOPs", "flops", r"(?i:gflop/?s?(?:/s(?:/gpu)?)?)", _over(1e3), "412000 GFLOPs"),
     _unit("TFLOPs", "flops", r"(?i:tflop/?s?(?:/s(?:/gpu)?)?)", number, "412.0 TFLOPs"),
     _unit("PFLOPs", "flops", r"(?i:pflop/?s?(?:/s(?:/gpu)?)?)", _times(1e3), "0.412 PFLOPs"),

@@ -117,6 +117,7 @@ UNITS: list[tuple[str, str, str, object]] = [
     ("step_time_s", "h", "0.5h", 1800.0),
     ("step_time_s", "it/s", "4.00it/s", 0.25),
     ("step_time_s", "pace", "4.00it/s", 0.25),
+    ("tflops_per_gpu", "FLOPs", "4.12e+14", 412.0),
     ("step_time_s", "pace", "1.25s/it", 1.25),
     ("step_time_s", "duration", "350 ms", 0.35),
     ("step_time_s", "duration", "1m 03s", 63.0),
