@@ -23,7 +23,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.dialects.nanogpt import headers, wordplay
+from sweepscope.pipeline.logs.dialects.nanogpt import headers, lectures, llmc, wordplay
 from sweepscope.pipeline.logs.expressions import whole
 from sweepscope.pipeline.logs.extractors import (
     computed_peaks,
@@ -32,7 +32,7 @@ from sweepscope.pipeline.logs.extractors import (
     named_settings,
     without_logger,
 )
-from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import divided, human, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -46,7 +46,8 @@ _LLAMA2C = r"^(\d+) \| loss "
 _ANY = rf"^(?:iter \d+: loss |step:\d+/\d+ |s:\d+ trl:|\d+ \| loss )|{_BARRED}"
 _BEGINNINGS = (
     r"iter [0-9]+: loss |step:[0-9]+/[0-9]+ |s:[0-9]+ trl:|[0-9]+ \| loss |step +[0-9]+[ /]|Overriding: |"
-    rf"number of parameters: |tokens per iteration will be: |peak memory |{wordplay.BEGINNING}"
+    rf"number of parameters: |tokens per iteration will be: |peak memory |{wordplay.BEGINNING}|"
+    rf"{llmc.BEGINNING}|{lectures.BEGINNING}"
 )
 
 
@@ -125,7 +126,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         ),
         STEP_FACTS,
     )
-    return pl.concat([found, wordplay.steps(bare)])
+    return pl.concat([found, wordplay.steps(bare), llmc.steps(bare), lectures.steps(bare)])
 
 
 _OVERRIDE = r"^Overriding: (\w+) = (.*)$"
@@ -161,6 +162,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
             computed_settings(lines, sized),
             wordplay.settings(lines),
             headers.settings(lines),
+            llmc.settings(lines),
             environment.settings(lines),
         ]
     )
@@ -202,6 +204,11 @@ COMBINED = (
     CombinedSetting("dp", _RANKS, ("num_gpus", "gpus_per_node"), setting_source="derived"),
 )
 
+
+def _finalize(facts: Facts) -> Facts:
+    return lectures.finalize(headers.with_devices(facts))
+
+
 DIALECT = Dialect(
     name="nanogpt",
     module=__name__,
@@ -217,9 +224,9 @@ DIALECT = Dialect(
     peaks=peaks,
     events=events,
     combined=COMBINED,
-    finalize=headers.with_devices,
+    finalize=_finalize,
     literals_by_function={
-        "steps": ("iter ", "step:", "step=", " trl:", "| loss", "| train loss"),
+        "steps": ("iter ", "step:", "step=", " trl:", "| loss", "| train loss", ": train loss "),
         "events": (" val_loss:", "Total training time: "),
         "settings": (
             "Overriding: ",
@@ -229,6 +236,7 @@ DIALECT = Dialect(
             "[Gloo] Rank ",
             *wordplay.SETTING_LITERALS,
             *headers.LITERALS,
+            *llmc.SETTING_LITERALS,
             *environment.LITERALS,
         ),
         "peaks": ("peak memory ", "Peak memory usage: "),

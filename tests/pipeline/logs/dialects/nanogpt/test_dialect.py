@@ -68,9 +68,7 @@ def test_a_cut_line_is_unparsed(line: str) -> None:
     assert (row["step"], row["text"]) == (None, line)
 
 
-@pytest.mark.parametrize(
-    "line", ["step 250: train loss 2.1, val loss 2.2", "s:250 tel:3.2", "Epoch 1 | iter 1 step 0 | loss train: 1.6"]
-)
+@pytest.mark.parametrize("line", ["s:250 tel:3.2", "Epoch 1 | iter 1 step 0 | loss train: 1.6"])
 def test_lines_of_other_kinds_are_no_steps(line: str) -> None:
     assert facts_of("nanogpt", line).steps.is_empty()
 
