@@ -19,6 +19,7 @@ from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.io.text_encoding import Holes, text_chunks
 from sweepscope.pipeline.logs.declared.compile import compile_document
 from sweepscope.pipeline.logs.engine import extract
+from sweepscope.pipeline.logs.evidence.text_kinds import TextKind, kind_of
 from sweepscope.pipeline.logs.facts import INFERRED, Facts
 from sweepscope.pipeline.logs.inference.infer import Inference, infer
 from sweepscope.pipeline.text import lines
@@ -38,11 +39,13 @@ class InferredLogs:
         facts: of all of them.
         sources: of those in which steps were found.
         columns: INFERRED_COLUMNS rows.
+        unread: what the others were taken for.
     """
 
     facts: Facts
     sources: tuple[int, ...]
     columns: pl.DataFrame
+    unread: Mapping[int, TextKind]
 
 
 def read_inferred(logs: Mapping[int, tuple[str, Open]], known: Facts) -> InferredLogs:
@@ -53,38 +56,46 @@ def read_inferred(logs: Mapping[int, tuple[str, Open]], known: Facts) -> Inferre
         known: what dialects have read; a setting that they state is not inferred.
     """
     parts, sources, columns = [Facts.empty()], [], [INFERRED_COLUMNS.empty()]
+    unread: dict[int, TextKind] = {}
     for source, (path, opened) in logs.items():
         try:
-            inference, facts = _read(source, path, opened)
+            sample = _sample(path, opened)
+            inference = infer(sample)
+            facts = _read(source, path, opened, inference)
         except InputError as error:  # it was read a moment ago
             event(_LOG, logging.INFO, "not_inferred", path=path, reason=str(error))
             continue
         parts.append(facts)
         if inference.has_steps:
             sources.append(source)
+        else:
+            unread[source] = kind_of(sample, is_named_log=is_output_name(path))
         columns.append(_rows(path, inference))
         event(_LOG, logging.DEBUG, "inferred", path=path, columns=len(inference.columns), steps=facts.steps.height)
     facts = Facts.concat(parts)
     settings = facts.settings.join(known.settings, on=["source", "name"], how="anti", maintain_order="left")
-    return InferredLogs(replace(facts, settings=settings), tuple(sources), pl.concat(columns))
+    return InferredLogs(replace(facts, settings=settings), tuple(sources), pl.concat(columns), unread)
 
 
 def infer_log(path: str, opened: Open) -> Inference:
     """What one log seems to print. Raises InputError where it cannot be read."""
-    return infer(hide_frame(log_blocks.sample(_blocks(path, opened))))
+    return infer(_sample(path, opened))
 
 
-def _read(source: int, path: str, opened: Open) -> tuple[Inference, Facts]:
-    inference = infer_log(path, opened)
+def _sample(path: str, opened: Open) -> pl.DataFrame:
+    return hide_frame(log_blocks.sample(_blocks(path, opened)))
+
+
+def _read(source: int, path: str, opened: Open, inference: Inference) -> Facts:
     if inference.document is None:
-        return inference, Facts.empty()
+        return Facts.empty()
     dialect = replace(compile_document(inference.document), name=INFERRED)
     parts = []
     for data, first_line in _blocks(path, opened):
         block = lines.split(source, data, first_line)
         parts.append(extract.read_as(dialect, block).map(hide_frame))
     facts = Facts.concat(parts)
-    return inference, dialect.finalize(facts) if dialect.finalize else facts
+    return dialect.finalize(facts) if dialect.finalize else facts
 
 
 def _blocks(path: str, opened: Open) -> Iterator[tuple[bytes, int]]:

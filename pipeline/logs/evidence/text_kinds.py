@@ -1,0 +1,179 @@
+"""Whether a text that no dialect reads is the output of a training all the same: one that died early, or an odd one.
+
+A training is asked for by its traces: how it was launched, what its libraries raised, what it speaks of. A text that is
+something else shows that in most of its lines, whatever it speaks of: a README tells of losses, and pip of torch.
+Sources of the wording: pip and uv, conda, apt; make, ninja, CMake, nvcc and setuptools; wget, curl, git and
+huggingface_hub; nvidia-smi, top and free; Slurm's sbatch and squeue; wandb's debug logs, Ray's and Jupyter's services.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+_MOST = 0.8
+"""Of the lines, which make a text what they are."""
+_WORDS = 3
+"""Different subjects of trainings that a text of nothing else speaks of."""
+_FEW_LINES = 3
+"""A text has to be longer than this to be known by what its lines look like, rather than by what they say."""
+_FEW_ITEMS = 20
+"""A program's output has to be longer than this to be a list."""
+
+_SAMPLES, _SCHEDULER, _NCCL = "samples of a machine's state", "a scheduler's words", "NCCL's output"
+_ABOUT_RUNS = (_SCHEDULER, _NCCL)
+"""They tell how a training failed, without anything else of it."""
+
+_COMPILER = r"(?:\S*/)?(?:c\+\+|cc|g\+\+|gcc|clang(?:\+\+)?|nvcc|hipcc|ld|ar|ninja|cmake)(?:-\d+)? "
+
+_TOOLS = {
+    "an installation of packages": (
+        r"^\s*(?:Collecting|Requirement already|Using cached|Attempting uninstall|Found existing|Uninstalling) ",
+        r"^\s*(?:Successfully (?:installed|uninstalled|built)|Installing (?:collected|build)|Looking in indexes)",
+        r"^\s*(?:Building wheels?|Created wheel|Stored in directory|(?:Preparing|Getting) (?:metadata|requirements))",
+        r"^\s*Downloading \S+(?:\.whl|\.tar\.gz|\.zip| \(\d)|[━]{8}.* \d[\d.]*/\d[\d.]* [kMG]i?B ",
+        r"^(?:Resolved|Prepared|Installed|Audited|Uninstalled) \d+ packages?| [+~-] [\w.-]+==\S+$",
+        r"^(?:Get|Hit|Ign|Err):\d+ |^(?:Reading package lists|Building dependency tree|Selecting previously)",
+        r"^(?:Preparing to unpack|Unpacking |Setting up \S+ \(|Processing triggers|Solving environment)",
+        r"^(?:Preparing|Verifying|Executing) transaction|^added \d+ packages|Running pip as|^\[notice\]",
+    ),
+    "a build": (
+        rf"^\s*(?:\[\s*\d+(?:/\d+|%)\] )?(?:{_COMPILER}|Building \S+ object|Linking |Built target |Scanning dep)",
+        r"^make(?:\[\d+\])?: |^CMake |^-- (?:The|Check|Found|Looking|Performing|Detecting|Configuring|Generating)",
+        r"^running (?:build|install|egg_info|bdist|sdist|develop)|^building '|^copying \S+ -> |^creating \S*build",
+        r"^(?:writing|reading) \S.*\.egg-info|^adding '|^ptxas info|^In file included from|^\s+from \S+:\d+",
+        r"^\S+:\d+:\d+: |^\S+(?::\d+|\(\d+\)): (?:warning|error|note)|^\s*\d+ \| |^\s+\|\s+[\^~]|^\s+\^~*$",
+        r"^\s*(?:Compiling|Finished) \S+ |^(?:Emitting ninja|Allowing ninja|Detected CUDA files)",
+    ),
+    "a download": (
+        r"\b\d[\d.]*\s?[kKMG]i?B/s|^--\d{4}-\d\d-\d\d .*https?://|saved \[\d|^Fetching \d+ files|^Downloading ",
+        r"^(?:Resolving|Connecting to|Saving to|Length|Location|Reusing existing connection)\b|^HTTP request sent",
+        r"^(?:Cloning into|remote|Receiving objects|Resolving deltas)\b|^\s*% Total|^\s*\d+K[ .]+ \d+%",
+    ),
+    _SAMPLES: (
+        r"^(?:\|.*\||\+[-=+]+\+|\|?[-=+]+\|?)$|^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w+ +\d|^\s+\d+(?: +[\d.-]+){4,}$",
+        r"^(?:top - |Tasks: |%Cpu|[KMG]iB (?:Mem|Swap)|(?:Mem|Swap|Total): +\d|\s*total +used +free|# gpu +|procs -)",
+    ),
+    _SCHEDULER: (
+        r"^(?:srun|sbatch|salloc|slurmstepd|scancel|squeue)\b.*:|^Submitted batch job|^Job <\d+>|^qsub:|^<<\w",
+        r"^\s*JOBID\b|^\s*\d+\S* +\S+ +\S+ +\S+ +(?:R|PD|CG|CD|F|CA|TO) +|^job \d+ (?:queued|has been)",
+    ),
+    "the log of a service": (
+        r"\[wandb_\w+\.py:|\bwandb(?:-core|\.sdk)\b|\"(?:msg|message)\":\"(?:stream|handler|sender|wandb)",
+        r"\b(?:raylet|gcs_server|plasma|kubelet|dockerd)\b|\(autoscaler\)|\[[IWE] [\d: .-]+ \w*App\]|\bsystemd\[\d+\]|^TensorBoard \d",
+        r"\blevel=(?:info|warning|error|debug)\b.*\bmsg=",
+    ),
+    _NCCL: (r"\bR?N?CCL (?:INFO|WARN|TRACE|version)", r"^#|^\s*\d+ +\d+ +\w+ +(?:sum|prod|none)"),
+}
+"""What lines of programs look like that train nothing."""
+
+_MONITORS = r"NVIDIA-SMI|^top - |%Cpu|buff/cache|ROCm System|^# gpu |MiB Mem|^procs -"
+_MARKDOWN = r"^#{1,6} \w|^```|\]\(\S+\)"
+_STAMP = r"\b\d{1,2}:\d\d:\d\d\b|\b(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL)\b"
+
+_PACKAGE = r"^\s*(?:#.*|-[-\w]+ \S+|[\w.-]+(?:\[[\w,.-]+\])?\s*(?:[=<>!~]=?[^:]*)?(?:;.*)?(?:\s+#.*)?)$"
+_ITEM = r"^\s*\S+\s*$"
+_NUMBERS = r"^[\s\d.,;:eE+|/-]+$|^\s*[\w./-]+(?:[\t ,;|]+-?[\d.]+(?:e[+-]?\d+)?%?){2,}\s*$"
+_PROSE = (
+    r"^\s*(?:#{1,6} \S|[-*+] [A-Z`\[*]|```|>|\|.*\||<[/a-z]|!?\[[^\]]*\]\(|\d+\. [A-Z])|"
+    r"^\s*(?:[A-Za-z`\"'(*_][\w`\"'()*/-]*[,.;:]? +){4,}[\w`\"'()*/.-]+[.,:;!?]?\s*$"
+)
+
+_SCRIPT = r"(?i)(?:train|finetun|fine_tun|pretrain|sft|dpo|grpo|ppo|rlhf|lora|gpt|llama|bert|trainer)\w*\.(?:py|sh)"
+_LIBRARY = (
+    r"/(?:site|dist)-packages/(?:torch|transformers|accelerate|datasets|deepspeed|lightning|pytorch_lightning|trl|peft|"
+    r"jax|flax|optax|tensorflow|keras|megatron|nemo|composer|colossalai|torchtitan|torchtune|litgpt|axolotl|fairscale|"
+    r"fairseq|bitsandbytes|xformers|apex|transformer_engine|vllm|ray/train)/"
+)
+_BUILDING = r"(?:setup\.py|cpp_extension\.py|setuptools|/pip/|pip-build|build_ext|conda)"
+
+_TRACES = (
+    rf"\b(?:torchrun|deepspeed|accelerate launch|torch\.distributed\.(?:run|launch)|composer|litgpt|tune run)\b.*\.py|"
+    rf"\b(?:srun|mpirun|mpiexec|python[\d.]*|sh|bash)\b.*{_SCRIPT}|^\s*File \".*{_SCRIPT}\"|^\s*File \".*{_LIBRARY}|"
+    rf"can't open file .*\.py|^usage: .*\.py |{_SCRIPT}: error: |`accelerate launch`|^\s*Setting OMP_NUM_THREADS|"
+    r"\bRendezvousHandler\b|init_process_group|torch\.distributed\.elastic|\bStarting elastic_operator\b"
+)
+"""Lines of a training that was launched."""
+
+_SPOKEN = {
+    "epoch": r"(?i)\bepochs?\b",
+    "step": r"(?i)\b(?:global_?)?(?:steps?|iter(?:ation)?s?)\b[\s:=#]*\[?\d",
+    "loss": r"(?i)\b(?:\w*_)?loss\b|\bperplexity\b|\bppl\b",
+    "rate": r"(?i)\blearning[ _-]?rate\b|\blr\b",
+    "optimizer": r"(?i)\boptimi[sz]er|\badamw?\b|\bmuon\b|\bscheduler\b",
+    "batch": r"(?i)\bbatch[ _-]?size|\bmicro[ _-]?batch|\bgrad(?:ient)?[ _]accum",
+    "gradient": r"(?i)\bgrad(?:ient)?[ _-]?norm|\bgradients?\b",
+    "training": r"(?i)\b(?:pre-?|fine-?)?(?:train|tun)(?:ing|er)\b|\btrain_\w+",
+    "parallel": r"(?i)\b(?:world[ _]size|ddp|fsdp|zero[ -]?[123]|(?:tensor|data)[ _]parallel|nccl|local_rank)\b",
+    "model": r"(?i)\bparam(?:eter)?s\b|\bhidden_size\b|\bnum_layers\b|\bcheckpoint(?:s|ing)?\b",
+}
+"""What trainings speak of."""
+
+
+@dataclass(frozen=True)
+class TextKind:
+    """What a text was taken for.
+
+    Attributes:
+        is_training: the output of a training; None if neither that nor anything else is sure.
+        reason: why not.
+        last_line, last_text: its last line that is not empty.
+    """
+
+    is_training: bool | None
+    reason: str = ""
+    last_line: int = 0
+    last_text: str = ""
+
+
+def kind_of(sample: pl.DataFrame, *, is_named_log: bool) -> TextKind:
+    """What a text is.
+
+    Args:
+        sample: `line_no`, `text` of its cleaned lines, those of the end among them.
+        is_named_log: it has the name of a program's output. Then it may be an odd training that leaves no traces.
+    """
+    rows = sample.filter(pl.col("text").str.strip_chars() != "")
+    if rows.is_empty():
+        return TextKind(is_training=False, reason="it is empty")
+    text, last = rows["text"], rows.select("line_no", "text").row(-1)
+    is_launched = _any(text, _TRACES, without=_BUILDING)
+    if (tool := _tool(text, is_launched=is_launched)) is not None:
+        return TextKind(None if tool in _ABOUT_RUNS else False, f"it is {tool}", *last)
+    if not is_launched and (look := _look(text, is_named_log=is_named_log)) is not None:
+        return TextKind(False, f"it is {look}", *last)
+    if is_named_log or is_launched or sum(_any(text, pattern) for pattern in _SPOKEN.values()) >= _WORDS:
+        return TextKind(True, "", *last)
+    return TextKind(None, "nothing in it tells of a training", *last)
+
+
+def _tool(text: pl.Series, *, is_launched: bool) -> str | None:
+    """The program, other than a trainer, that printed most lines of a text, or of one without a launch the most."""
+    found = {name: text.str.contains("|".join(patterns)) for name, patterns in _TOOLS.items()}
+    if not _any(text, _MONITORS):
+        found.pop(_SAMPLES)
+    first = max(found, key=lambda name: _share(found[name]))
+    any_tool = pl.select(pl.any_horizontal(pl.lit(lines) for lines in found.values())).to_series()
+    return first if _share(found[first] if is_launched else any_tool) >= _MOST else None
+
+
+def _look(text: pl.Series, *, is_named_log: bool) -> str | None:
+    """What the lines of a text look like, if no program prints such."""
+    if text.len() <= _FEW_LINES or _any(text, _STAMP):
+        return None
+    looks = {"a list of packages": _PACKAGE, "a list": _ITEM, "a table of numbers": _NUMBERS}
+    if not is_named_log or _any(text, _MARKDOWN):
+        looks["prose"] = _PROSE
+    if is_named_log and text.len() <= _FEW_ITEMS:
+        looks.pop("a list")
+    return next((look for look, pattern in looks.items() if _share(text.str.contains(pattern)) >= _MOST), None)
+
+
+def _any(text: pl.Series, pattern: str, *, without: str | None = None) -> bool:
+    lines = text.filter(text.str.contains(pattern))
+    return not lines.is_empty() and (without is None or not lines.str.contains(without).all())
+
+
+def _share(lines: pl.Series) -> float:
+    return int(lines.sum()) / lines.len()
