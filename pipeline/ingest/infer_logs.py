@@ -13,6 +13,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.ingest import log_blocks
+from sweepscope.pipeline.ingest.unread_logs import is_output_name
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import RotatedReader

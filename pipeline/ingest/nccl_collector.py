@@ -129,6 +129,10 @@ class NcclCollector:
         is_only = pl.col("source").is_in(list(only)) & (pl.col("kind") == "log")
         return sources.with_columns(kind=pl.when(is_only).then(pl.lit("nccl")).otherwise("kind"))
 
+    def sources(self) -> set[int]:
+        """Files with anything of NCCL."""
+        return set(with_content(self._merged()))
+
     def tables(
         self, sources: pl.DataFrame, run_facts: RunFacts, *, bench_op: str | None = None
     ) -> dict[str, pl.DataFrame]:

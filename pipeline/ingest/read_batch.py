@@ -24,6 +24,7 @@ from sweepscope.pipeline.ingest.read_sidecar import (
     read_table,
 )
 from sweepscope.pipeline.ingest.resume import ResumeState
+from sweepscope.pipeline.ingest.unread_logs import judge_unread
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import RotatedReader
@@ -109,6 +110,7 @@ def read_batch(
     )
     batch.other.setdefault(INFERRED_COLUMNS.name, []).append(inferred.columns)
     files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), extracted)
+    files, facts = judge_unread(files, facts, inferred.unread, batch.nccl.sources())
     batch.sidecars += folder_names(sources)
     return Batch(
         sources=rotated.under_their_logs(files.with_columns(dialect=pl.coalesce("dialect", "parser"))),

@@ -284,6 +284,7 @@ EVENT_KIND: dict[str, str] = {
     "gpu_busy": "the GPU was not to be had: another process holds it",
     "not_ending": "processes outlived the signals that should have ended them",
     "ended": "the source's own word on how the run ended",
+    "unread": "the last line of a training's log of which no line is known",
 }
 
 HEALTH_FINDINGS: tuple[str, ...] = (

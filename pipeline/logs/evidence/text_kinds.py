@@ -14,8 +14,12 @@ import polars as pl
 
 _MOST = 0.8
 """Of the lines, which make a text what they are."""
+_HALF = 0.5
+"""Of the lines, enough together with a plain sign."""
 _WORDS = 3
 """Different subjects of trainings that a text of nothing else speaks of."""
+_MARKS = 2
+"""Headings, links and fences of a document at least."""
 _FEW_LINES = 3
 """A text has to be longer than this to be known by what its lines look like, rather than by what they say."""
 _FEW_ITEMS = 20
@@ -40,7 +44,7 @@ _TOOLS = {
     ),
     "a build": (
         rf"^\s*(?:\[\s*\d+(?:/\d+|%)\] )?(?:{_COMPILER}|Building \S+ object|Linking |Built target |Scanning dep)",
-        r"^make(?:\[\d+\])?: |^CMake |^-- (?:The|Check|Found|Looking|Performing|Detecting|Configuring|Generating)",
+        r"^make(?:\[\d+\])?: [A-Z'`]|^CMake |^-- (?:The|Check|Found|Looking|Performing|Detecting|Generating)",
         r"^running (?:build|install|egg_info|bdist|sdist|develop)|^building '|^copying \S+ -> |^creating \S*build",
         r"^(?:writing|reading) \S.*\.egg-info|^adding '|^ptxas info|^In file included from|^\s+from \S+:\d+",
         r"^\S+:\d+:\d+: |^\S+(?::\d+|\(\d+\)): (?:warning|error|note)|^\s*\d+ \| |^\s+\|\s+[\^~]|^\s+\^~*$",
@@ -61,8 +65,8 @@ _TOOLS = {
     ),
     "the log of a service": (
         r"\[wandb_\w+\.py:|\bwandb(?:-core|\.sdk)\b|\"(?:msg|message)\":\"(?:stream|handler|sender|wandb)",
-        r"\b(?:raylet|gcs_server|plasma|kubelet|dockerd)\b|\(autoscaler\)|\[[IWE] [\d: .-]+ \w*App\]|\bsystemd\[\d+\]|^TensorBoard \d",
-        r"\blevel=(?:info|warning|error|debug)\b.*\bmsg=",
+        r"\b(?:raylet|gcs_server|plasma|kubelet|dockerd)\b|\(autoscaler\)|\[[IWE] [\d: .-]+ \w*App\]|\bsystemd\[\d+\]",
+        r"^TensorBoard \d|\blevel=(?:info|warning|error|debug)\b.*\bmsg=",
     ),
     _NCCL: (r"\bR?N?CCL (?:INFO|WARN|TRACE|version)", r"^#|^\s*\d+ +\d+ +\w+ +(?:sum|prod|none)"),
 }
@@ -75,6 +79,13 @@ _STAMP = r"\b\d{1,2}:\d\d:\d\d\b|\b(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL)\b"
 _PACKAGE = r"^\s*(?:#.*|-[-\w]+ \S+|[\w.-]+(?:\[[\w,.-]+\])?\s*(?:[=<>!~]=?[^:]*)?(?:;.*)?(?:\s+#.*)?)$"
 _ITEM = r"^\s*\S+\s*$"
 _NUMBERS = r"^[\s\d.,;:eE+|/-]+$|^\s*[\w./-]+(?:[\t ,;|]+-?[\d.]+(?:e[+-]?\d+)?%?){2,}\s*$"
+_TRACEBACK = r"^\s?Traceback \(most recent call last\)"
+_CODE_BEGIN = r"^(?:import \w|from \S+ import |\s*def \w+\(|#!/|#SBATCH )"
+_CODE = (
+    r"^\s*(?:import \w|from \S+ import |(?:async )?def \w+\(|class \w+.*:|return\b|@\w|#|export \w+=|set -\w|"
+    r"(?:if|elif|for|while|with|try|else|except)\b.*[:;]|(?:then|do|fi|done|pass|continue|break)$|[\])}]+,?$|"
+    r"[\w.\[\], ]+ ?[-+*/]?= ?\S|[\w.]+\(.*\)(?:;.*)?$|[\w\"']+\s?[=:] .*,$)"
+)
 _PROSE = (
     r"^\s*(?:#{1,6} \S|[-*+] [A-Z`\[*]|```|>|\|.*\||<[/a-z]|!?\[[^\]]*\]\(|\d+\. [A-Z])|"
     r"^\s*(?:[A-Za-z`\"'(*_][\w`\"'()*/-]*[,.;:]? +){4,}[\w`\"'()*/.-]+[.,:;!?]?\s*$"
@@ -117,14 +128,21 @@ class TextKind:
 
     Attributes:
         is_training: the output of a training; None if neither that nor anything else is sure.
-        reason: why not.
+        reason: why not; "" for a text without any line.
         last_line, last_text: its last line that is not empty.
+        subjects: how many different things it speaks of that trainings speak of.
     """
 
     is_training: bool | None
     reason: str = ""
     last_line: int = 0
     last_text: str = ""
+    subjects: int = 0
+
+    @property
+    def speaks_of_training(self) -> bool:
+        """Whether its words alone tell that it is one."""
+        return self.subjects >= _WORDS
 
 
 def kind_of(sample: pl.DataFrame, *, is_named_log: bool) -> TextKind:
@@ -136,15 +154,17 @@ def kind_of(sample: pl.DataFrame, *, is_named_log: bool) -> TextKind:
     """
     rows = sample.filter(pl.col("text").str.strip_chars() != "")
     if rows.is_empty():
-        return TextKind(is_training=False, reason="it is empty")
-    text, last = rows["text"], rows.select("line_no", "text").row(-1)
+        return TextKind(None)
+    text = rows["text"]
+    last = *rows.select("line_no", "text").row(-1), sum(_any(text, pattern) for pattern in _SPOKEN.values())
     is_launched = _any(text, _TRACES, without=_BUILDING)
     if (tool := _tool(text, is_launched=is_launched)) is not None:
         return TextKind(None if tool in _ABOUT_RUNS else False, f"it is {tool}", *last)
-    if not is_launched and (look := _look(text, is_named_log=is_named_log)) is not None:
+    if (look := _look(text, is_named_log=is_named_log, is_launched=is_launched)) is not None:
         return TextKind(False, f"it is {look}", *last)
-    if is_named_log or is_launched or sum(_any(text, pattern) for pattern in _SPOKEN.values()) >= _WORDS:
-        return TextKind(True, "", *last)
+    found = TextKind(True, "", *last)
+    if is_named_log or is_launched or found.speaks_of_training:
+        return found
     return TextKind(None, "nothing in it tells of a training", *last)
 
 
@@ -158,16 +178,21 @@ def _tool(text: pl.Series, *, is_launched: bool) -> str | None:
     return first if _share(found[first] if is_launched else any_tool) >= _MOST else None
 
 
-def _look(text: pl.Series, *, is_named_log: bool) -> str | None:
+def _look(text: pl.Series, *, is_named_log: bool, is_launched: bool) -> str | None:
     """What the lines of a text look like, if no program prints such."""
-    if text.len() <= _FEW_LINES or _any(text, _STAMP):
-        return None
-    looks = {"a list of packages": _PACKAGE, "a list": _ITEM, "a table of numbers": _NUMBERS}
-    if not is_named_log or _any(text, _MARKDOWN):
-        looks["prose"] = _PROSE
-    if is_named_log and text.len() <= _FEW_ITEMS:
-        looks.pop("a list")
-    return next((look for look, pattern in looks.items() if _share(text.str.contains(pattern)) >= _MOST), None)
+    lines, prose = text.len(), _share(text.str.contains(_PROSE))
+    has_stamps = _any(text, _STAMP)
+    has_code = _any(text, _CODE_BEGIN) and not _any(text, _TRACEBACK)
+    is_open = not (is_launched or has_stamps)
+    looks = {
+        "a document": int(text.str.contains(_MARKDOWN).sum()) >= _MARKS and prose >= _HALF,
+        "the source of a program": has_code and not has_stamps and _share(text.str.contains(_CODE)) >= _HALF,
+        "a list of packages": is_open and _share(text.str.contains(_PACKAGE)) >= _MOST,
+        "a list": is_open and _share(text.str.contains(_ITEM)) >= _MOST and not (is_named_log and lines <= _FEW_ITEMS),
+        "a table of numbers": is_open and _share(text.str.contains(_NUMBERS)) >= _MOST,
+        "prose": is_open and not is_named_log and prose >= _MOST,
+    }
+    return next((look for look, is_so in looks.items() if is_so and lines > _FEW_LINES), None)
 
 
 def _any(text: pl.Series, pattern: str, *, without: str | None = None) -> bool:

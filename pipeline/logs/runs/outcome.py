@@ -15,7 +15,8 @@
 6. A status file. It may be wrong (picotron greps it together), so the log overrules it.
 7. `hang`: no step for many times the usual pause, though the log went on or was being written. A process that died
    silently looks the same; see `logs.diagnostics.silence`.
-8. Without any evidence `running` while the file is fresh, `truncated` if the run had started, else `unknown`.
+8. Without any evidence `running` while the file is fresh, `truncated` if the run had started, else `unknown`. A log of
+   which no line is known is a `crash` if it holds a traceback, whatever was raised.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ _DEAD = ("child_failed", "exit_code", "sigkill", "sigterm", "aborted")
 _FAILED = ("child_failed", "exit_code", "sigkill")
 
 # Roles of all evidence, and of evidence behind the last step.
-_OF_ALL = _roles(launch=("launch",), end=("training_end",), certain=_CERTAIN, survived=(*_CERTAIN, *_LOST))
+_OF_ALL = _roles(
+    launch=("launch",), end=("training_end",), certain=_CERTAIN, survived=(*_CERTAIN, *_LOST), unread=("unread",)
+)
 _OF_END = _roles(
     ending=(*_STOPS, *_LOST),
     raised=("exception",),
@@ -61,6 +64,7 @@ _OF_END = _roles(
     failed=_FAILED,
     lonely=("rendezvous",),
     dead=_DEAD,
+    fallen=("traceback",),
 )
 _ROLES = [*_OF_ALL["role"].unique(maintain_order=True), *_OF_END["role"].unique(maintain_order=True)]
 _LINE = ("kind", "line_no", "is_secondary", "text")
@@ -129,9 +133,11 @@ def _rules(now: datetime) -> list[_Rule]:
         _rule("dead", "medium"),
         (reached, pl.lit("completed"), "medium", pl.format("{}; the plan may be that of a single epoch", last)),
         (status_file.is_not_null(), status_file, "medium", pl.format("the status file says {}", "status_file")),
+        (_is_there("unread") & _is_there("fallen"), pl.lit("crash"), "low", pl.col("unread.text")),
         (pl.col("silence").is_not_null(), pl.lit("hang"), "low", pl.col("silence")),
         (fresh, pl.lit("running"), "medium", pl.lit("the log has no ending and was written to recently")),
         (started, pl.lit("truncated"), "low", pl.lit("the log stops without a reason")),
+        (_is_there("unread"), pl.lit("unknown"), "low", pl.format("no line is known; the last: {}", "unread.text")),
     ]
 
 

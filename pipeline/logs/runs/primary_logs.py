@@ -16,23 +16,18 @@ from sweepscope.pipeline.logs.facts import Facts
 def primary_logs(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -> pl.DataFrame:
     """The `sources` row of each job's primary log: most steps, then most settings, then a known dialect, then its name.
 
-    A unit whose logs match no dialect and hold no sign of a failure, without a configuration beside them, is no run.
-    Lines that any program may print (exceptions, exit codes) count as such a sign only in a scheduler's job, whose
-    trainer died before it printed anything, or when they are FROM_PARALLEL_LAUNCHER.
+    A unit whose logs match no dialect and hold no event that tells of a training (`telling_events`), without a
+    configuration beside them, is no run.
     """
-    is_common = pl.col("kind").is_in(["exception", "exit_code"]) & ~pl.col("text").str.contains(FROM_PARALLEL_LAUNCHER)
-    failures = facts.events.filter(~pl.col("kind").is_in(["traceback", *symptoms.KINDS]))
-    specific, common = failures.filter(~is_common), failures.filter(is_common)
     counted = _with_dialect_beside(sources, dialects)
     # Settings by name: how often a log repeats one is no evidence.
     settings = facts.settings.unique(["source", "name"])
-    numbers = {"n_steps": facts.steps, "n_settings": settings, "n_events": specific, "n_common": common}
+    numbers = {"n_steps": facts.steps, "n_settings": settings, "n_events": telling_events(facts.events)}
     for name, frame in numbers.items():
         counted = counted.join(frame["source"].value_counts(name=name), on="source", how="left")
     counted = counted.with_columns(pl.col(*numbers).fill_null(0), known=pl.col("dialect").is_not_null())
-    is_log, of_a_job = pl.col("kind") == "log", pl.col("job").ne_missing("")
-    failed = (pl.col("n_events") > 0) | ((pl.col("n_common") > 0) & of_a_job)
-    counted = counted.filter(pl.when(is_log).then(pl.col("known") | failed).otherwise(pl.col("n_steps") > 0))
+    is_log, told = pl.col("kind") == "log", pl.col("n_events") > 0
+    counted = counted.filter(pl.when(is_log).then(pl.col("known") | told).otherwise(pl.col("n_steps") > 0))
     counted = counted.with_columns(is_log=is_log, of_log=pl.col("dialect").filter(is_log).first().over("unit", "job"))
     order = ["unit", "job", "n_steps", "is_log", "known", "n_settings", "n_events", "path"]
     ordered = counted.sort(order, descending=[False, False, *[True] * 5, False])
@@ -40,6 +35,15 @@ def primary_logs(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect
     # Several trainers write the same kind of history as transformers; only the log tells which one it was.
     dialect = pl.when("is_log").then("dialect").otherwise(pl.coalesce("of_log", "dialect"))
     return primary.with_columns(dialect=dialect).drop("of_log")
+
+
+def telling_events(events: pl.DataFrame) -> pl.DataFrame:
+    """EVENT_FACTS that only a training gives: failures and ends, and the last line of a log of which none is known.
+
+    Lines that any program may print (exceptions, exit codes) are none, unless they are FROM_PARALLEL_LAUNCHER.
+    """
+    is_common = pl.col("kind").is_in(["exception", "exit_code"]) & ~pl.col("text").str.contains(FROM_PARALLEL_LAUNCHER)
+    return events.filter(~(is_common | pl.col("kind").is_in(["traceback", *symptoms.KINDS])))
 
 
 def _with_dialect_beside(sources: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:

@@ -216,5 +216,6 @@ def test_sigkill_alone_is_distinguished_from_sigkill_with_a_reason() -> None:
         ("ValueError: no\n", False),
     ],
 )
-def test_only_a_parallel_launchers_failure_makes_a_run_of_an_unknown_log(text: str, *, is_run: bool) -> None:
-    assert tables_of({"train.log": text})["runs"]["status"].to_list() == (["crash"] if is_run else [])
+def test_only_a_parallel_launchers_failure_makes_a_run_of_an_unknown_text(text: str, *, is_run: bool) -> None:
+    assert tables_of({"notes.txt": text})["runs"]["status"].to_list() == (["crash"] if is_run else [])
+    assert tables_of({"train.log": text})["runs"]["status"].to_list() == ["crash"]

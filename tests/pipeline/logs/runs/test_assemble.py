@@ -76,16 +76,19 @@ class TestUnits:
     def test_text_of_no_framework_is_no_run(self) -> None:
         tables = tables_of({"notes.txt": "Traceback (most recent call last):\nValueError: from a notebook\n"})
         assert tables["runs"].is_empty()
-        assert tables["events"].get_column("run_id").to_list() == [None, None]
+        assert tables["events"].is_empty()
+        assert tables["files"].select("status", "error").rows() == [
+            ("skipped", "not the log of a training: nothing in it tells of a training")
+        ]
 
     def test_a_gpu_out_of_memory_without_a_known_framework_is_a_run_of_another(self) -> None:
         runs = tables_of({"job.out": OOM})["runs"]
         assert runs.select("framework", "status", "parser").rows() == [("other", "oom", "evidence")]
 
-    @pytest.mark.parametrize(("name", "runs"), [("slurm-4711.out", 1), ("notes.log", 0)])
-    def test_a_job_that_died_before_its_trainer_spoke_is_a_run(self, name: str, runs: int) -> None:
+    @pytest.mark.parametrize("name", ["slurm-4711.out", "sweep.log", "notes.txt"])
+    def test_a_job_that_died_before_its_trainer_spoke_is_a_run(self, name: str) -> None:
         text = "python: can't open file 'train.py': [Errno 2] No such file or directory\n"
-        assert tables_of({name: text})["runs"]["status"].to_list() == ["crash"] * runs
+        assert tables_of({name: text})["runs"]["status"].to_list() == ["crash"]
 
     def test_a_run_directory_is_one_run_with_its_config_status_and_stderr(self) -> None:
         files = {

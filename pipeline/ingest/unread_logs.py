@@ -1,0 +1,81 @@
+"""Logs in which nobody found a step: trainings that died or print nothing known, and texts that are something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from sweepscope.pipeline.logs.evidence.text_kinds import TextKind
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, Facts
+from sweepscope.pipeline.logs.runs.primary_logs import telling_events
+
+_TEXT_NAME = re.compile(r"\.(?:txt|md|rst|csv|tsv|json)(?:\.\d{1,3})?(?:\.gz|\.zst)?$", re.IGNORECASE)
+_OUTPUT_WORD = re.compile(
+    r"(?i)(?:^|[^a-z])(?:logs?|out(?:put)?|err(?:or)?|std(?:out|err)|console|run|train(?:ing)?|slurm)(?:$|[^a-z])"
+)
+
+
+def is_output_name(path: str) -> bool:
+    """Whether a name is that of a program's output: not of a text that somebody may have written.
+
+    >>> is_output_name("a/run7.log"), is_output_name("train_log.txt"), is_output_name("notes.txt")
+    (True, True, False)
+    """
+    name = path.rpartition("/")[2]
+    return not _TEXT_NAME.search(name) or _OUTPUT_WORD.search(name) is not None
+
+
+def judge_unread(
+    files: pl.DataFrame, facts: Facts, kinds: Mapping[int, TextKind], others: Collection[int]
+) -> tuple[pl.DataFrame, Facts]:
+    """`files` and `facts` without the texts that are no logs of trainings, and with the last lines of odd ones.
+
+    A text is a log if it was taken for one, or if a dialect knows it or it tells of a failure that only a training has,
+    unless it surely is something else. One with other output, such as NCCL's, has to speak of a training.
+
+    Args:
+        files: `source`, `kind`, `dialect`, `parser`, `status` and `error` of all files.
+        facts: of all logs.
+        kinds: what each log without steps was taken for.
+        others: sources that hold something else that is kept, such as NCCL's output.
+    """
+    logs = dict(files.filter(pl.col("kind") == "log").select("source", "dialect").iter_rows())
+    telling = set(telling_events(facts.events)["source"])
+    no_log: dict[int, str] = {}
+    unread: list[dict[str, object]] = []
+    for source, kind in kinds.items():
+        is_known = source in telling or logs.get(source) is not None
+        if source not in logs or not (kind.reason or kind.is_training):
+            continue
+        if source not in others and (kind.is_training is False or not (kind.is_training or is_known)):
+            no_log[source] = f"not the log of a training: {kind.reason}"
+        elif kind.is_training and logs[source] is None and (source not in others or kind.speaks_of_training):
+            text = kind.last_text.strip()
+            unread.append({"source": source, "line_no": kind.last_line, "kind": "unread", "text": text})
+    return _left_out(files, no_log), _with_events(facts.map(_without(no_log)), unread)
+
+
+def _left_out(files: pl.DataFrame, reasons: Mapping[int, str]) -> pl.DataFrame:
+    if not reasons:
+        return files
+    reason = pl.col("source").replace_strict(dict(reasons), default=None, return_dtype=pl.String)
+    is_out, nothing = reason.is_not_null(), pl.lit(None, pl.String)
+    changed = {"kind": pl.lit("unknown"), "status": pl.lit("skipped"), "error": reason}
+    changed |= {"dialect": nothing, "parser": nothing}
+    return files.with_columns(
+        pl.when(is_out).then(value).otherwise(name).alias(name) for name, value in changed.items()
+    )
+
+
+def _without(sources: Collection[int]) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    return lambda frame: frame.filter(~pl.col("source").is_in(list(sources))) if sources else frame
+
+
+def _with_events(facts: Facts, rows: Sequence[Mapping[str, object]]) -> Facts:
+    if not rows:
+        return facts
+    events = pl.concat([facts.events, pl.DataFrame(rows, schema=EVENT_FACTS)])
+    return replace(facts, events=events.sort("source", "line_no", maintain_order=True))
