@@ -23,7 +23,7 @@ MEMORY = ("context_bytes", "logit_bytes")
 
 
 def usable_runs(runs: pl.DataFrame) -> pl.DataFrame:
-    """Completed, ranked runs with a step time, in the columns that recipes read; `generation` and `fold` are added."""
+    """Completed, ranked runs with a time of their steps, in the columns that recipes read; `generation` and `fold` are added."""
     generations = {name: find_cluster(name) for name in runs["accelerator"].drop_nulls().unique()}
     known = {name: cluster.generation for name, cluster in generations.items() if cluster is not None}
     return runs.filter(
@@ -31,6 +31,8 @@ def usable_runs(runs: pl.DataFrame) -> pl.DataFrame:
         & pl.col("quarantine_reason").is_null()
         & pl.col("duplicate_of").is_null()
         & (pl.col("step_time_s") > 0)
+        # A mean over start-up, evaluations and checkpoints is no time of a step.
+        & (pl.col("step_time_basis").fill_null("steps") != "whole_run")
         & pl.col("framework").is_not_null()
     ).with_columns(
         generation=pl.col("accelerator").replace_strict(known, default=None, return_dtype=pl.String),

@@ -90,7 +90,14 @@ def test_a_fit_to_own_runs_predicts_unseen_layouts_better_than_the_bundled_profi
 
 
 @pytest.mark.parametrize(
-    "change", [{"status": "oom"}, {"accelerator": "CPU"}, {"framework": None}, {"quarantine_reason": "odd"}]
+    "change",
+    [
+        {"status": "oom"},
+        {"accelerator": "CPU"},
+        {"framework": None},
+        {"quarantine_reason": "odd"},
+        {"step_time_basis": "whole_run"},
+    ],
 )
 def test_runs_that_say_nothing_are_not_fitted_on(change: dict[str, object]) -> None:
     assert own_recipes(usable_runs(measured_runs().with_columns(**{k: pl.lit(v) for k, v in change.items()}))) == []
