@@ -45,7 +45,8 @@ SELECT
         THEN format('; {} of {} attempts ended so or alike, look before submitting again', c.infra_failures, c.attempts)
         ELSE '' END AS reason,
     r.status_confidence, r.status_evidence, e.line_no AS evidence_line_no, c.attempts, c.infra_failures,
-    r.last_step, r.steps_planned, c.gpu_hours_lost, r.ended_at, r.job_id, r.run_dir, r.source_path
+    CASE WHEN r.step_basis IS NULL OR r.step_basis IN ('step', 'epoch') THEN r.last_step END AS last_step, r.steps_planned,
+    c.gpu_hours_lost, r.ended_at, r.job_id, r.run_dir, r.source_path
 FROM configurations AS c
 JOIN runs AS r USING (run_id)
 LEFT JOIN stretched_runs AS s USING (run_id)
