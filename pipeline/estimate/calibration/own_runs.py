@@ -23,7 +23,7 @@ MEMORY = ("context_bytes", "logit_bytes")
 
 
 def usable_runs(runs: pl.DataFrame) -> pl.DataFrame:
-    """Completed, ranked runs with a time of their steps, in the columns that recipes read; `generation` and `fold` are added."""
+    """Completed, ranked runs with a time of steps, in the columns of recipes; `generation` and `fold` are added."""
     generations = {name: find_cluster(name) for name in runs["accelerator"].drop_nulls().unique()}
     known = {name: cluster.generation for name, cluster in generations.items() if cluster is not None}
     return runs.filter(

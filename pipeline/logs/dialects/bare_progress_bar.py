@@ -1,5 +1,9 @@
 """A custom script that prints nothing but a progress bar with its loss: `tqdm(loader)` and `set_postfix(loss=..)`.
 
+Or nothing at all before it fails under accelerate's launcher, which says what it started with (commands/launch.py: `The
+following values were not passed to `accelerate launch``, and the failed command as a list of arguments). Options under
+the usual names are settings.
+
 tqdm's format (std.py format_meter): `Epoch 1:  30%|###  | 300/1000 [01:00<02:20,  5.00it/s, loss=2.31]`. Such bars are
 drawn by others, too (Lightning, Colossal-AI's examples), so this dialect reads only files that no other one knows.
 A bar without a loss may count anything: downloads, tokens, shards. It is no sign of a training, and no step.
@@ -20,10 +24,12 @@ from dataclasses import replace
 
 import polars as pl
 
+from sweepscope.pipeline.logs import synonyms
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
-from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.extractors import as_commands, matched_settings
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_BASIS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -70,7 +76,9 @@ def finalize(facts: Facts) -> Facts:
     offset = pl.col("full").cast(pl.Int64).cum_sum().over("source", "try_") * pl.col("steps_planned")
     times = steps_of(rows).select("source", "launch", "step", "step_time_s")
     timed = rows.drop("step_time_s").join(times, on=["source", "launch", "step"], how="left", maintain_order="left")
-    counted = timed.with_columns(step=pl.col("step") + offset, steps_planned=pl.lit(None, pl.Int64))
+    counted = timed.with_columns(
+        step=pl.col("step") + offset, steps_planned=pl.lit(None, pl.Int64), step_basis=pl.lit("batch", STEP_BASIS)
+    )
     return replace(facts, steps=conform(counted, STEP_FACTS))
 
 
@@ -82,15 +90,40 @@ def _one_per_count(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.when(sets_within).then(is_first).otherwise(is_last)).filter(step > 0)
 
 
+_LAUNCHED = "The following values were not passed to `accelerate launch`"
+_OPTION = r"--([A-Za-z][\w-]*)[= ](\d+)(?:\s|$)"
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """SETTING_FACTS of a failed command's options under the usual names, the number of processes, and the machine."""
+    failed = as_commands(lines.filter(pl.col("text").str.contains("CalledProcessError: Command '[", literal=True)))
+    options = failed.with_columns(option=pl.col("text").str.extract_all(_OPTION)).explode("option").drop_nulls("option")
+    named = options.with_columns(
+        name=pl.col("option").str.extract(_OPTION, 1).map_elements(_column_of, return_dtype=pl.String),
+        value=pl.col("option").str.extract(_OPTION, 2),
+        setting_source=pl.lit("command_line"),
+    )
+    started = matched_settings(lines, [("num_gpus", r"^\s*`--num_processes` was set to a value of `([1-9]\d*)`")])
+    return pl.concat([conform(named.drop_nulls("name"), SETTING_FACTS), started, environment.settings(lines)])
+
+
+def _column_of(option: str) -> str | None:
+    column, doubt = synonyms.setting_of(synonyms.words(option)) or (None, 0)
+    return None if doubt else column
+
+
 _SIGNATURES = tuple(f"{unit}, {name}=" for unit in ("it/s", "s/it") for name in ("loss", "train_loss"))
 
 DIALECT = Dialect(
     name="other",
     module=__name__,
-    signature_literals=_SIGNATURES,
+    signature_literals=(*_SIGNATURES, _LAUNCHED),
     steps=steps,
-    settings=environment.settings,
+    settings=settings,
     finalize=finalize,
-    literals_by_function={"steps": _SIGNATURES, "settings": environment.LITERALS},
+    literals_by_function={
+        "steps": _SIGNATURES,
+        "settings": ("CalledProcessError: Command '[", "`--num_processes` was set", *environment.LITERALS),
+    },
     is_last_resort=True,
 )

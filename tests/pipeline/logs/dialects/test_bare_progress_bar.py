@@ -84,3 +84,22 @@ def test_a_bar_without_a_loss_is_no_run(tmp_path: Path, text: str) -> None:
 def test_whoever_is_known_otherwise_reads_its_own_bars(tmp_path: Path) -> None:
     line = "Epoch 0:  50%|#####     | {}/10 [00:05<00:05,  1.00{}, loss=2.5, v_num=0, train_loss=2.50]\n"
     assert run_of(tmp_path, line.format(5, "it/s") + line.format(6, "s/it"))["framework"] == "lightning"
+
+
+def test_a_script_that_fails_under_accelerate_is_a_run_with_the_options_of_its_command(tmp_path: Path) -> None:
+    text = """\
+        The following values were not passed to `accelerate launch` and had defaults used instead:
+        \t`--num_processes` was set to a value of `2`
+        Traceback (most recent call last):
+        ValueError: environment variable RANK expected, but not set
+        subprocess.CalledProcessError: Command '['/opt/python3', '/src/nd.py', '--tp-size', '2', '--num-steps', '40', \
+'--sequence-length', '128', '--seed', '7']' returned non-zero exit status 1.
+    """
+    run = run_of(tmp_path, text)
+    assert (run["framework"], run["status"], run["num_gpus"]) == ("other", "crash", 2)
+    assert (run["tp"], run["steps_planned"], run["seq_len"]) == (2, 40, 128)
+
+
+def test_a_bar_counts_batches(tmp_path: Path) -> None:
+    bars = "".join(f"\r {n}0%|###  | {n}/10 [00:0{n}<00:05,  1.00it/s, loss=2.5]" for n in range(1, 9))
+    assert run_of(tmp_path, bars + "\n")["step_basis"] == "batch"
