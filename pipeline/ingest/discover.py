@@ -11,6 +11,8 @@ from functools import cache, partial
 
 import polars as pl
 
+from sweepscope.pipeline.ingest.folder_roles import run_names
+from sweepscope.pipeline.ingest.run_tree import Listed, Place, places
 from sweepscope.pipeline.io.files import Entry
 from sweepscope.pipeline.io.rotated import rotated_logs
 from sweepscope.pipeline.logs.dialect import Dialect, marks_run
@@ -29,15 +31,17 @@ FOUND = pl.Schema(
         "mtime": pl.Float64,
         "run_dir": pl.String,
         "sweep": pl.String,
+        "launch": pl.String,
         "origin": pl.String,
         "linked_path": pl.String,
         "part_of": pl.String,
         "part": pl.Int64,
     }
 )
-"""One row per file found. `kind` is a word of vocab.FILE_KIND; `unit` is ingested, and replaced, as a whole.
-`linked_path` is the real path where `path` is a link, or leads through one. Files of a rotated log have its path as
-`part_of` and are numbered from the oldest `part` on."""
+"""One row per file found. `kind` is a word of vocab.FILE_KIND; `unit` is ingested, and replaced, as a whole. `launch`
+is the folder below the run's that tells an attempt of it from others. `linked_path` is the real path where `path` is a
+link, or leads through one. Files of a rotated log have its path as `part_of` and are numbered from the oldest `part`
+on."""
 
 _LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
 _STREAM_SUFFIXES = {".log", ".out", ".err", ".stdout", ".stderr"}
@@ -53,6 +57,7 @@ _NEVER_LOGS = {
 }
 # Not the 200 of b200, nor the 671 of 671b, nor a date. Slurm names the tasks of an array %A_%a.
 _JOB = re.compile(r"(?:(?<![A-Za-z\d])|\.[oe])(\d{3,})(?![A-Za-z\d]|-\d\d-\d\d)")
+_TELLS_OF_RUN = ("log", "history", "config", "status")
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 _ARRAY_TASK = re.compile(r"^slurm-(\d+_\d+)\b")
 
@@ -66,10 +71,9 @@ def discover(
 ) -> pl.DataFrame:
     """Kind, unit, job and sweep of each file.
 
-    A directory that holds a known configuration or status file beside a log is a run directory and one unit, and so is
-    one in which a trainer kept its steps, unless logs of several runs lie there. Any other log is its own unit,
-    together with files of the same stem (`train.out`, `train.err`). The sweep is the directory above run directories,
-    or the one in which logs of several runs lie.
+    What is of one run (`run_tree`) is one unit: the log, configurations and steps that a trainer kept beside it and in
+    folders below. Any other log is its own unit, together with files of the same stem (`train.out`, `train.err`). The
+    sweep is the directory above run directories, or the one in which logs of several runs lie.
 
     Args:
         entries: the listing.
@@ -100,27 +104,33 @@ def discover(
         )
     log_of = {path: log for path, (log, _) in parts.items()}
     by_directory = _judge_histories(by_directory, dialects, log_of)
-    single = _with_one_log(by_directory, log_of)
-    siblings = Counter(_parent(directory) for directory in single)
+    runs = _run_names(by_directory, log_of)
+    listed = {
+        directory: [
+            Listed(entry.path, kind, runs.get(entry.path, "")) for entry, kind in files if kind in _TELLS_OF_RUN
+        ]
+        for directory, files in by_directory.items()
+    }
+    place_of = places(listed, cache(partial(marks_run, dialects=dialects)))
+    roots = {place.root for place in place_of.values()}
+    single = {directory for directory, files in listed.items() if len({file.run for file in files} - {""}) == 1}
+    siblings = Counter(map(_parent, single | roots))
+    newest_job = _newest_jobs(by_directory, place_of, log_of)
     rows: list[tuple[object, ...]] = []
-    marks = cache(partial(marks_run, dialects=dialects))
     for directory, files in by_directory.items():
-        kinds = {kind for _, kind in files}
-        sidecars = [_name(entry.path) for entry, kind in files if kind in ("config", "status")]
-        is_marked = any(marks(name) for name in sidecars)
-        is_single = directory in single
-        is_run = "history" in kinds or ("log" in kinds and bool(sidecars) and (is_marked or is_single))
-        own_jobs = [job_of(_name(log_of.get(entry.path, entry.path))) for entry, _ in files]
-        jobs = {job for job, (_, kind) in zip(own_jobs, files, strict=True) if kind == "log"} - {""}
-        newest_job = max(jobs, key=lambda text: (len(text), text), default="") if is_run else ""
-        # Logs of one run each, side by side, are a sweep, too: `sweep/tp2/run.log`, `sweep/tp4/run.log`.
-        is_nested = is_run or (is_single and siblings[_parent(directory)] > 1)
-        sweep = _name(_parent(directory)) if is_nested else _name(directory)
         origin = "simulated" if is_simulated(directory) else "measured"
-        for job, (entry, kind) in zip(own_jobs, files, strict=True):
-            unit = directory if is_run else _lone_unit(log_of.get(entry.path, entry.path), kind)
-            shared = (directory, sweep, origin, entry.linked_path, *parts.get(entry.path, (None, None)))
-            rows.append((entry.path, unit, job or newest_job, kind, entry.bytes, entry.mtime, *shared))
+        for entry, kind in files:
+            log = log_of.get(entry.path, entry.path)
+            place = place_of.get(entry.path) or (Place(directory) if directory in roots else None)
+            run_dir = place.root if place else directory
+            # Logs of one run each, side by side, are a sweep, too: `sweep/tp2/run.log`, `sweep/tp4/run.log`.
+            is_nested = place is not None or (directory in single and siblings[_parent(directory)] > 1)
+            sweep = _name(_parent(run_dir) if is_nested else directory)
+            unit = place.root if place else _lone_unit(log, kind, runs.get(entry.path))
+            job = job_of(_name(log)) or (newest_job.get(place.root, "") if place else "")
+            launch = place.launch if place else ""
+            shared = (run_dir, sweep, launch, origin, entry.linked_path, *parts.get(entry.path, (None, None)))
+            rows.append((entry.path, unit, job, kind, entry.bytes, entry.mtime, *shared))
     columns = zip(*rows, strict=True) if rows else ((),) * len(FOUND)
     found = pl.DataFrame(dict(zip(FOUND, columns, strict=True)), schema=FOUND)
     return found.unique("path").sort("path")
@@ -175,13 +185,27 @@ def _judge_histories(
     return judged
 
 
-def _with_one_log(by_directory: Mapping[str, list[tuple[Entry, str]]], log_of: Mapping[str, str]) -> set[str]:
-    """Directories with the logs of one run."""
-    return {
-        directory
-        for directory, files in by_directory.items()
-        if len({_stem(log_of.get(entry.path, entry.path)) for entry, kind in files if kind == "log"}) == 1
-    }
+def _run_names(by_directory: Mapping[str, list[tuple[Entry, str]]], log_of: Mapping[str, str]) -> dict[str, str]:
+    """Name of the run of each log, the same for its ranks and streams in one directory."""
+    runs: dict[str, str] = {}
+    for files in by_directory.values():
+        stems = {entry.path: _name(_stem(log_of.get(entry.path, entry.path))) for entry, kind in files if kind == "log"}
+        of_run = run_names(stems.values())
+        runs |= {path: of_run[stem] for path, stem in stems.items()}
+    return runs
+
+
+def _newest_jobs(
+    by_directory: Mapping[str, list[tuple[Entry, str]]], place_of: Mapping[str, Place], log_of: Mapping[str, str]
+) -> dict[str, str]:
+    """Newest job of the logs of each run directory."""
+    jobs: dict[str, str] = {}
+    for files in by_directory.values():
+        for entry, kind in files:
+            if kind == "log" and (place := place_of.get(entry.path)):
+                job = job_of(_name(log_of.get(entry.path, entry.path)))
+                jobs[place.root] = max(jobs.get(place.root, ""), job, key=lambda text: (len(text), text))
+    return jobs
 
 
 def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: bool = True) -> str:
@@ -251,6 +275,8 @@ def job_of(name: str) -> str:
 def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, int]) -> pl.DataFrame:
     """Rows of `found` whose unit has a file that is new, differs in size or time, or was read by another version.
 
+    So have units that a file has left for another one.
+
     Args:
         ledger: the `files` table.
         versions: current version by parser name, "" for files that no parser recognised (`parser_versions`).
@@ -263,7 +289,10 @@ def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, in
     # Rows that were read with a dialect file stay when the file is forgotten, though the log may now look different.
     orphans = ledger.filter(pl.col("parser").is_not_null() & current.is_null())
     fresh = fresh.join(orphans.select("path", "bytes", "mtime"), on=["path", "bytes", "mtime"], how="anti")
-    return found.join(fresh.select("unit").unique(), on="unit", how="semi", maintain_order="left")
+    moved = ledger.select("path", left="unit").join(found.select("path", "unit"), on="path")
+    left = moved.filter(pl.col("left") != pl.col("unit")).select(unit="left")
+    units = pl.concat([fresh.select("unit"), left]).unique()
+    return found.join(units, on="unit", how="semi", maintain_order="left")
 
 
 def _parent(path: str) -> str:
@@ -274,8 +303,10 @@ def _name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
 
 
-def _lone_unit(path: str, kind: str) -> str:
-    """Unit of a file outside run directories; the dumps of all ranks are judged together."""
+def _lone_unit(path: str, kind: str, run: str | None) -> str:
+    """Unit of a file outside run directories; the dumps, and the logs, of all ranks are judged together."""
+    if run is not None:
+        return _in(_parent(path), run)
     return names.dump_set(path) if kind == "flight_record" else _stem(path)
 
 

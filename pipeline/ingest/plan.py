@@ -15,8 +15,8 @@ from sweepscope.pipeline.ingest.discover import changed, discover
 from sweepscope.pipeline.ingest.linked_files import KNOWN, deduplicate_links
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.io.event_log import event
-from sweepscope.pipeline.io.file_names import printable
-from sweepscope.pipeline.io.files import Entry, canonical, list_files, marker_above
+from sweepscope.pipeline.io.file_names import on_disk, printable
+from sweepscope.pipeline.io.files import Entry, canonical, exists, list_files, marker_above
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.simulate.marker import MARKER_NAME
@@ -169,11 +169,14 @@ def find_for(
     other_names: dict[str, str] | None = None,
     are_watched: bool = False,
 ) -> pl.DataFrame:
-    """`find` without files of the home; a file that was read as a log before is a log. Raises as `find` does."""
-    known = lake.read("files", [*KNOWN, "kind"])
+    """`find` without files of the home; a file that was read as a log before is a log. Raises as `find` does.
+
+    Folders below a run directory that the ledger knows are found with all of it: they are no runs of their own.
+    """
+    known = lake.read("files", [*KNOWN, "kind", "unit"])
     read_as_log = known.filter(pl.col("kind").is_in(["log", "nccl", "scheduler"]))
     return find(
-        paths,
+        [*paths, *_runs_around(paths, known)],
         dialects=dialects,
         named=read_as_log["path"],
         left_out=lake.home.own_folders,
@@ -181,6 +184,26 @@ def find_for(
         other_names=other_names,
         are_watched=are_watched,
     )
+
+
+def _runs_around(paths: Sequence[str], known: pl.DataFrame) -> list[str]:
+    """Directories of known runs that one of the paths lies in, and logs of theirs elsewhere, as far as they are there.
+
+    Args:
+        paths: as the user gave them.
+        known: `path`, `unit` and `kind` of the ledger.
+    """
+    given = [printable(canonical(path)) for path in paths if path]
+    above = {folder for path in given for folder in _folders_above(path)}
+    around = known.filter(pl.col("unit").is_in(above), pl.col("unit") != pl.col("path"))
+    is_elsewhere = ~pl.col("path").str.starts_with(pl.col("unit") + "/")
+    logs = around.filter(is_elsewhere, pl.col("kind") == "log")["path"]
+    return [on_disk(path) for path in pl.concat([around["unit"], logs]).unique().sort() if exists(path)]
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def pending(

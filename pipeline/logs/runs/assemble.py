@@ -1,8 +1,9 @@
 """Rows of `runs`, `steps`, `events`, `settings` and `rejects` from the facts of a batch of files.
 
-A unit is a run directory (or a single log with its stderr). Its logs of one job are one run. The log with the most
-steps is the primary one, the others add evidence; a file in which the trainer keeps its steps is primary when it holds
-more of them than any log. Several launches in the primary log are several attempts.
+A unit is a run directory (or a single log with its stderr). Its logs of one job and launch are one run: the log with
+the most steps is the primary one, the others add evidence. Several launches in the primary log are several attempts.
+Files in which the trainer keeps its steps, and logs in folders of their own, are further readings of a run if they
+agree with it (`readings`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from sweepscope.pipeline.logs.facts import INFERRED, Facts, conform
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs import outcome, setting_precedence
 from sweepscope.pipeline.logs.runs.attempts import number_attempts
-from sweepscope.pipeline.logs.runs.attribution import attribute_events, steps_of_all_ranks, trainer_starts, with_run
+from sweepscope.pipeline.logs.runs.attribution import (
+    attribute_events,
+    owners_of,
+    steps_of_all_ranks,
+    trainer_starts,
+    with_run,
+)
+from sweepscope.pipeline.logs.runs.folders import of_folders
+from sweepscope.pipeline.logs.runs.join_readings import contradictions, in_own_logs, join_readings, with_own_paths
 from sweepscope.pipeline.logs.runs.launches import ends, launches
 from sweepscope.pipeline.logs.runs.primary_logs import primary_logs
 from sweepscope.pipeline.logs.runs.settings import (
@@ -48,6 +57,7 @@ SOURCES = pl.Schema(
         "path": pl.String(),
         "unit": pl.String(),
         "job": pl.String(),
+        "launch": pl.String(),
         "kind": pl.String(),
         "modified_at": pl.Datetime("us"),
         "run_dir": pl.String(),
@@ -57,8 +67,8 @@ SOURCES = pl.Schema(
         "parser_version": pl.Int64(),
     }
 )
-"""One row per file of the batch. `job` groups a unit's logs into runs. `dialect` is NULL where neither the lines of a
-log nor the reader of a sidecar matched one."""
+"""One row per file of the batch. `job` and `launch` group a unit's logs into runs. `dialect` is NULL where neither the
+lines of a log nor the reader of a sidecar matched one."""
 
 SIDECAR_SETTINGS = pl.Schema(
     {"unit": pl.String, "path": pl.String, "name": pl.String, "value": pl.String, "setting_source": pl.String}
@@ -102,31 +112,36 @@ def assemble(
         ends(facts),
         primary["source"],
     )
-    numbered = _name_runs(primary.join(attempts, on="source"))
+    found = join_readings(steps, primary.join(attempts, on="source"), spans)
+    numbered = _name_runs(found.readings)
     # With both sides sorted the join need not hash.
-    names = numbered.select("run", "run_id", "source_path").drop_nulls("run").sort("run")
-    steps = steps.join(names, on="run", how="left", maintain_order="left")
+    names = numbered.select("run", "run_id", "source_path", run_source="source").drop_nulls("run").sort("run")
+    steps = found.steps.join(names, on="run", how="left", maintain_order="left")
     runs = numbered.drop("run")
-    lines_of_steps = step_lines(steps)
-    events = attribute_events(facts.events, runs, sources)
-    stated = settings_of_runs(facts.settings, sidecars, configured_from(runs, lines_of_steps), sources)
+    joined = found.joined.join(runs.select("reading", "run_id"), on="reading", maintain_order="left")
+    lines_of_steps = step_lines(in_own_logs(steps) if joined.height else steps)
+    steps = (with_own_paths(steps, sources) if joined.height else steps).drop("run_source")
+    owners = owners_of(sources, runs, joined)
+    events = attribute_events(facts.events, runs, sources, owners)
+    beside = of_folders(sidecars, runs, joined, sources)
+    stated = settings_of_runs(facts.settings, beside, configured_from(runs, lines_of_steps), sources, owners)
     stated = pl.concat([stated, stepped(lines_of_steps, stated)])
     rules = {dialect.name: dialect.combined for dialect in dialects}
     chosen = setting_precedence.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
     wide = setting_precedence.widen(chosen, TABLES["runs"].columns)
-    peaks = reported_peaks(with_run(observed_peaks, runs, sources))
+    peaks = reported_peaks(with_run(observed_peaks, runs, owners))
     current = [dialect.name for dialect in dialects if dialect.steps_show_current_memory]
     shown = without_current_memory(summarise(steps), runs, current)
     summary = merge_peaks(shown.join(peaks, on="run_id", how="full", coalesce=True))
     rows = runs
     plans = lines_of_steps.select("run_id", "steps_planned")
-    for known in (wide, summary, plans, begin_and_end(with_run(spans, runs, sources))):
+    for known in (wide, summary, plans, begin_and_end(with_run(spans, runs, owners))):
         rows = _completed(rows, known)
     # MLPerf's own lines print UTC, and the console lines around them local time: no silence can be read from both.
     one_clock = rows.filter(pl.col("dialect").fill_null("") != "mlperf")
     silences = silence.silences(steps, one_clock, now=now)
     rows = _completed(rows, _outcomes(rows, lines_of_steps, events, chosen, silences, now=now))
-    found, diverged = diagnose.findings(
+    findings, diverged = diagnose.findings(
         conform(rows, diagnose.RUNS),
         steps,
         events.drop_nulls("run_id"),
@@ -140,11 +155,11 @@ def assemble(
     rows = _completed(rows, failed_workers.job_ids(events).join(nameless, on="run_id", how="semi"))
     events = diagnose.without_symptoms(events)
     rejects = pl.concat([bad_steps, bad_peaks, repeated_steps(repeats, sources), rejected_settings(chosen)])
-    noted = setting_precedence.conflicts(chosen)
+    noted = [setting_precedence.conflicts(chosen), contradictions(found.conflicts, runs, sources)]
     return {
         "runs": rows,
         "steps": TABLES["steps"].conform(steps),
-        "events": pl.concat(TABLES["events"].conform(part) for part in (events, noted, found)).unique(
+        "events": pl.concat(TABLES["events"].conform(part) for part in (events, *noted, findings)).unique(
             TABLES["events"].primary_key, maintain_order=True
         ),
         "settings": TABLES["settings"].conform(chosen.filter(pl.col("name").is_in(list(TABLES["runs"].polars_schema)))),
@@ -157,7 +172,7 @@ def _name_runs(rows: pl.DataFrame) -> pl.DataFrame:
 
     `attempt` counts within the unit, so that a requeued job's second log is attempt 2; the id counts within the file.
     """
-    rows = rows.sort("unit", pl.col("job").str.len_chars(), "job", "attempt_in_source").with_columns(
+    rows = rows.sort("unit", pl.col("job").str.len_chars(), "job", "reading").with_columns(
         attempt=(pl.int_range(pl.len()).over("unit") + 1).cast(pl.Int64)
     )
     ids = [run_id(path, str(n)) for path, n in rows.select("path", "attempt_in_source").iter_rows()]

@@ -14,20 +14,43 @@ def attempt_of(facts: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
     return in_order(facts).join_asof(starts, on="line_no", by="source", strategy="backward", check_sortedness=False)
 
 
-def attribute_events(events: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
+def owners_of(sources: pl.DataFrame, runs: pl.DataFrame, joined: pl.DataFrame) -> pl.DataFrame:
+    """`source`, `run_id`: the runs, in order, that logs without a run of their own tell of.
+
+    These are the runs of their launch, else of their job.
+
+    Args:
+        sources: `source`, `kind`, `unit`, `job`, `launch`.
+        runs: attempts in order: `run_id`, `source`, `unit`, `job`, `launch`.
+        joined: `unit`, `job`, `launch` and `run_id` of runs that others of their readings were joined to.
+    """
+    job, launch = ["unit", "job"], ["unit", "job", "launch"]
+    beside = sources.filter(pl.col("kind") == "log").join(runs, on="source", how="anti").select("source", *launch)
+    of_launch = pl.concat([runs.select(*launch, "run_id"), joined.select(*launch, "run_id")]).unique(
+        maintain_order=True
+    )
+    found = beside.join(of_launch, on=launch, maintain_order="left_right").select("source", "run_id")
+    others = beside.join(found, on="source", how="anti", maintain_order="left")
+    of_job = others.join(runs.select(*job, "run_id"), on=job, maintain_order="left_right").select("source", "run_id")
+    return pl.concat([found, of_job])
+
+
+def attribute_events(
+    events: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame, owners: pl.DataFrame
+) -> pl.DataFrame:
     """EVENT_FACTS rows with `run_id`, `source_path`, and `is_secondary`: printed in another file than the steps.
 
-    Events of such a file belong to the job's last attempt.
+    Events of such a file belong to the last attempt that it tells of.
 
     Args:
         events: EVENT_FACTS.
-        runs: attempts in order: `run_id`, `source`, `start_line`, `unit`, `job`.
-        sources: `source`, `path`, `unit`, `job` of every log.
+        runs: attempts in order: `run_id`, `source`, `start_line`.
+        sources: `source`, `path` of every log.
+        owners: rows of `owners_of`.
     """
-    found = attempt_of(events, runs).join(sources.select("source", "path", "unit", "job"), on="source", how="left")
-    job = ["unit", "job"]
-    last = runs.unique(job, keep="last", maintain_order=True).select(*job, pl.col("run_id").alias("last_run_id"))
-    return found.join(last, on=job, how="left").with_columns(
+    found = attempt_of(events, runs).join(sources.select("source", "path"), on="source", how="left")
+    last = owners.unique("source", keep="last", maintain_order=True).select("source", last_run_id="run_id")
+    return found.join(last, on="source", how="left").with_columns(
         is_secondary=pl.col("run_id").is_null(),
         run_id=pl.coalesce("run_id", "last_run_id"),
         source_path=pl.col("path"),
@@ -35,24 +58,17 @@ def attribute_events(events: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataF
     )
 
 
-def with_run(facts: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
-    """`facts` with their `run_id`; those of a job's other logs only where the job has a single attempt.
+def with_run(facts: pl.DataFrame, runs: pl.DataFrame, owners: pl.DataFrame) -> pl.DataFrame:
+    """`facts` with their `run_id`; those of other logs only where these tell of a single attempt.
 
     Args:
         facts: `source`, `line_no` and others.
-        runs, sources: as of `attribute_events`; `sources` with `kind`, too.
+        runs, owners: as of `attribute_events`.
     """
     if facts.is_empty():
         return facts.with_columns(run_id=pl.lit(None, pl.String))
-    single = runs.filter(pl.len().over("unit", "job") == 1)
-    return pl.concat([attempt_of(facts, runs).drop_nulls("run_id"), of_other_logs(facts, single, sources)])
-
-
-def of_other_logs(facts: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
-    """`facts` of the logs that are not primary, once for each of `runs` of their job."""
-    beside = sources.filter(pl.col("kind") == "log").join(runs, on="source", how="anti").select("source", "unit", "job")
-    owners = beside.join(runs.select("unit", "job", "run_id"), on=["unit", "job"]).select("source", "run_id")
-    return facts.join(owners, on="source", maintain_order="left")
+    single = owners.filter(pl.len().over("source") == 1)
+    return pl.concat([attempt_of(facts, runs).drop_nulls("run_id"), facts.join(single, on="source")])
 
 
 def steps_of_all_ranks(steps: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""The primary log of each job: the one whose lines number its attempts."""
+"""The primary log of each launch of a job: the one whose lines number its attempts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from sweepscope.pipeline.logs.facts import Facts
 
 
 def primary_logs(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -> pl.DataFrame:
-    """The `sources` row of each job's primary log: most steps, then most settings, then a known dialect, then its name.
+    """The `sources` row of each launch's primary log: most steps, then most settings, then a known dialect, its name.
+
+    Every file of steps is a launch of its own, whose `launch` is its path.
 
     A unit whose logs match no dialect and hold no event that tells of a training (`telling_events`), without a
     configuration beside them, is no run.
@@ -29,9 +31,11 @@ def primary_logs(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect
     is_log, told = pl.col("kind") == "log", pl.col("n_events") > 0
     counted = counted.filter(pl.when(is_log).then(pl.col("known") | told).otherwise(pl.col("n_steps") > 0))
     counted = counted.with_columns(is_log=is_log, of_log=pl.col("dialect").filter(is_log).first().over("unit", "job"))
-    order = ["unit", "job", "n_steps", "is_log", "known", "n_settings", "n_events", "path"]
-    ordered = counted.sort(order, descending=[False, False, *[True] * 5, False])
-    primary = ordered.unique(["unit", "job"], keep="first", maintain_order=True)
+    counted = counted.with_columns(launch=pl.when(is_log).then("launch").otherwise("path"))
+    group = ["unit", "job", "launch"]
+    order = [*group, "n_steps", "is_log", "known", "n_settings", "n_events", "path"]
+    ordered = counted.sort(order, descending=[False, False, False, *[True] * 5, False])
+    primary = ordered.unique(group, keep="first", maintain_order=True)
     # Several trainers write the same kind of history as transformers; only the log tells which one it was.
     dialect = pl.when("is_log").then("dialect").otherwise(pl.coalesce("of_log", "dialect"))
     return primary.with_columns(dialect=dialect).drop("of_log")

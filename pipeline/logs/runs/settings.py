@@ -8,7 +8,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting
 from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
-from sweepscope.pipeline.logs.runs.attribution import attempt_of, of_other_logs
+from sweepscope.pipeline.logs.runs.attribution import attempt_of
 from sweepscope.pipeline.logs.runs.setting_precedence import best_first, unreadable
 from sweepscope.schemas.registry import TABLES
 from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT
@@ -32,25 +32,26 @@ def configured_from(runs: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame
 
 
 def settings_of_runs(
-    settings: pl.DataFrame, sidecars: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame
+    settings: pl.DataFrame, sidecars: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame, owners: pl.DataFrame
 ) -> pl.DataFrame:
     """`run_id`, `name`, `value`, `setting_source`, `line_no`, `source_path` of every setting of every run.
 
-    Settings of the job's other logs count only where the run's own log has none of that name and source.
+    Settings of other logs count only where the run's own log has none of that name and source.
 
     Args:
         settings: SETTING_FACTS rows of all logs.
-        sidecars: `assemble.SIDECAR_SETTINGS` rows.
+        sidecars: `run_id` and the columns of `assemble.SIDECAR_SETTINGS` (`folders.of_folders`).
         runs: attempts, with the `start_line` of `configured_from`.
         sources: `assemble.SOURCES` rows.
+        owners: `source`, `run_id` of logs without runs of their own (`attribution.owners_of`).
     """
     primary = _inherited(attempt_of(settings, runs).drop_nulls("run_id"), runs)
     same = ["run_id", "name", "setting_source"]
-    added = of_other_logs(settings, runs, sources).join(primary, on=same, how="anti", maintain_order="left")
+    of_others = settings.join(owners, on="source", maintain_order="left")
+    added = of_others.join(primary, on=same, how="anti", maintain_order="left")
     printed = pl.concat([primary, added]).join(sources.select("source", "path"), on="source", maintain_order="left")
-    beside = sidecars.join(runs.select("unit", "run_id"), on="unit", maintain_order="left")
     columns = ["run_id", "name", "value", "setting_source", "line_no", pl.col("path").alias("source_path")]
-    return pl.concat([printed.select(columns), beside.with_columns(line_no=pl.lit(None, pl.Int64)).select(columns)])
+    return pl.concat([printed.select(columns), sidecars.with_columns(line_no=pl.lit(None, pl.Int64)).select(columns)])
 
 
 def stepped(stretches: pl.DataFrame, settings: pl.DataFrame) -> pl.DataFrame:

@@ -43,9 +43,9 @@ def merge_peaks(summary: pl.DataFrame) -> pl.DataFrame:
 def step_lines(steps: pl.DataFrame) -> pl.DataFrame:
     """`run_id`, `source_path`, `steps_planned` (the largest printed), and the lines of the run's steps.
 
-    These are `first_line`, `last_line` and `line_before`, that of the last step but one.
+    These are `first_line`, `last_line` and `line_before`, that of the last step but one; NULL where no step has a line.
     """
-    line = pl.col("line_no")
+    line = pl.col("line_no").drop_nulls()
     of_run = (
         in_runs(steps)
         .group_by("run", maintain_order=True)

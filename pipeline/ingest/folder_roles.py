@@ -1,0 +1,83 @@
+"""What the names of folders and logs tell: parts of the run above them, or of one of its ranks. Opens no file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from itertools import pairwise
+
+# transformers' checkpoint-500, Lightning's version_0, torchelastic's attempt_0, DeepSpeed's global_step100.
+_CONTAINER = re.compile(
+    r"out|outputs?|train_output|logs?|logging|train_logs?|csv|csv_logs|tb|tb_logs|tf_logs|tensorboard|tensorboard_logs"
+    r"|lightning_logs|results?|metrics|checkpoints?|ckpts?|saves?|artifacts|model|final_model|wandb|files"
+    r"|console|stdout|stderr|slurm|slurm_logs|slurm_out"
+)
+"""Folders that trainers, their users and launchers make inside a run's own."""
+_NUMBERED = re.compile(r"(?:checkpoint|ckpt|version|attempt|restart|epoch|step|global_step|iter)[-_]?\d+")
+# wandb sdk/wandb_settings.py: offline-run-20260101_120000-1a2b3c4d.
+_WANDB_RUN = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-\w+")
+_RANK = re.compile(
+    r"(?P<of>(?:.*[-_.])?(?:rank|node|worker|host|proc|process))[-_.]?(?P<rank>\d{1,6})(?P<rest>(?:[-_.].*)?)"
+)
+_ATTEMPT = re.compile(r"attempt_\d+")
+_STREAMS = re.compile(r"(?:^|(?<=[-_.]))std(?:out|err)(?=$|[-_.])")
+
+
+def is_part_of_run(path: str) -> bool:
+    """Whether a folder below a run's, by its relative path, is none of another run.
+
+    >>> is_part_of_run("lightning_logs/version_0"), is_part_of_run(""), is_part_of_run("out/tp4")
+    (True, True, False)
+    """
+    names = path.lower().split("/")
+    return not path or all(
+        _CONTAINER.fullmatch(name) or _NUMBERED.fullmatch(name) or _WANDB_RUN.fullmatch(name) for name in names
+    )
+
+
+def is_attempt(name: str) -> bool:
+    """Whether a folder is one of torchelastic's attempts (elastic/multiprocessing/api.py DefaultLogsSpecs)."""
+    return _ATTEMPT.fullmatch(name) is not None
+
+
+def ranks(names: Collection[str], *, of_attempt: bool = False) -> frozenset[str]:
+    """Those of the folders in one folder that are of the ranks, or of the nodes, of one run.
+
+    Ranks and nodes count from 0; other numbers are settings: `node2` and `node4`, LoRA's `rank8` and `rank16`.
+
+    Args:
+        names: of the folders.
+        of_attempt: they lie in a folder of torchelastic's, which names those of ranks by their number alone.
+
+    >>> sorted(ranks(["rank_0", "rank_1", "out"])), ranks(["node1", "node2"]), sorted(ranks("01", of_attempt=True))
+    (['rank_0', 'rank_1'], frozenset(), ['0', '1'])
+    """
+    groups: dict[str, dict[str, int]] = {}
+    for name in names:
+        if of_attempt and name.isdecimal():
+            groups.setdefault("", {})[name] = int(name)
+        elif hit := _RANK.fullmatch(name.lower()):
+            groups.setdefault(f"{hit['of']}*{hit['rest']}", {})[name] = int(hit["rank"])
+    return frozenset(name for group in groups.values() if _count_from_zero(group.values()) for name in group)
+
+
+def run_names(stems: Collection[str]) -> dict[str, str]:
+    """Name of the run by names, without suffix, of the logs of one folder: the same for all ranks and both streams.
+
+    >>> run_names(["rank0", "rank1"]), run_names(["node2", "node4"]), run_names(["stdout", "stderr"])
+    ({'rank0': 'rank', 'rank1': 'rank'}, {'node2': 'node2', 'node4': 'node4'}, {'stdout': 'std', 'stderr': 'std'})
+    """
+    streams = {stem: _STREAMS.sub("std", stem) for stem in stems}
+    of_ranks = ranks(set(streams.values()))
+    return {
+        stem: f"{hit['of']}{hit['rest']}"
+        if stream in of_ranks and len(of_ranks) > 1 and (hit := _RANK.fullmatch(stream.lower()))
+        else stream
+        for stem, stream in streams.items()
+    }
+
+
+def _count_from_zero(numbers: Collection[int]) -> bool:
+    """Whether numbers are 0, k, 2k, ...: of all ranks, or of the first of each node."""
+    ordered = sorted(set(numbers))
+    return ordered[0] == 0 and len({after - before for before, after in pairwise(ordered)}) < 2

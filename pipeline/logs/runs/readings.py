@@ -1,0 +1,208 @@
+"""Which readings of a run directory are of one run: its log, the logs of its folders, and files of steps.
+
+Each launch in a log, and each file in which a trainer keeps its steps, is a reading. Names put them into one directory;
+values decide. A reading whose losses agree with those of another is of the same run. Where no step is in both, the file
+of steps is that of the log's last launch, if it goes on from its steps. Readings that contradict each other are runs of
+their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from sweepscope.pipeline.logs.runs.agreement import compare, tolerances
+
+DECISIONS = pl.Schema({"reading": pl.Int64, "target": pl.Int64, "by_order": pl.Boolean})
+"""One row per reading that is of the run of another, `target`, and for each of those. `by_order`: their values agree in
+order, while their steps are numbered differently."""
+
+_OLDER_US = 86_400_000_000
+"""A file that was last written so long before a launch is not of it, whatever the time zone of the log."""
+
+
+@dataclass
+class _Unit:
+    """Numbers of the readings of one unit, in order: launches of its own logs, other logs, and files of steps."""
+
+    own: list[int] = field(default_factory=list)
+    logs: list[int] = field(default_factory=list)
+    files: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """How readings compare, by their steps and by their order."""
+
+    by_step: dict[tuple[int, int], tuple[int, int]]
+    by_order: dict[tuple[int, int], tuple[int, int]]
+
+    def are_same(self, one: int, other: int) -> bool:
+        """Whether at least half of the losses in common agree."""
+        common, agreeing = self.by_step.get(_pair(one, other), (0, 0))
+        return 0 < common <= 2 * agreeing and (agreeing > 1 or common == 1)
+
+    def are_same_in_order(self, one: int, other: int) -> bool:
+        """Whether nearly all losses agree, taken in turn."""
+        common, agreeing = self.by_order.get(_pair(one, other), (0, 0))
+        return common > 2 and agreeing >= 0.9 * common
+
+    def contradict(self, one: int, other: int) -> bool:
+        """Whether losses are in common that differ."""
+        return _pair(one, other) in self.by_step and not self.are_same(one, other)
+
+
+def numbered(readings: pl.DataFrame) -> pl.DataFrame:
+    """`readings` with their number `reading`: in each unit the launches of its own logs come first, then other logs.
+
+    Args:
+        readings: `unit`, `job`, `launch`, `kind`, `path`, `attempt_in_source`.
+    """
+    ordered = readings.with_columns(
+        _path=pl.Series([_in_numbers(path) for path in readings["path"]], dtype=pl.String)
+    ).sort(
+        "unit",
+        ~_is_own(),
+        pl.col("kind") != "log",
+        pl.col("job").str.len_chars(),
+        "job",
+        "_path",
+        "attempt_in_source",
+        maintain_order=True,
+    )
+    ordered = ordered.drop("_path")
+    return ordered.with_row_index("reading").cast({"reading": pl.Int64})
+
+
+def decide(readings: pl.DataFrame, steps: pl.DataFrame, started: pl.DataFrame) -> pl.DataFrame:
+    """DECISIONS rows.
+
+    Args:
+        readings: rows of `numbered`, with `run` (NULL without steps), `source` and `modified_at` too.
+        steps: `run`, `step`, `loss`.
+        started: `source` and `started_at`, the first timestamp in it.
+    """
+    several = readings.filter((pl.len().over("unit") > 1) & (~_is_own()).any().over("unit"))
+    if several.is_empty():
+        return pl.DataFrame(schema=DECISIONS)
+    several = several.join(started, on="source", how="left", maintain_order="left")
+    of_several = several.drop_nulls("run").select("run", "reading", group="unit")
+    losses = tolerances(steps.select("run", "step", "loss").join(of_several, on="run").drop_nulls("loss"))
+    nth = losses.sort("reading", "step", maintain_order=True).with_columns(n=pl.int_range(pl.len()).over("reading"))
+    compared = _Compared(_by_pair(compare(losses, "step")), _by_pair(compare(nth, "n")))
+    reach = _reach(steps.join(of_several, on="run"))
+    facts = {row["reading"]: row for row in several.iter_rows(named=True)}
+
+    def follows(reading: int, launch: int) -> bool:
+        written, begun = facts[reading]["modified_at"], facts[launch]["started_at"]
+        is_old = written and begun and (begun - written).total_seconds() * 1e6 > _OLDER_US
+        return not is_old and _adjoin(reach.get(reading), reach.get(launch))
+
+    units: dict[str, _Unit] = defaultdict(_Unit)
+    for reading, unit, kind, is_own in several.select("reading", "unit", "kind", own=_is_own()).iter_rows():
+        of_unit = units[unit]
+        (of_unit.own if is_own else of_unit.logs if kind == "log" else of_unit.files).append(reading)
+    rows = [row for unit in units.values() for row in _decide(unit, compared, reach, follows)]
+    return pl.DataFrame(rows, schema=DECISIONS, orient="row")
+
+
+def _decide(
+    unit: _Unit, compared: _Compared, stepped: Collection[int], follows: Callable[[int, int], bool]
+) -> list[tuple[int, int, bool]]:
+    """Rows of DECISIONS for one unit. `stepped` are readings with steps."""
+    targets, by_order = _by_values(unit, compared)
+    logs = [log for log in unit.logs if log in stepped and log not in targets]
+    launches = [*unit.own, *logs] if not logs or any(own in stepped for own in unit.own) else logs
+    # What a log without steps tells, a launcher's for example, is of the last launch.
+    for reading in [*unit.own, *unit.logs]:
+        if launches and reading not in stepped and reading not in launches:
+            targets[reading] = launches[-1:]
+    _by_place(unit, launches, targets, compared, follows)
+    return [
+        (reading, final, reading in by_order)
+        for reading in targets
+        for final in dict.fromkeys(final for target in targets[reading] for final in targets.get(target, [target]))
+    ]
+
+
+def _by_values(unit: _Unit, compared: _Compared) -> tuple[dict[int, list[int]], set[int]]:
+    """Targets of readings whose losses agree with theirs, and those of them that agree in order alone."""
+    targets: dict[int, list[int]] = {}
+    by_order: set[int] = set()
+    others = [*unit.logs, *unit.files]
+    for reading in others:
+        known = [own for own in unit.own if compared.are_same(reading, own)]
+        before = next((other for other in others if other < reading and compared.are_same(reading, other)), None)
+        if known:
+            targets[reading] = known
+        elif before is not None:
+            targets[reading] = targets.get(before, [before])
+        elif in_turn := [own for own in unit.own if compared.are_same_in_order(reading, own)]:
+            targets[reading] = in_turn[-1:]
+            by_order.add(reading)
+    return targets, by_order
+
+
+def _by_place(
+    unit: _Unit,
+    launches: Collection[int],
+    targets: dict[int, list[int]],
+    compared: _Compared,
+    follows: Callable[[int, int], bool],
+) -> None:
+    """Add targets of files of steps that no other reading has: the last launch that they go on from."""
+    told = {launch: [launch, *(reading for reading in targets if launch in targets[reading])] for launch in launches}
+    waiting = [file for file in reversed(unit.files) if file not in targets]
+    is_new = True
+    while is_new:
+        is_new = False
+        for file in list(waiting):
+            fits = [
+                launch
+                for launch, readings in told.items()
+                if not any(compared.contradict(file, reading) for reading in readings)
+                and any(follows(file, reading) for reading in readings)
+            ]
+            if fits:
+                targets[file] = fits[-1:]
+                told[fits[-1]].append(file)
+                waiting.remove(file)
+                is_new = True
+
+
+def _reach(steps: pl.DataFrame) -> dict[int, tuple[int, int, int]]:
+    """First and last step of each reading, and the widest gap between two of its steps."""
+    rows = steps.sort("reading", "step").group_by("reading", maintain_order=True)
+    step = pl.col("step")
+    found = rows.agg(step.first().alias("first"), step.last().alias("last"), gap=step.diff().max().fill_null(1))
+    return {reading: (first, last, gap) for reading, first, last, gap in found.iter_rows()}
+
+
+def _adjoin(one: tuple[int, int, int] | None, other: tuple[int, int, int] | None) -> bool:
+    """Whether two stretches of steps overlap or meet; true where one is empty."""
+    if one is None or other is None:
+        return True
+    gap = max(one[2], other[2])
+    return one[0] <= other[1] + gap and other[0] <= one[1] + gap
+
+
+def _by_pair(pairs: pl.DataFrame) -> dict[tuple[int, int], tuple[int, int]]:
+    return {(first, second): (common, agreeing) for first, second, common, agreeing in pairs.iter_rows()}
+
+
+def _pair(one: int, other: int) -> tuple[int, int]:
+    return min(one, other), max(one, other)
+
+
+def _is_own() -> pl.Expr:
+    """Whether a reading is a launch of a log that lies in the unit's own folder, or in those of its ranks."""
+    return (pl.col("kind") == "log") & (pl.col("launch") == "")
+
+
+def _in_numbers(path: str) -> str:
+    """A text that sorts `version_10` behind `version_2`."""
+    return re.sub(r"\d+", lambda digits: digits[0].zfill(12), path)

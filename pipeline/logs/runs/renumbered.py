@@ -1,0 +1,52 @@
+"""Steps of readings that agree in order and count differently, by the numbers of the one that counts steps."""
+
+from __future__ import annotations
+
+import polars as pl
+
+
+def renumbered(steps: pl.DataFrame, decisions: pl.DataFrame) -> pl.DataFrame:
+    """`steps`, in which the two readings of each pair that agrees in order have the same numbers.
+
+    A log without numbers has its values counted (1, 2, 3); the other reading tells which steps these were. Where both
+    count steps, from 0 and from 1, the log does.
+
+    Args:
+        steps: STEP_FACTS rows with `reading`, one per reading and step.
+        decisions: readings.DECISIONS rows.
+    """
+    pairs = decisions.filter("by_order").select("reading", "target")
+    if pairs.is_empty():
+        return steps
+    logged = steps.drop_nulls("loss").sort("reading", "step").select("reading", "step")
+    logged = logged.with_columns(n=pl.int_range(pl.len()).over("reading"))
+    both = (
+        pairs.join(logged, on="reading")
+        .join(logged.rename({"reading": "target"}), on=["target", "n"], suffix="_target")
+        .sort("reading", "target", "n")
+    )
+    is_counted = (pl.col("step_target").diff() == 1).all() & (pl.col("step_target").first() <= 1)
+    has_gaps = (pl.col("step").diff() > 1).any()
+    both = both.with_columns(is_target=(is_counted & has_gaps).over("reading", "target"))
+    known = pl.concat(
+        [
+            both.filter("is_target").select(reading="target", step="step_target", number="step"),
+            both.filter(~pl.col("is_target")).select("reading", "step", number="step_target"),
+        ]
+    )
+    return _numbered(steps, known.unique(["reading", "step"], keep="first", maintain_order=True))
+
+
+def _numbered(steps: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """`steps` with the numbers that are known of some; the others are as far from them as they were, to scale."""
+    known = known.sort("reading", "step").with_columns(known_step="step")
+    scale = known.group_by("reading").agg(scale=(pl.col("number").diff() / pl.col("step").diff()).median())
+    mine = steps.join(known, on="reading", how="semi").sort("reading", "step")
+    near = mine.with_row_index("_row").select("_row", "reading", "step").sort("step")
+    nearest = near.join_asof(known.sort("step"), on="step", by="reading", strategy="nearest", check_sortedness=False)
+    found = nearest.join(scale, on="reading", how="left").with_columns(
+        number=pl.col("number") + ((pl.col("step") - pl.col("known_step")) * pl.col("scale").fill_null(1.0)).round()
+    )
+    numbers = found.sort("_row")["number"].cast(pl.Int64)
+    new = mine.with_columns(step=numbers).unique(["reading", "step"], keep="first", maintain_order=True)
+    return pl.concat([steps.join(known, on="reading", how="anti", maintain_order="left"), new])
