@@ -133,7 +133,7 @@ def assemble(
     current = [dialect.name for dialect in dialects if dialect.steps_show_current_memory]
     shown = without_current_memory(summarise(steps), runs, current)
     summary = merge_peaks(shown.join(peaks, on="run_id", how="full", coalesce=True))
-    rows = runs
+    rows = runs.drop("reading")
     plans = lines_of_steps.select("run_id", "steps_planned")
     for known in (wide, summary, plans, begin_and_end(with_run(spans, runs, owners))):
         rows = _completed(rows, known)

@@ -36,7 +36,7 @@ def test_an_empty_batch() -> None:
     batch = read_batch(
         batch_of({"a.log": "x"})
         .sources.clear()
-        .select("path", "unit", "job", "kind")
+        .select("path", "unit", "job", "launch", "kind")
         .with_columns(
             bytes=pl.lit(0, pl.Int64),
             mtime=pl.lit(0.0),
@@ -216,7 +216,7 @@ def test_progress_is_told_of_every_file() -> None:
     told: list[tuple[str, int]] = []
     found = batch_of({"a.log": LOG, "b.bin": "xyz"}).files
     read_batch(
-        found.select("path", "unit", "job", "kind", "bytes", "mtime", "run_dir", "sweep", "origin"),
+        found.select("path", "unit", "job", "launch", "kind", "bytes", "mtime", "run_dir", "sweep", "origin"),
         on_file=lambda path, size: told.append((path, size)),
     )
     assert [size for _, size in told] == found["bytes"].to_list()
