@@ -1,0 +1,150 @@
+"""Several readings of the steps of a run directory: those of one run are joined, by their values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweepscope.pipeline.logs.runs.agreement import tolerances
+from tests.pipeline.ingest.lake_of_logs import steps as picotron
+from tests.pipeline.ingest.split_run import Run
+from tests.pipeline.ingest_in_memory import Tables, tables_of
+
+RUN, OTHER = Run(1, steps=12), Run(2, steps=12)
+
+
+def found(files: Mapping[str, str]) -> Tables:
+    return tables_of({f"run/{name}": text for name, text in files.items()})
+
+
+def steps_of(tables: Tables) -> dict[str, list[int]]:
+    """Steps of each run, by the file that names it."""
+    runs = tables["runs"].select("run_id", log=pl.col("source_path").str.strip_prefix("run/"), n="attempt")
+    steps = tables["steps"].join(runs, on="run_id", how="right").sort("log", "n", "step")
+    return {
+        f"{log} {n}": [step for step in part["step"].to_list() if step is not None]
+        for (log, n), part in steps.partition_by("log", "n", as_dict=True, maintain_order=True).items()
+    }
+
+
+def huggingface(*losses: float) -> str:
+    """A log without bars: nothing in it tells which steps its values belong to."""
+    return "".join(
+        f"{{'loss': {loss}, 'grad_norm': 1.5, 'learning_rate': 0.001, 'epoch': {number / 100}}}\n"
+        for number, loss in enumerate(losses, 1)
+    )
+
+
+def state(values: Mapping[int, float], **further: object) -> str:
+    history = [{"epoch": 0.1, "loss": loss, "step": step} for step, loss in values.items()]
+    return json.dumps({"log_history": history, "global_step": max(values), "max_steps": 12, **further}, indent=1)
+
+
+def test_of_two_versions_each_is_the_launch_whose_values_it_has() -> None:
+    log = RUN.log(range(12)) + OTHER.log(range(6))
+    tables = found(
+        {
+            "train.log": log,
+            "lightning_logs/version_0/metrics.csv": RUN.table(range(12)),
+            "lightning_logs/version_0/hparams.yaml": RUN.settings,
+            "lightning_logs/version_1/metrics.csv": OTHER.table(range(8)),
+            "lightning_logs/version_1/hparams.yaml": OTHER.settings,
+        }
+    )
+    assert steps_of(tables) == {"train.log 1": [*range(12)], "train.log 2": [*range(8)]}
+    assert tables["runs"].sort("attempt")["mbs"].to_list() == [1, 2]
+
+
+def test_steps_of_another_run_are_a_run_of_their_own() -> None:
+    tables = found({"train.log": RUN.log(range(12)), "out/metrics.csv": OTHER.table(range(12))})
+    assert steps_of(tables) == {"train.log 1": [*range(12)], "out/metrics.csv 2": [*range(12)]}
+    assert tables["events"].filter(kind="inconsistent").is_empty()
+
+
+def test_single_values_that_differ_are_an_event() -> None:
+    wrong = RUN.table(range(12)).replace(str(RUN.loss(7)), "3.25")
+    tables = found({"train.log": RUN.log(range(12)), "out/metrics.csv": wrong})
+    assert steps_of(tables) == {"train.log 1": [*range(12)]}
+    (text,) = tables["events"].filter(kind="inconsistent")["text"].to_list()
+    assert text.startswith(f"loss of step 7: train.log has {RUN.loss(7)}, ")
+    assert text.endswith("has 3.25; the former counts (1 of 12 common steps differ)")
+    assert tables["steps"].sort("step")["loss"][7] == RUN.loss(7)
+
+
+def test_the_richer_source_of_a_column_fills_the_other() -> None:
+    table = RUN.table(range(12)).replace("train/loss,lr", "train/loss,grad_norm")
+    tables = found({"train.log": RUN.log([0, 5, 11]), "out/metrics.csv": table})
+    steps = tables["steps"].sort("step")
+    assert steps["grad_norm"].null_count() == 0
+    assert steps["learning_rate"].is_not_null().to_list() == [step in (0, 5, 11) for step in range(12)]
+    assert dict(steps.select("step", "source_path").iter_rows())[5] == "run/train.log"
+    assert dict(steps.select("step", "source_path").iter_rows())[6] == "run/out/metrics.csv"
+
+
+def test_values_without_steps_get_those_of_the_file_of_steps() -> None:
+    values = {4: 7.529, 8: 7.175, 12: 6.964, 16: 6.802, 20: 6.706, 24: 6.599}
+    log = huggingface(*values.values())
+    assert steps_of(found({"train.log": log})) == {"train.log 1": [1, 2, 3, 4, 5, 6]}
+    precise = {step: loss + 0.0002 for step, loss in values.items()}
+    assert steps_of(found({"train.log": log, "out/trainer_state.json": state(precise)})) == {"train.log 1": [*values]}
+    first = dict(list(precise.items())[:4])  # of a checkpoint: the log went on
+    assert steps_of(found({"train.log": log, "out/trainer_state.json": state(first)})) == {"train.log 1": [*values]}
+
+
+def test_a_table_that_counts_from_one_more_has_the_steps_of_the_log() -> None:
+    rows = RUN.table(range(12)).splitlines()
+    shifted = [f"0,{int(row.split(',')[1]) + 1},{row.split(',', 2)[2]}" for row in rows[1:]]
+    tables = found({"train.log": RUN.log(range(12)), "metrics.csv": "\n".join([rows[0], *shifted])})
+    assert steps_of(tables) == {"train.log 1": [*range(12)]}
+
+
+def test_folders_of_attempts_are_attempts() -> None:
+    files = {
+        f"attempt_{number}/{rank}/stdout.log": picotron(20 * number + 1, 20 * number + 20, minute=100 * number)
+        for number in (0, 1)
+        for rank in (0, 1)
+    }
+    expected = {"attempt_0/0/stdout.log 1": [*range(1, 21)], "attempt_1/0/stdout.log 2": [*range(21, 41)]}
+    assert steps_of(found(files)) == expected
+    launcher = (
+        "W0101 torch/distributed/run.py:792] Setting OMP_NUM_THREADS environment variable for each process to be 1"
+    )
+    assert steps_of(found({"torchrun.log": launcher, **files})) == expected
+
+
+def test_what_a_wrapper_has_kept_of_the_console_is_no_other_run() -> None:
+    log = picotron(1, 20)
+    files = {"train.log": log, "wandb/run-20260101_120000-1a2b3c4d/files/output.log": log.replace("[default0]:", "")}
+    assert steps_of(found(files)) == {"train.log 1": [*range(1, 21)]}
+
+
+def test_a_crash_in_the_folder_of_logs_is_that_of_the_run() -> None:
+    error = 'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\nValueError: no such key\n'
+    (run,) = found({"train.log": picotron(1, 20), "logs/stderr.log": error})["runs"].to_dicts()
+    assert (run["status"], run["steps_logged"]) == ("crash", 20)
+
+
+def test_a_table_from_long_before_the_launch_is_not_of_it() -> None:
+    log = "".join(f"2040-01-01T12:00:0{step}Z {line}\n" for step, line in enumerate(RUN.log(range(3)).splitlines()))
+    tables = found({"train.log": log, "out/metrics.csv": RUN.table(range(3, 9))})
+    assert sorted(map(len, steps_of(tables).values())) == [3, 6]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_table_without_steps_changes_nothing(count: int) -> None:
+    table = RUN.table(range(count))
+    assert steps_of(found({"train.log": RUN.log(range(4)), "out/metrics.csv": table})) == {"train.log 1": [*range(4)]}
+
+
+@given(st.lists(st.floats(0.01, 20), min_size=1, max_size=20), st.integers(1, 5), st.booleans())
+def test_a_printed_value_is_within_its_tolerance(values: list[float], digits: int, in_decimals: bool) -> None:
+    printed = [float(f"{value:.{digits}{'f' if in_decimals else 'g'}}") for value in values]
+    known = tolerances(pl.DataFrame({"reading": 1, "loss": printed}, schema={"reading": pl.Int64, "loss": pl.Float64}))
+    rows = [row for row in zip(values, known["loss"], known["tolerance"], strict=True) if row[1]]
+    # A reading of which all values happen to end in zeros looks coarser than it is.
+    assert all(abs(value - loss) <= tolerance * 1.001 for value, loss, tolerance in rows)
