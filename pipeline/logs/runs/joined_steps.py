@@ -25,7 +25,7 @@ CONFLICTS = pl.Schema(
 """One row per run (`reading`) and further source with other losses for some of its steps: the first of them, with the
 value that counts and the other one, and how many of the common ones differ."""
 
-_VALUES = tuple(name for name in STEP_FACTS.names() if name not in {"source", "line_no", "step", "text"})
+_VALUES = tuple(name for name in STEP_FACTS.names() if name not in {"source", "line_no", "step", "step_basis", "text"})
 _SIMILAR = 0.02
 """Two readings of a time or a rate that differ by less mean the same."""
 
@@ -103,12 +103,18 @@ def _joined(whole: pl.DataFrame, further: pl.DataFrame) -> tuple[pl.DataFrame, p
         .filter(pl.col("differing") > 0)
         .rename({"source_new": "other_source"})
     )
+    is_sure = pl.any_horizontal(
+        pl.col(source).is_not_null() & pl.col(basis).is_null()
+        for source, basis in (("source", "step_basis"), ("source_new", "step_basis_new"))
+    )
     merged = both.select(
         *key,
         source=pl.coalesce("source", "source_new"),
         line_no=pl.when(pl.col("source").is_null()).then("line_no_new").otherwise("line_no"),
         tolerance=pl.max_horizontal("tolerance", "tolerance_new"),
         text=pl.coalesce("text", "text_new"),
+        # NULL is the surest: where one reading counts steps, the other's number is one, too.
+        step_basis=pl.when(~is_sure).then(pl.coalesce("step_basis", "step_basis_new")),
         **{name: _richer(name) for name in _VALUES},
     )
     return merged.select(whole.columns), conflicts.select(CONFLICTS.names()).cast(CONFLICTS)

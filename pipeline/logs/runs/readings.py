@@ -155,21 +155,26 @@ def _by_place(
     follows: Callable[[int, int], bool],
 ) -> None:
     """Add targets of files of steps that no other reading has: the last launch that they go on from."""
-    told = {launch: [launch, *(reading for reading in targets if launch in targets[reading])] for launch in launches}
+
+    def with_joined(reading: int) -> list[int]:
+        return [reading, *(other for other, joined in targets.items() if reading in joined)]
+
+    told = {launch: with_joined(launch) for launch in launches}
     waiting = [file for file in reversed(unit.files) if file not in targets]
     is_new = True
     while is_new:
         is_new = False
         for file in list(waiting):
+            of_file = with_joined(file)
             fits = [
                 launch
                 for launch, readings in told.items()
-                if not any(compared.contradict(file, reading) for reading in readings)
-                and any(follows(file, reading) for reading in readings)
+                if not any(compared.contradict(one, other) for one in of_file for other in readings)
+                and any(follows(one, other) for one in of_file for other in readings)
             ]
             if fits:
                 targets[file] = fits[-1:]
-                told[fits[-1]].append(file)
+                told[fits[-1]] += of_file
                 waiting.remove(file)
                 is_new = True
 

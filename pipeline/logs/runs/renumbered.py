@@ -8,8 +8,9 @@ import polars as pl
 def renumbered(steps: pl.DataFrame, decisions: pl.DataFrame) -> pl.DataFrame:
     """`steps`, in which the two readings of each pair that agrees in order have the same numbers.
 
-    A log without numbers has its values counted (1, 2, 3); the other reading tells which steps these were. Where both
-    count steps, from 0 and from 1, the log does.
+    The numbers of a log may be those of its values or batches (`step_basis`), or be counted (1, 2, 3) where the other
+    reading has gaps: then that one tells which steps these were. Where both count steps, from 0 and from 1, the log's
+    numbers count.
 
     Args:
         steps: STEP_FACTS rows with `reading`, one per reading and step.
@@ -18,7 +19,7 @@ def renumbered(steps: pl.DataFrame, decisions: pl.DataFrame) -> pl.DataFrame:
     pairs = decisions.filter("by_order").select("reading", "target")
     if pairs.is_empty():
         return steps
-    logged = steps.drop_nulls("loss").sort("reading", "step").select("reading", "step")
+    logged = steps.drop_nulls("loss").sort("reading", "step").select("reading", "step", "step_basis")
     logged = logged.with_columns(n=pl.int_range(pl.len()).over("reading"))
     both = (
         pairs.join(logged, on="reading")
@@ -27,7 +28,8 @@ def renumbered(steps: pl.DataFrame, decisions: pl.DataFrame) -> pl.DataFrame:
     )
     is_counted = (pl.col("step_target").diff() == 1).all() & (pl.col("step_target").first() <= 1)
     has_gaps = (pl.col("step").diff() > 1).any()
-    both = both.with_columns(is_target=(is_counted & has_gaps).over("reading", "target"))
+    is_unsure = pl.col("step_basis_target").is_not_null().any() & pl.col("step_basis").is_null().all()
+    both = both.with_columns(is_target=((is_counted & has_gaps) | is_unsure).over("reading", "target"))
     known = pl.concat(
         [
             both.filter("is_target").select(reading="target", step="step_target", number="step"),
@@ -48,5 +50,9 @@ def _numbered(steps: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
         number=pl.col("number") + ((pl.col("step") - pl.col("known_step")) * pl.col("scale").fill_null(1.0)).round()
     )
     numbers = found.sort("_row")["number"].cast(pl.Int64)
-    new = mine.with_columns(step=numbers).unique(["reading", "step"], keep="first", maintain_order=True)
+    new = (
+        mine.with_columns(step=numbers, step_basis=None)
+        .cast({"step_basis": steps.schema["step_basis"]})
+        .unique(["reading", "step"], keep="first", maintain_order=True)
+    )
     return pl.concat([steps.join(known, on="reading", how="anti", maintain_order="left"), new])

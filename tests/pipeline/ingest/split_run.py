@@ -1,4 +1,7 @@
-"""A run of Lightning whose log, files of steps and settings lie where its script put them: in one place, or in many."""
+"""A run whose log, files of steps and settings lie where its script put them: in one place, or in many.
+
+The log is nanotron's and the tables are Lightning's: each line tells of its step alone, whatever other lines there are.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +30,18 @@ class Run:
         return round(0.001 * (step + 1), 3)
 
     def log(self, steps: Collection[int]) -> str:
-        """Console output with bars at some of its steps."""
-        head = "GPU available: True (cuda), used: True\n"
-        bars = "".join(
-            f"Epoch 0:  50%|#####     | {step + 1}/{self.steps} [00:05<00:05,  1.00it/s, v_num=0, "
-            f"train/loss={self.loss(step)}, lr={self.rate(step)}]\n"
+        """Console output with some of its steps."""
+        lines = "".join(
+            f"iteration: {step + 1} / {self.steps} | consumed_tokens: {step}K | elapsed_time_per_iteration_ms: 1.25K | "
+            f"tokens_per_sec: 16K | tokens_per_sec_per_gpu: 2K | global_batch_size: 32 | lm_loss: {self.loss(step)} | "
+            f"lr: {self.rate(step)} | model_tflops_per_gpu: 15.5 | hardware_tflops_per_gpu: 15.5 | grad_norm: 1.5\n"
             for step in sorted(steps)
         )
-        return f"{head}{bars}`Trainer.fit` stopped: `max_steps={self.steps}` reached.\n"
+        return f"[INFO|DP=0|PP=0|TP=0]: Start training\n{lines}"
 
     def table(self, steps: Collection[int]) -> str:
         """`metrics.csv` with some of its steps."""
-        rows = [f"0,{step},{self.loss(step)},{self.rate(step)}\n" for step in sorted(steps)]
+        rows = [f"0,{step + 1},{self.loss(step)},{self.rate(step)}\n" for step in sorted(steps)]
         return "".join(["epoch,step,train/loss,lr\n", *rows])
 
     @property
@@ -67,7 +70,7 @@ def splits(draw: st.DrawFn, run: Run) -> dict[str, str]:
     some = st.sets(st.sampled_from(everything))
     parts = [draw(some) for _ in tables]
     rest = set(everything).difference(*parts) if parts else set(everything)
-    logged = draw(some) | rest
+    logged = draw(st.sets(st.sampled_from(everything), min_size=1)) | rest  # only the log tells of the plan
     files = {draw(st.sampled_from(LOGS)): run.log(logged)}
     if "rank_0/train.log" in files and draw(st.booleans()):
         files["rank_1/train.log"] = run.log(draw(some) & logged)
@@ -75,9 +78,13 @@ def splits(draw: st.DrawFn, run: Run) -> dict[str, str]:
     return files | {draw(st.sampled_from(SETTINGS)): run.settings}
 
 
-def told(tables: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """What rows of `runs` and `steps` tell, without the places that it comes from."""
-    places = ["run_id", "source_path", "line_no", "run_dir", "sweep"]
-    runs = tables["runs"].drop(*places, "source", "path", "unit", "kind", "launch", strict=False)
-    steps = tables["steps"].join(tables["runs"].select("run_id", "mbs"), on="run_id").drop(places, strict=False)
-    return runs.sort("mbs"), steps.sort("mbs", "step")
+RUNS = ("mbs", "seq_len", "status", "steps_logged", "first_step", "last_step", "last_loss", "attempt")
+STEPS_OF = ("mbs", "step", "loss", "learning_rate")
+"""Columns that all parts of a run tell."""
+
+
+def told(tables: Mapping[str, pl.DataFrame]) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """RUNS columns of the runs, and STEPS_OF columns of their steps."""
+    runs = tables["runs"]
+    steps = tables["steps"].join(runs.select("run_id", "mbs"), on="run_id")
+    return runs.select(RUNS).sort("mbs").rows(), steps.select(STEPS_OF).sort("mbs", "step").rows()

@@ -96,4 +96,4 @@ def test_a_file_of_steps_without_a_log_becomes_that_of_the_log(logs: LakeOfLogs)
     logs.ingest()
     assert logs.runs() == [("run/train.log", 9)]
     assert logs.lake.read("runs")["mbs"].to_list() == [1]
-    assert logs.lake.read("steps").filter(pl.col("source_path").str.ends_with(".csv"))["step"].to_list() == [5, 6, 7, 8]
+    assert logs.lake.read("steps").filter(pl.col("source_path").str.ends_with(".csv"))["step"].to_list() == [6, 7, 8, 9]

@@ -56,22 +56,22 @@ def test_of_two_versions_each_is_the_launch_whose_values_it_has() -> None:
             "lightning_logs/version_1/hparams.yaml": OTHER.settings,
         }
     )
-    assert steps_of(tables) == {"train.log 1": [*range(12)], "train.log 2": [*range(8)]}
+    assert steps_of(tables) == {"train.log 1": [*range(1, 13)], "train.log 2": [*range(1, 9)]}
     assert tables["runs"].sort("attempt")["mbs"].to_list() == [1, 2]
 
 
 def test_steps_of_another_run_are_a_run_of_their_own() -> None:
     tables = found({"train.log": RUN.log(range(12)), "out/metrics.csv": OTHER.table(range(12))})
-    assert steps_of(tables) == {"train.log 1": [*range(12)], "out/metrics.csv 2": [*range(12)]}
+    assert steps_of(tables) == {"train.log 1": [*range(1, 13)], "out/metrics.csv 2": [*range(1, 13)]}
     assert tables["events"].filter(kind="inconsistent").is_empty()
 
 
 def test_single_values_that_differ_are_an_event() -> None:
     wrong = RUN.table(range(12)).replace(str(RUN.loss(7)), "3.25")
     tables = found({"train.log": RUN.log(range(12)), "out/metrics.csv": wrong})
-    assert steps_of(tables) == {"train.log 1": [*range(12)]}
+    assert steps_of(tables) == {"train.log 1": [*range(1, 13)]}
     (text,) = tables["events"].filter(kind="inconsistent")["text"].to_list()
-    assert text.startswith(f"loss of step 7: train.log has {RUN.loss(7)}, ")
+    assert text.startswith(f"loss of step 8: train.log has {RUN.loss(7)}, ")
     assert text.endswith("has 3.25; the former counts (1 of 12 common steps differ)")
     assert tables["steps"].sort("step")["loss"][7] == RUN.loss(7)
 
@@ -81,9 +81,9 @@ def test_the_richer_source_of_a_column_fills_the_other() -> None:
     tables = found({"train.log": RUN.log([0, 5, 11]), "out/metrics.csv": table})
     steps = tables["steps"].sort("step")
     assert steps["grad_norm"].null_count() == 0
-    assert steps["learning_rate"].is_not_null().to_list() == [step in (0, 5, 11) for step in range(12)]
-    assert dict(steps.select("step", "source_path").iter_rows())[5] == "run/train.log"
-    assert dict(steps.select("step", "source_path").iter_rows())[6] == "run/out/metrics.csv"
+    assert steps["learning_rate"].is_not_null().to_list() == [step in (1, 6, 12) for step in range(1, 13)]
+    assert dict(steps.select("step", "source_path").iter_rows())[6] == "run/train.log"
+    assert dict(steps.select("step", "source_path").iter_rows())[7] == "run/out/metrics.csv"
 
 
 def test_values_without_steps_get_those_of_the_file_of_steps() -> None:
@@ -100,7 +100,7 @@ def test_a_table_that_counts_from_one_more_has_the_steps_of_the_log() -> None:
     rows = RUN.table(range(12)).splitlines()
     shifted = [f"0,{int(row.split(',')[1]) + 1},{row.split(',', 2)[2]}" for row in rows[1:]]
     tables = found({"train.log": RUN.log(range(12)), "metrics.csv": "\n".join([rows[0], *shifted])})
-    assert steps_of(tables) == {"train.log 1": [*range(12)]}
+    assert steps_of(tables) == {"train.log 1": [*range(1, 13)]}
 
 
 def test_folders_of_attempts_are_attempts() -> None:
@@ -138,10 +138,12 @@ def test_a_table_from_long_before_the_launch_is_not_of_it() -> None:
 @pytest.mark.parametrize("count", [0, 1])
 def test_a_table_without_steps_changes_nothing(count: int) -> None:
     table = RUN.table(range(count))
-    assert steps_of(found({"train.log": RUN.log(range(4)), "out/metrics.csv": table})) == {"train.log 1": [*range(4)]}
+    assert steps_of(found({"train.log": RUN.log(range(4)), "out/metrics.csv": table})) == {
+        "train.log 1": [*range(1, 5)]
+    }
 
 
-@given(st.lists(st.floats(0.01, 20), min_size=1, max_size=20), st.integers(1, 5), st.booleans())
+@given(st.lists(st.floats(0.01, 20), min_size=1, max_size=20), st.integers(2, 6), st.booleans())
 def test_a_printed_value_is_within_its_tolerance(values: list[float], digits: int, in_decimals: bool) -> None:
     printed = [float(f"{value:.{digits}{'f' if in_decimals else 'g'}}") for value in values]
     known = tolerances(pl.DataFrame({"reading": 1, "loss": printed}, schema={"reading": pl.Int64, "loss": pl.Float64}))
