@@ -27,6 +27,18 @@ class UnreadableError(InputError):
     """The system refuses to open a file, which may change; nothing is known about its content."""
 
 
+class LimitError(InputError):
+    """Reading a file would take more than one file may. The message has the limit and the remedy."""
+
+    def __init__(self, message: str, path: str | None = None) -> None:
+        super().__init__(f"Cannot read {path}: {message}" if path else message)
+        self._is_named = path is not None
+
+    def of(self, path: str) -> LimitError:
+        """The error with the name of the file, where it has none."""
+        return self if self._is_named else LimitError(str(self), path)
+
+
 class StoreError(SweepscopeError):
     """The lake or the published store is missing, locked, full or damaged."""
 

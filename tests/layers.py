@@ -32,11 +32,11 @@ LAYERS = (
 """From left to right, or bottom to top; packages of one line do not import each other."""
 
 ROOMS = {
-    "schemas": "vocab thresholds < core < columns < tables < registry",
+    "schemas": "vocab thresholds limits < core < columns < tables < registry",
     "pipeline.logs": "synonyms facts < expressions < dialect < steady_state < evidence < engine < sidecars < extractors"
     " < diagnostics < dialects < declared < inference < bundled < registry < runs",
     "pipeline.estimate": "physics < learned < search < rows < calibration < advice",
-    "pipeline.nccl": "names facts codes < bench < flight_recorder < lines < tables < summary",
+    "pipeline.nccl": "names facts codes hang_row < bench < flight_recorder < lines < tables < summary",
     "pipeline.memory": "names < snapshot < analysis < isolation < gpu_samples < profiler < sources < report",
     "dashboard": "sandbox navigation < format < selection < queries < view_models < text < charts < widgets < app"
     " < sections < app_pages < streamlit_app",

@@ -70,13 +70,16 @@ def _run_store(args: argparse.Namespace) -> int:
 
 def _read(path: str) -> Mapping[str, pl.DataFrame]:
     """Frames by table. Raises InputError for another kind of file, UsageError where `path` is not one file."""
+    from sweepscope.pipeline.io.meter import metered
     from sweepscope.pipeline.memory.sources import read_memory_file  # numpy and the readers: only when they are needed
 
     found = list(list_files(path))
     if [entry.path for entry in found if entry.is_file] == [] or len(found) != 1:
         raise UsageError(f"{path} is not one file. Give a file, or ingest the directory.")
+    reader = Reader(found[0].path)
     try:
-        read = read_memory_file(found[0].path, Reader(found[0].path).chunks(), {"run_dir": None, "sweep": None})
+        with metered(path, lambda: reader.unpacked_bytes):
+            read = read_memory_file(reader.path, reader.chunks(), {"run_dir": None, "sweep": None})
     except ValueError as error:
         raise InputError(f"{path} cannot be read as a memory artefact: {error}.") from error
     if read.skipped:

@@ -16,6 +16,7 @@ from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter
 from sweepscope.pipeline.store.checkpoints import Record
 from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.secret_columns import hide_frame
+from sweepscope.schemas.limits import BLOCK_LINES
 
 BLOCK_BYTES = 8 << 20
 """A piece of a file of this size is filtered at once: the blocks of a large file."""
@@ -35,6 +36,7 @@ class BatchAccumulator:
     resume_state: ResumeState
     pending: list[tuple[int, bytes, int]] = field(default_factory=list)
     pending_bytes: int = 0
+    pending_lines: int = 0
     filtered: list[FilteredBlock] = field(default_factory=list)
     extracts: list[extract.Extract] = field(default_factory=list)
     unfinished: list[tuple[int, bytes, int]] = field(default_factory=list)
@@ -54,12 +56,15 @@ class BatchAccumulator:
         if only_nccl:
             self.nccl.add(source, data, first_line)
             return
-        if self.pending and self.pending_bytes + len(data) > MANY_BYTES:
+        number = lines.count(data)
+        is_full = self.pending_bytes + len(data) > MANY_BYTES or self.pending_lines + number > BLOCK_LINES
+        if self.pending and is_full:
             if self.pending[-1][0] == source:
                 self.partial.add(source)
             self.flush()
         self.pending.append((source, data, first_line))
         self.pending_bytes += len(data)
+        self.pending_lines += number
         if len(data) >= BLOCK_BYTES:
             self.partial.add(source)  # more of the file may follow; a block is not kept until that is known
             self.flush()
@@ -82,7 +87,7 @@ class BatchAccumulator:
         if self.pending:
             block, counts = lines.split_parts(self.pending)
             self.nccl.add_lines(self.pending, block, counts)
-            self.pending, self.pending_bytes = [], 0
+            self.pending, self.pending_bytes, self.pending_lines = [], 0, 0
             self.filtered.append(prefilter(block, self.dialects, partial=self.partial, known=self.decided))
             if undecided := self.partial - set(self.decided):
                 decided = extract.decided_by([*self.extracts, *self.filtered], self.dialects)

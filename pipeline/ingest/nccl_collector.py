@@ -8,7 +8,6 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
-from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.facts import Facts as RunFacts
 from sweepscope.pipeline.nccl.facts import Facts
@@ -19,7 +18,9 @@ from sweepscope.pipeline.nccl.lines.scan import scan_blocks
 from sweepscope.pipeline.nccl.lines.selection import select_lines, select_parts
 from sweepscope.pipeline.nccl.names import dump_rank
 from sweepscope.pipeline.nccl.tables.nccl_tables import nccl_tables, with_content
+from sweepscope.pipeline.text.lines import count
 from sweepscope.pipeline.text.secret_columns import hide_frame
+from sweepscope.schemas.limits import BLOCK_LINES
 
 _MERGE_AT = 16
 """Facts of so many scans are kept apart; then they are merged, so that memory stays bounded."""
@@ -71,7 +72,7 @@ class NcclCollector:
         self._scanner = scanner or self._local
         self._facts: list[Facts] = []
         self._pending: list[Part] = []
-        self._pending_bytes = 0
+        self._pending_bytes = self._pending_lines = 0
         self._discarded: set[int] = set()
         self._dumps: dict[int, pl.DataFrame] = {}
 
@@ -79,7 +80,8 @@ class NcclCollector:
         """Add a block of whole lines of a file."""
         self._pending.append(Part(source, data, first_line))
         self._pending_bytes += len(data)
-        if self._pending_bytes >= _SCAN_BYTES:
+        self._pending_lines += count(data)
+        if self._pending_bytes >= _SCAN_BYTES or self._pending_lines >= BLOCK_LINES:
             self._flush()
 
     def add_lines(self, parts: Sequence[tuple[int, bytes, int]], lines: pl.DataFrame, counts: np.ndarray) -> None:
@@ -152,7 +154,7 @@ class NcclCollector:
 
     def _flush(self) -> None:
         parts = [part for part in self._pending if part.source not in self._discarded]
-        self._pending, self._pending_bytes = [], 0
+        self._pending, self._pending_bytes, self._pending_lines = [], 0, 0
         for facts in self._scanner.submit(parts) if parts else ():
             self.add_facts(facts)
 
@@ -183,14 +185,3 @@ def _with_nothing_else(facts: Facts, ends: pl.DataFrame) -> set[int]:
     most = lines.join(last, on="source", how="left").filter(2 * pl.col("lines") >= pl.col("last_line").fill_null(0))
     tables = {*facts["bench_row"]["source"], *facts["bench_mark"]["source"]}
     return (with_content(facts) & {*most["source"], *tables}) - {*hangs["source"]}
-
-
-def limited(chunks: Iterable[bytes], path: str, most: int) -> bytes:
-    """All bytes of a file that must be read whole. Raises InputError for a larger one."""
-    parts, size = [], 0
-    for chunk in chunks:
-        size += len(chunk)
-        if size > most:
-            raise InputError(f"{path} is larger than {most >> 20} MiB, too large for a dump.")
-        parts.append(chunk)
-    return b"".join(parts)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import logging
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -26,6 +28,7 @@ from sweepscope.pipeline.ingest.read_sidecar import (
 from sweepscope.pipeline.ingest.resume import ResumeState
 from sweepscope.pipeline.ingest.unread_logs import judge_unread
 from sweepscope.pipeline.io.event_log import event
+from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -223,13 +226,18 @@ def _is_continued(row: Mapping[str, object], reader: Reader) -> bool | None:
 def _noted(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns that depend on what is in a file. Reads it."""
     path = reader.path
+    is_log = row["kind"] in _LOG_KINDS  # read in blocks of several files, which no limit of one may stop
     try:
-        return {"status": "parsed", **_read_kind(source, row, reader, batch)}
+        with nullcontext() if is_log else metered(path, lambda: reader.unpacked_bytes):
+            return {"status": "parsed", **_read_kind(source, row, reader, batch)}
     except InputError as error:
         batch.discard(source)
         return {"status": "rejected", "error": str(error), "was_opened": not isinstance(error, UnreadableError)}
-    except (ValueError, RecursionError, csv.Error, pl.exceptions.PolarsError) as error:
-        # RecursionError: JSON that nests thousands deep. The last two: a table that its reader cannot make sense of.
+    except RecursionError:
+        reason = f"its values nest too deep, over {sys.getrecursionlimit():,} levels"
+        return {"status": "rejected", "error": f"Cannot read {path}: {reason}. Leave it out."}
+    except (ValueError, csv.Error, pl.exceptions.PolarsError) as error:
+        # The last two: a table that its reader cannot make sense of.
         reason = str(error).split("\n", 1)[0]
         return {"status": "rejected", "error": f"{path} is not what its name says: {reason}"}
 

@@ -9,6 +9,7 @@ from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.read_sidecar import read_bench, read_jobs, read_memory, recognise_scheduler_table
 from sweepscope.pipeline.ingest.resume import can_grow
 from sweepscope.pipeline.ingest.validate import RAW_LIMIT
+from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import HOLE, SNIFF_BYTES, Holes, text_chunks
 from sweepscope.pipeline.memory.gpu_samples.samples import is_table
@@ -27,13 +28,14 @@ def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAc
     chunks = text_chunks(reader.path, holes.filled(reader.chunks()))
     head = next(chunks, b"")
     whole = itertools.chain([head], chunks)
-    if jobs := recognise_scheduler_table(head):
-        return read_jobs(jobs, row, whole, batch)
-    start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
-    if is_table(start):
-        return read_memory(row, reader, whole, batch)
-    if read := formats.reader_of(start):
-        return read_bench(source, reader, whole, batch, read)
+    with metered(reader.path, lambda: reader.unpacked_bytes):
+        if jobs := recognise_scheduler_table(head):
+            return read_jobs(jobs, row, whole, batch)
+        start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
+        if is_table(start):
+            return read_memory(row, reader, whole, batch)
+        if read := formats.reader_of(start):
+            return read_bench(source, whole, batch, read)
     if is_bench_file(reader.path):
         return {"kind": "other", "status": "skipped", "error": "JSON, but not of nccl-tests"}
     return _read_lines(source, row, reader, whole, batch, holes=holes)
@@ -70,7 +72,7 @@ def _read_lines(
             cut_lines.append((first_line, left_out))
         del data  # only one block in memory at a time
     if reader.damage:
-        batch.reject(reader.path, line, "the compressed file is damaged here", f"{reader.damage}: {_shown(last)}")
+        batch.reject(reader.path, line, reader.cut, f"{reader.damage}: {_shown(last)}")
         last = b""  # its values may be cut
     # Behind a hole the text has other offsets than the file.
     grows = not holes.found and (before.can_grow if before else can_grow(reader))

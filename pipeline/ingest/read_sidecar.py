@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import polars as pl
 
 from sweepscope.pipeline.derive.run_id import run_id
-from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.io.bounded import bounded, text_of
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -22,25 +22,24 @@ from sweepscope.pipeline.memory.sources import read_memory_file
 from sweepscope.pipeline.nccl.bench import formats
 from sweepscope.pipeline.nccl.facts import Facts as NcclFacts
 from sweepscope.pipeline.scheduler import registry as schedulers
+from sweepscope.schemas import limits
 from sweepscope.schemas.tables.ledger import REJECTS
 from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
-
-_TABLE_LIMIT_BYTES = 256 << 20
 
 
 def read_dump(source: int, reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns of a flight recorder's dump. Raises ValueError for another file."""
     path = reader.path
-    if broken := batch.nccl.add_dump(source, path, b"".join(_limited(reader.chunks(), path))):
+    if broken := batch.nccl.add_dump(source, path, b"".join(bounded(reader.chunks()))):
         batch.reject(path, None, "not a record", f"{broken:,} entries", table="flight_records")
     return {"parser": "nccl"}
 
 
 def read_bench(
-    source: int, reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator, read: Callable[[str, int], NcclFacts]
+    source: int, chunks: Iterable[bytes], batch: BatchAccumulator, read: Callable[[str, int], NcclFacts]
 ) -> dict[str, object]:
     """Ledger columns of results of nccl-tests or rccl-tests. Raises ValueError for damaged ones."""
-    text = b"".join(_limited(chunks, reader.path)).decode("utf-8-sig", "replace")
+    text = text_of(chunks)
     batch.nccl.add_facts(read(text, source))
     return {"kind": "nccl", "parser": "nccl"}
 
@@ -50,7 +49,9 @@ def read_jobs(
 ) -> dict[str, object]:
     """Ledger columns of a scheduler's table of jobs."""
     path = str(row["path"])
-    found, rejects = read_scheduler_table(jobs, _limited(chunks, path), path=path, run_dir=str(row["run_dir"]))
+    found, rejects = read_scheduler_table(
+        jobs, bounded(chunks, limits.STREAMED_BYTES), path=path, run_dir=str(row["run_dir"])
+    )
     batch.other.setdefault(SCHEDULER_JOBS.name, []).append(found)
     batch.rejects += rejects.to_dicts()
     return {"kind": "scheduler", "parser": "scheduler"}
@@ -82,18 +83,9 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
             yield line.decode("utf-8", "replace").removeprefix("\ufeff").replace("\0", "")
 
 
-def _limited(chunks: Iterable[bytes], path: str) -> Iterator[bytes]:
-    total = 0
-    for chunk in chunks:
-        total += len(chunk)
-        if total > _TABLE_LIMIT_BYTES:
-            raise InputError(f"{path} is larger than 256 MiB, too large for a configuration or a table. Split it.")
-        yield chunk
-
-
 def read_sidecar(row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns of a configuration or a status, whose settings hold for the whole unit."""
-    text = b"".join(_limited(reader.chunks(), reader.path)).decode("utf-8-sig", "replace")
+    text = text_of(reader.chunks())
     parser, settings = _read_sidecar(reader.path, text, batch.dialects)
     batch.add_settings(str(row["unit"]), reader.path, settings)
     return {"parser": parser}
@@ -101,7 +93,7 @@ def read_sidecar(row: dict[str, object], reader: Reader, batch: BatchAccumulator
 
 def read_history(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns of a trainer's file of steps, with the settings in it; or of a table that has such a name."""
-    data = b"".join(_limited(reader.chunks(), reader.path))
+    data = b"".join(bounded(reader.chunks()))
     text = data.decode("utf-8-sig", "replace")
     name, reason = reader.path.rsplit("/", 1)[-1].lower(), "no reader for this file"
     for dialect in batch.dialects:
@@ -162,11 +154,11 @@ def read_table_of(
     if table is None:
         start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
         if read := formats.reader_of(start):
-            return read_bench(source, reader, itertools.chain([head], chunks), batch, read)
+            return read_bench(source, itertools.chain([head], chunks), batch, read)
         if is_samples(start):
             return read_memory(row, reader, itertools.chain([head], chunks), batch)
         return {"status": "skipped", "error": "a CSV file that is not a known benchmark table"}
-    text = b"".join(_limited(itertools.chain([head], chunks), path)).decode("utf-8-sig", "replace")
+    text = text_of(itertools.chain([head], chunks))
     rows, rejects = table.read(text)
     ids = [run_id(path, f"line {line_no}") for line_no in rows["line_no"].to_list()]
     batch.tables.append(

@@ -11,18 +11,19 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.ingest.discover import discover
-from sweepscope.pipeline.ingest.nccl_collector import NcclCollector, limited
+from sweepscope.pipeline.ingest.nccl_collector import NcclCollector
 from sweepscope.pipeline.inspection.calls_parquet import CallsFile
 from sweepscope.pipeline.inspection.file_regions import Region, regions_of, scan_any
+from sweepscope.pipeline.io.bounded import bounded, text_of
 from sweepscope.pipeline.io.file_names import printable
 from sweepscope.pipeline.io.files import canonical, list_files
+from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
 from sweepscope.pipeline.logs.facts import Facts as RunFacts
 from sweepscope.pipeline.nccl.bench import formats
 from sweepscope.pipeline.nccl.facts import Facts
-from sweepscope.pipeline.nccl.flight_recorder.dump import MAX_BYTES
 from sweepscope.pipeline.nccl.lines.block import Part
 from sweepscope.pipeline.nccl.lines.scan import Scan, Scanned
 from sweepscope.pipeline.nccl.tables.nccl_tables import TABLES
@@ -76,20 +77,21 @@ def read_network(
 
 
 def _read_one(row: dict[str, Any], reader: NcclCollector, scanners: _Scanners) -> None:
-    source, path, chunks = row["source"], row["path"], Reader(row["path"], is_hashed=False).chunks()
+    source, path, file = row["source"], row["path"], Reader(row["path"], is_hashed=False)
     if row["kind"] == "flight_record":
-        reader.add_dump(source, path, limited(chunks, path, MAX_BYTES))
+        with metered(path, lambda: file.unpacked_bytes):
+            reader.add_dump(source, path, b"".join(bounded(file.chunks())))
         return
     if regions := scanners.regions(source):
         for facts in scanners.read(regions):
             reader.add_facts(facts)
         return
-    texts = text_chunks(path, chunks)
+    texts = text_chunks(path, file.chunks())
     head = next(texts, b"")
     whole = itertools.chain([head], texts)
     if read := formats.reader_of(head[:SNIFF_BYTES].decode("utf-8-sig", "replace")):
-        text = limited(whole, path, MAX_BYTES).decode("utf-8-sig", "replace")
-        reader.add_facts(read(text, source))
+        with metered(path, lambda: file.unpacked_bytes):
+            reader.add_facts(read(text_of(whole), source))
         return
     for data, first_line, _ in lines.blocks(whole):
         reader.add(source, data, first_line)

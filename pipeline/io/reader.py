@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, cast
 
-from sweepscope.pipeline.errors import InputError, UnreadableError
+from sweepscope.pipeline.errors import InputError, LimitError, UnreadableError
 from sweepscope.pipeline.io import remote
 from sweepscope.pipeline.io.content import Content, ContentTracker, begins_with, heads
 from sweepscope.pipeline.io.file_names import on_disk
 from sweepscope.pipeline.io.remote import is_url
 from sweepscope.pipeline.io.stream import DamagedStream, HashedStream, ResumePoint, decompressed, resume_point_bytes
+from sweepscope.schemas import limits
 
 
 @dataclass
@@ -22,7 +23,8 @@ class Reader:
         path: local path as `file_names.printable` writes it, or URL.
         size: a plain file is read up to here: what is appended meanwhile belongs to the next ingest.
         is_hashed: whether `sha256` is computed; the ledger needs it, an inspection does not.
-        is_lenient: a damaged compressed stream ends where the damage begins, and `damage` describes it.
+        is_lenient: a compressed stream ends where it is damaged, or unpacks beyond its limit: `cut` says which of both,
+            and `damage` describes it.
         sha256: hash of the bytes on disk, once they have been read from the first to the last.
         is_compressed: known once reading has begun.
     """
@@ -32,6 +34,7 @@ class Reader:
     is_hashed: bool = True
     is_lenient: bool = False
     damage: str | None = field(default=None, init=False)
+    cut: str = field(default="", init=False)
     sha256: str | None = field(default=None, init=False)
     is_compressed: bool = field(default=False, init=False)
     _checked_bytes: int = field(default=0, init=False)
@@ -48,6 +51,11 @@ class Reader:
     def bytes_read(self) -> int:
         """Bytes read from the disk, including those that a resume point was compared with."""
         return self._checked_bytes + (self._stream.position - self._stream.start if self._stream else 0)
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """Bytes that have been read, as many as they are unpacked."""
+        return self._unpacked.size if self.is_compressed else self.position
 
     @property
     def head(self) -> bytes:
@@ -102,7 +110,8 @@ class Reader:
 
         Raises:
             UnreadableError: the operating system denies reading it.
-            InputError: its compressed stream is damaged.
+            LimitError: its compressed stream unpacks too far.
+            InputError: it is damaged.
         """
         is_resumed = self._stream is not None
         try:
@@ -128,6 +137,10 @@ class Reader:
     def _decompressed(self, stream: HashedStream) -> Iterator[bytes]:
         try:
             for chunk in decompressed(stream):
+                most = limits.UNPACKED_FREE_BYTES + limits.UNPACKED_RATIO * stream.position
+                if self._unpacked.size + len(chunk) > most:
+                    self._stop_unpacking(most)
+                    return
                 self._unpacked.add(chunk)
                 yield chunk
         except DamagedStream as error:
@@ -135,7 +148,15 @@ class Reader:
                 raise InputError(
                     f"Cannot read {self.path}: {error}. Copy it again, or unpack what is left of it and give that."
                 ) from error
+            self.cut = "the compressed file is damaged here"
             self.damage = f"{error}, near byte {stream.position:,} of the compressed file"
+
+    def _stop_unpacking(self, most: int) -> None:
+        """Read no more of a lenient reader's file. Raises LimitError of another."""
+        why = f"it unpacks to more than {most:,} bytes, {limits.UNPACKED_RATIO} times its size"
+        if not self.is_lenient:
+            raise LimitError(f"{why}. Unpack it and give that file.", self.path)
+        self.cut, self.damage = "the rest is not read: unpack the file and give that", why
 
 
 def _open(path: str) -> IO[bytes]:

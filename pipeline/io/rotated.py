@@ -82,6 +82,11 @@ class RotatedReader(Reader):
         return sum(part.bytes_read for part in self.parts)
 
     @property
+    def unpacked_bytes(self) -> int:
+        """Bytes that have been read of all parts, as many as they are unpacked."""
+        return sum(part.unpacked_bytes for part in self.parts)
+
+    @property
     def content(self) -> Content | None:
         """None: each part has one."""
         return None
@@ -100,4 +105,4 @@ class RotatedReader(Reader):
                     line += text.count(b"\n")
                     yield text
             if part.damage:
-                self.damage = f"{part.path}: {part.damage}"
+                self.cut, self.damage = part.cut, f"{part.path}: {part.damage}"

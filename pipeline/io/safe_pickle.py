@@ -16,8 +16,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from sweepscope.schemas.limits import PICKLED_KEY_BITS
+
 STOP: Final = 0x2E
 _CHUNK_BYTES = 1 << 20
+_KEY_END = 1 << PICKLED_KEY_BITS
 _LONGEST_FIXED = 16  # an opcode with its argument, strings apart
 
 
@@ -267,8 +270,8 @@ class PickleMachine:
         if type(target) is not dict or len(items) % 2:
             raise self.refusal("items for something that is not a dict")
         keys = items[::2]
-        if not all(type(key) is str or type(key) is int for key in keys):
-            raise self.refusal("a key that is neither text nor an integer")
+        if not all(type(key) is str or (type(key) is int and -_KEY_END <= key < _KEY_END) for key in keys):
+            raise self.refusal(f"a key that is neither text nor an integer of {PICKLED_KEY_BITS} bits")
         target.update(zip(keys, items[1::2], strict=True))
 
     def set_item(self) -> None:

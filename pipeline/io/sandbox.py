@@ -29,7 +29,8 @@ _SCRIPT = "import sys; sys.path[:] = {path!r}; from {module} import {function} a
 class ProcessLimits:
     """Limits of one request: address space, processor seconds of all threads, seconds in all, bytes of any file.
 
-    `niceness`: how far it stands back behind other processes, from 0 to 19.
+    `niceness`: how far it stands back behind other processes, from 0 to 19. `is_by_size`: memory and processor time are
+    also limited by how much of its input the child has read (`sweepscope.schemas.limits`).
     """
 
     memory_bytes: int
@@ -37,6 +38,7 @@ class ProcessLimits:
     wall_s: float
     file_bytes: int = 0
     niceness: int = 0
+    is_by_size: bool = False
 
 
 class Answer(NamedTuple):

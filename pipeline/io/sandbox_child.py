@@ -5,7 +5,9 @@ Imports the standard library only, so that a child starts fast and holds nothing
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 import resource
 import signal
@@ -13,7 +15,10 @@ import socket
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import IO, Any
+
+from sweepscope.schemas.limits import memory_bytes_of, seconds_of
 
 _REQUEST_BYTES = 4_096
 
@@ -57,10 +62,44 @@ def _run(work: Work, limits: dict[str, Any], source: int, answers: int) -> int:
     try:
         _lower_limits(limits)
         with open(source, "rb") as given, open(answers, "wb") as out:
-            work(given, out)
+            work(_Metered(given) if limits["is_by_size"] else given, out)  # type: ignore[arg-type]  # it is only read
     except BaseException:  # a fork must never go on as the server that it is a copy of
         return 1
     return 0
+
+
+class _Metered:
+    """An input with which the limits of this process grow, with each byte that is read, up to those that it has."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._size, self._begin_bytes = file, 0, _mapped_bytes()
+        self._given = {kind: resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)}
+        self._set_limits()
+
+    def read(self, count: int = -1) -> bytes:
+        """The next bytes, as of the file."""
+        data = self._file.read(count)
+        self._size += len(data)
+        self._set_limits()
+        return data
+
+    def _set_limits(self) -> None:
+        wanted = {
+            resource.RLIMIT_AS: self._begin_bytes + memory_bytes_of(self._size),
+            resource.RLIMIT_CPU: math.ceil(seconds_of(self._size)),
+        }
+        for kind, (soft, hard) in self._given.items():
+            most = wanted[kind] if soft == resource.RLIM_INFINITY else min(wanted[kind], soft)
+            with contextlib.suppress(ValueError, OSError):  # macOS refuses RLIMIT_AS
+                resource.setrlimit(kind, (most, hard))
+
+
+def _mapped_bytes() -> int:
+    """Bytes of address space that this process has already; what libraries map is no file's fault."""
+    try:
+        return int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 0
 
 
 def _lower_limits(limits: dict[str, Any]) -> None:

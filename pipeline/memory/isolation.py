@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, cast
 
@@ -22,6 +23,7 @@ from sweepscope.pipeline.io.sandbox import Answer, ProcessLimits, Sandbox
 from sweepscope.pipeline.memory.analysis.analyse import analyse
 from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
 from sweepscope.pipeline.memory.snapshot.containers import snapshot_chunks
+from sweepscope.schemas.limits import memory_bytes_of, seconds_of
 
 WORK = "sweepscope.pipeline.memory.isolation:analyse_one"
 MEMORY_VARIABLE = "SWEEPSCOPE_SNAPSHOT_MEMORY_GIB"
@@ -37,12 +39,13 @@ _READ_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class SnapshotLimits(ProcessLimits):
-    """Limits of one snapshot; `file_bytes` is for the temporary copy of a zip archive."""
+    """Limits of one snapshot, also by its size; `file_bytes` is for the temporary copy of a zip archive."""
 
     memory_bytes: int = 4 << 30
     cpu_s: int = 300
     wall_s: float = 600.0
     file_bytes: int = 16 << 30
+    is_by_size: bool = True
 
     @classmethod
     def from_environment(cls) -> SnapshotLimits:
@@ -53,7 +56,16 @@ class SnapshotLimits(ProcessLimits):
             memory_bytes=int(memory_gib * 2**30) if memory_gib else limits.memory_bytes,
             cpu_s=int(seconds) + 1 if seconds else limits.cpu_s,
             wall_s=2 * seconds if seconds else limits.wall_s,
+            is_by_size=not (memory_gib or seconds),
         )
+
+    def memory_of(self, size: int) -> int:
+        """Bytes of memory that a file of this size may take."""
+        return min(self.memory_bytes, memory_bytes_of(size)) if self.is_by_size else self.memory_bytes
+
+    def cpu_of(self, size: int) -> int:
+        """Seconds of processor time that it may take."""
+        return min(self.cpu_s, math.ceil(seconds_of(size))) if self.is_by_size else self.cpu_s
 
 
 def analyse_limited(chunks: Iterable[bytes], limits: SnapshotLimits | None = None) -> dict[str, Any]:
@@ -64,7 +76,8 @@ def analyse_limited(chunks: Iterable[bytes], limits: SnapshotLimits | None = Non
         InputError: `chunks` cannot be read.
     """
     limits = limits or SnapshotLimits.from_environment()
-    answer = SANDBOX.run(chunks, limits, answer_bytes=_ANSWER_BYTES)
+    counted = _Counted(chunks)
+    answer = SANDBOX.run(counted, limits, answer_bytes=_ANSWER_BYTES)
     try:
         reply = json.loads(answer.raw) if answer.raw else None
     except ValueError:
@@ -75,8 +88,21 @@ def analyse_limited(chunks: Iterable[bytes], limits: SnapshotLimits | None = Non
     if "refused" in reply:
         raise RefusedError(str(reply["refused"]))
     if "out_of_memory" in reply:
-        raise RefusedError(f"reading it takes more than {limits.memory_bytes / 2**30:.1f} GiB of memory")
-    raise RefusedError(_reason_of_death(answer, limits))
+        gib = limits.memory_of(counted.size) / 2**30
+        raise RefusedError(f"reading it takes more than {gib:.1f} GiB of memory; {MEMORY_VARIABLE} raises the limit")
+    raise RefusedError(_reason_of_death(answer, limits, counted.size))
+
+
+class _Counted:
+    """Chunks, and the `size` of those that have been taken."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks, self.size = chunks, 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self.size += len(chunk)
+            yield chunk
 
 
 def analyse_one(source: IO[bytes], out: IO[bytes]) -> None:
@@ -94,17 +120,17 @@ def analyse_one(source: IO[bytes], out: IO[bytes]) -> None:
     out.write(json.dumps(reply).encode())
 
 
-def _reason_of_death(answer: Answer, limits: SnapshotLimits) -> str:
+def _reason_of_death(answer: Answer, limits: SnapshotLimits, size: int) -> str:
     exit_code, name = answer.exit_code, _name(answer.exit_code)
     if answer.was_late:
         return f"reading it takes more than {limits.wall_s:g} s; raise {SECONDS_VARIABLE}"
     if exit_code == -signal.SIGXCPU:
-        return f"reading it takes more than {limits.cpu_s} s of CPU time; raise {SECONDS_VARIABLE}"
+        return f"reading it takes more than {limits.cpu_of(size)} s of CPU time; raise {SECONDS_VARIABLE}"
     if len(answer.raw) > _ANSWER_BYTES:
         return f"its rows take more than {_ANSWER_BYTES >> 20} MiB"
     if exit_code in (-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, 1, -signal.SIGBUS):
-        gib = limits.memory_bytes / 2**30
-        return f"its reader died ({name}), most likely of its limit of {gib:g} GiB; raise {MEMORY_VARIABLE}"
+        gib = limits.memory_of(size) / 2**30
+        return f"its reader died ({name}), most likely of its limit of {gib:.3g} GiB; raise {MEMORY_VARIABLE}"
     return f"its reader died ({name})"
 
 

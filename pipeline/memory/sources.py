@@ -6,12 +6,13 @@ Discovery selects files by name (`names.is_memory_file`). A new format is one mo
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
+from sweepscope.pipeline.io.bounded import bounded, text_of
 from sweepscope.pipeline.memory.gpu_samples.samples import is_samples, read_samples
 from sweepscope.pipeline.memory.isolation import analyse_limited
 from sweepscope.pipeline.memory.names import rank_of
@@ -19,10 +20,10 @@ from sweepscope.pipeline.memory.profiler import allocator_stats, kineto, timelin
 from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
 from sweepscope.pipeline.memory.snapshot.containers import NO_SNAPSHOT
 from sweepscope.pipeline.memory.snapshot.json_snapshot import is_json_snapshot
+from sweepscope.schemas import limits
 from sweepscope.schemas.registry import TABLES
 
 SNIFF_BYTES = 16 << 10
-TEXT_LIMIT_BYTES = 512 << 20
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def read_memory_file(path: str, chunks: Iterable[bytes], location: Mapping[str, 
         location: `run_dir` and `sweep` as discovery found them.
 
     Raises:
-        ValueError: its format is another one, it is damaged, or exceeds a limit (RefusedError: a pickle).
+        ValueError: its format is another one, or it is damaged (RefusedError: a pickle; also one that exceeds a limit).
+        LimitError: it is too large.
         InputError: `chunks` cannot be read.
     """
     stream = iter(chunks)
@@ -93,36 +95,23 @@ def _trace(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -
 
 
 def _timeline(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
-    rows = timeline.read_timeline(b"".join(_limited(chunks)))
+    rows = timeline.read_timeline(b"".join(bounded(chunks, limits.STREAMED_BYTES)))
     return MemoryFile("memory_timeline", _frames(rows, path, location))
 
 
 def _samples(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
-    frame, rejects = read_samples(_text(chunks))
+    frame, rejects = read_samples(text_of(chunks, limits.STREAMED_BYTES))
     frame = frame.with_columns(source_path=pl.lit(path), run_dir=pl.lit(location["run_dir"], pl.String))
     return MemoryFile("gpu_samples", {"gpu_samples": TABLES["gpu_samples"].conform(frame)}, rejects, "gpu_samples")
 
 
 def _statistics(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
-    text = _text(chunks)
+    text = text_of(chunks, limits.STREAMED_BYTES)
     if allocator_stats.is_summary(text):
         rows = allocator_stats.read_summaries(text)
         return MemoryFile("memory_summary", _frames({"memory_snapshots": rows}, path, location))
     rows = allocator_stats.read_statistics(text)
     return MemoryFile("memory_stats", _frames({"memory_snapshots": rows}, path, location))
-
-
-def _limited(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    size = 0
-    for chunk in chunks:
-        size += len(chunk)
-        if size > TEXT_LIMIT_BYTES:
-            raise ValueError(f"it is larger than {TEXT_LIMIT_BYTES >> 20} MiB")
-        yield chunk
-
-
-def _text(chunks: Iterable[bytes]) -> str:
-    return b"".join(_limited(chunks)).decode("utf-8-sig", "replace")
 
 
 def _frames(

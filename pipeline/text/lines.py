@@ -13,6 +13,7 @@ import polars as pl
 
 from sweepscope.pipeline.text.arrow_buffers import binaries_of, texts_of
 from sweepscope.pipeline.text.line_templates import template_hashes
+from sweepscope.schemas.limits import BLOCK_LINES
 
 MAX_LINE_CHARS = 16_384
 """A longer line is cut before any pattern sees it: the longest real metric lines are below 2,000 characters."""
@@ -120,8 +121,9 @@ def blocks(
 
     Yields:
         (data, first line number, bytes left out). A line longer than `max_line_bytes` is a separate block, of which
-        only the beginning is kept: memory stays bounded whatever the input. No other block leaves anything out. An
-        unfinished last line is a separate block, and the only one that does not end with a line feed.
+        only the beginning is kept: memory stays bounded whatever the input. Of BLOCK_LINES empty lines the last one
+        is kept. No other block leaves anything out. An unfinished last line is a separate block, and the only one that
+        does not end with a line feed.
     """
     open_line: list[bytes] = []  # pieces of the line that the last piece left unfinished
     kept, length, line = 0, 0, first_line  # bytes in `open_line`, bytes of that line so far, its number
@@ -142,8 +144,12 @@ def blocks(
             # A piece of whole lines is passed on as it is: joining a single bytes object does not copy it.
             whole = piece if cut - start == len(piece) else memoryview(piece)[start:cut]
             data = b"".join([*open_line, whole])
-            yield data, line, 0
-            line += count(data)
+            number = count(data)
+            if number <= BLOCK_LINES:
+                yield data, line, 0
+            else:
+                yield from _parts(data, line)
+            line += number
             del data  # or both blocks would be in memory at once
         open_line = [piece[cut:]] if cut < len(piece) else []
         kept = length = len(piece) - cut
@@ -152,6 +158,20 @@ def blocks(
         yield data.removesuffix(b"\n"), line, left_out
     elif length:
         yield b"".join(open_line), line, 0
+
+
+def _parts(data: bytes, line: int) -> Iterator[tuple[bytes, int, int]]:
+    """Blocks of at most BLOCK_LINES lines; of blocks of empty lines, only the last line."""
+    ends = _line_ends(data)
+    begin = 0
+    for first in range(0, len(ends), BLOCK_LINES):
+        last = min(first + BLOCK_LINES, len(ends)) - 1
+        end = int(ends[last]) + 1
+        if end - begin > last - first + 1:
+            yield data[begin:end], line + first, 0
+        else:
+            yield b"\n", line + last, 0
+        begin = end
 
 
 def _pieces(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sweepscope.pipeline.io.yaml_text import safe_loader
 from sweepscope.pipeline.logs.declared.rules import File
 
 _MAX_FILE_CHARS = 4 << 20
@@ -37,7 +38,7 @@ def _load(text: str, form: str) -> Any:
     import yaml
 
     try:
-        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 -- both are safe
+        return yaml.load(text, Loader=safe_loader(text))  # noqa: S506 -- both of them are safe
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {str(error).splitlines()[0]}") from error
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from sweepscope.pipeline.io.yaml_text import safe_loader
 from sweepscope.pipeline.logs import synonyms
 from sweepscope.pipeline.logs.sidecars.column_names import NEMO_NAMES
 from sweepscope.pipeline.logs.sidecars.run_files import beside, leaves, mapping, not_empty
@@ -36,7 +37,7 @@ def _untagged(loader: yaml.SafeLoader, name: str, node: yaml.Node) -> Iterator[A
 
 def _plain(text: str) -> object:
     """Mappings, lists, texts and numbers, without resolving tags."""
-    loader = yaml.SafeLoader(text)
+    loader = safe_loader(text)(text)
     loader.yaml_multi_constructors = {"tag:yaml.org,2002:python/": _untagged, "!": _untagged}
     try:
         return loader.get_single_data()

@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from sweepscope.pipeline.io.yaml_text import safe_loader
 from sweepscope.pipeline.logs.dialect import Sidecar
 from sweepscope.pipeline.logs.sidecars import column_names, trainer_speed
 from sweepscope.pipeline.logs.sidecars.model_file import read_model_config
@@ -60,7 +61,7 @@ def _json(text: str) -> _Node:
 
 def _yaml(text: str) -> _Node:
     try:
-        return mapping(yaml.safe_load(text))
+        return mapping(yaml.load(text, Loader=safe_loader(text)))  # noqa: S506 -- all of them are safe
     except yaml.YAMLError as error:  # also for tags of the trainer's classes
         raise ValueError(f"not plain YAML: {str(error).splitlines()[0]}") from error
 

@@ -18,8 +18,6 @@ import polars as pl
 from sweepscope.pipeline.io.safe_pickle import Limits, is_pickle, load
 from sweepscope.schemas.tables.hangs import FLIGHT_RECORDS
 
-MAX_BYTES = 256 << 20
-"""A larger dump is refused: 2,000 records take about a megabyte."""
 MAX_RECORDS = 200_000
 _LIMITS = Limits(string_bytes=1 << 20, depth=16, nodes=5_000_000)
 _RANKS = re.compile(r"\[\s*(?:\d{1,7}(?:\s*,\s*\d{1,7})*)?\s*\]")

@@ -9,7 +9,7 @@ that waits in another group's collective is no suspect: the suspects of that col
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from sweepscope.pipeline.nccl.flight_recorder.records import (
     types,
     waits,
 )
+from sweepscope.pipeline.nccl.hang_row import hang_row, listed
 
 
 def flight_hangs(
@@ -151,7 +152,7 @@ def _mismatch(group: Group) -> _Verdict | None:
                 continue
             (most, times), (_, next_times) = counts[0], counts[1]
             odd = sorted(rank for rank, value in values.items() if value != most)
-            shown = "; ".join(f"{_listed(r for r in values if values[r] == v)}: {v}" for v, _ in counts[:4])
+            shown = "; ".join(f"{listed(r for r in values if values[r] == v)}: {v}" for v, _ in counts[:4])
             if times == next_times:
                 reason = f"not determinable: {aspect} of {_what(joined)} differ and no side has a majority ({shown})"
                 return _Verdict(joined, [], [], reason)
@@ -174,7 +175,7 @@ def _not_started(group: Group) -> _Verdict | None:
     if not any(joined[rank]["is_retired"] for rank in running) and len(running) == len(states):
         return None  # under way, as in any dump of a healthy job
     reason = (
-        f"not determinable: all ranks entered {_what(joined)} and {_listed(running)} did not complete it; "
+        f"not determinable: all ranks entered {_what(joined)} and {listed(running)} did not complete it; "
         "suspect the network or a GPU"
     )
     return _Verdict(joined, [], [], reason)
@@ -186,8 +187,8 @@ def _what(joined: Mapping[int, Record]) -> str:
 
 
 def _without(group: Group) -> str:
-    lost = f"; there is no dump of {_listed(group.absent)}" if group.absent else ""
-    return lost + (f"; the dump of {_listed(group.unread)} cannot be read" if group.unread else "")
+    lost = f"; there is no dump of {listed(group.absent)}" if group.absent else ""
+    return lost + (f"; the dump of {listed(group.unread)} cannot be read" if group.unread else "")
 
 
 def _first_wait(verdict: _Verdict) -> int:
@@ -197,26 +198,17 @@ def _first_wait(verdict: _Verdict) -> int:
 def _row(verdict: _Verdict, group: Group, dumps: Mapping[int, int], *, is_first: bool) -> dict[str, Any]:
     rank = min(verdict.waiting, key=lambda rank: (rank in verdict.suspects, rank))
     row = verdict.waiting[rank]
-    return {
-        "source": dumps[rank],
-        "line_no": row["line_no"],
-        "op": row["op"],
-        "seq": row["seq"],
-        "process_group": group.title,
-        "numel_in": numel(row["input_sizes"]),
-        "numel_out": numel(row["output_sizes"]),
-        "timeout_ms": row["timeout_ms"],
-        "ran_for_ms": None,
-        "num_ranks": len(group.members),
-        "ranks_reporting": _listed(verdict.waiting),
-        "ranks_silent": _listed(verdict.silent),
-        "ranks_elsewhere": _listed(verdict.elsewhere),
-        "suspect": _listed(verdict.suspects),
-        "suspect_reason": verdict.reason,
-        "is_first": is_first,
-        "evidence_source": "flight_recorder",
-    }
-
-
-def _listed(ranks: Iterable[int]) -> str | None:
-    return ",".join(str(rank) for rank in sorted(ranks)) or None
+    return hang_row(
+        {**row, "source": dumps[rank]},
+        group=group.title,
+        numel_in=numel(row["input_sizes"]),
+        numel_out=numel(row["output_sizes"]),
+        num_ranks=len(group.members),
+        reporting=verdict.waiting,
+        silent=verdict.silent,
+        elsewhere=verdict.elsewhere,
+        suspects=verdict.suspects,
+        reason=verdict.reason,
+        is_first=is_first,
+        evidence_source="flight_recorder",
+    )

@@ -9,9 +9,11 @@ names it; its status shows fewer enqueued collectives; it is one of few silent r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from sweepscope.pipeline.nccl.hang_row import listed
 
 
 @dataclass
@@ -127,8 +129,3 @@ def _too_many_silent(case: Case) -> Verdict:
     quiet = len(case.silent or [])
     total = case.waiting + quiet
     return [], f"not determinable: {quiet} of {total} ranks are silent while {case.waiting} timed out on {case.what}"
-
-
-def listed(ranks: Iterable[int]) -> str | None:
-    """Ranks in order, separated by a comma; None for none."""
-    return ",".join(str(rank) for rank in sorted(ranks)) or None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 import polars as pl
 
-from sweepscope.pipeline.nccl.tables.hang_suspects import Case, Hang, judge, listed
+from sweepscope.pipeline.nccl.hang_row import hang_row
+from sweepscope.pipeline.nccl.tables.hang_suspects import Case, Hang, judge
+from sweepscope.schemas.limits import JUDGED_HANGS
 
 _UNINITIALISED = 1 << 40  # old builds print garbage as the last completed collective when nothing had completed
 
@@ -29,38 +31,66 @@ def hang_rows(facts: pl.DataFrame, *, num_ranks: int | None) -> list[dict[str, A
     begun = {id(hang): _began(hang) for hang in hangs}
     known = [begin for begin in begun.values() if begin is not None]
     first = min(hangs, key=lambda h: begun[id(h)] or datetime.max) if len(known) == len(hangs) else hangs[0]
+    judged = hangs[:JUDGED_HANGS]
     out = []
-    for hang in hangs:
-        ranks = _members(hang, size, others=hangs)
-        elsewhere = {rank for other in hangs for rank in other.reporters} - set(hang.reporters)
-        silent = sorted(ranks - set(hang.reporters) - elsewhere) if ranks is not None else None
-        beside = [other for other in hangs if other is not hang and other.group == hang.group]
-        lagging = _lagging(rows) if _is_default(hang) else {}
-        suspect, reason = judge(Case(hang, beside, silent, elsewhere | set(hang.reporters), status, died, lagging))
+    for number, hang in enumerate(hangs):
+        verdict: _Found = _unjudged(len(hangs))
+        if number < JUDGED_HANGS:
+            verdict = _judged(hang, judged, rows, size=size, status=status, died=died)
         sizes = hang.reporters[min(hang.reporters)] if hang.reporters else hang.first
         ran = [row["ran_for_ms"] for row in [*hang.reporters.values(), hang.first] if row["ran_for_ms"] is not None]
         out.append(
-            {
-                "source": hang.first["source"],
-                "line_no": hang.first["line_no"],
-                "op": hang.op,
-                "seq": hang.seq,
-                "process_group": hang.group,
-                "numel_in": sizes["numel_in"],
-                "numel_out": sizes["numel_out"],
-                "timeout_ms": hang.timeout_ms,
-                "ran_for_ms": max(ran, default=None),
-                "num_ranks": len(ranks) if ranks is not None else None,
-                "ranks_reporting": listed(hang.reporters),
-                "ranks_silent": listed(silent or []),
-                "ranks_elsewhere": listed(elsewhere),
-                "suspect": listed(suspect),
-                "suspect_reason": reason,
-                "is_first": hang is first,
-                "evidence_source": "watchdog",
-            }
+            hang_row(
+                hang.first,
+                group=hang.group,
+                numel_in=sizes["numel_in"],
+                numel_out=sizes["numel_out"],
+                ran_for_ms=max(ran, default=None),
+                reporting=hang.reporters,
+                is_first=hang is first,
+                evidence_source="watchdog",
+                **verdict,
+            )
         )
     return out
+
+
+class _Found(TypedDict):
+    num_ranks: int | None
+    silent: Sequence[int]
+    elsewhere: Collection[int]
+    suspects: Sequence[int]
+    reason: str
+
+
+def _judged(
+    hang: Hang,
+    hangs: list[Hang],
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    size: int | None,
+    status: Mapping[tuple[str | None, int], Mapping[str, Any]],
+    died: Mapping[int, str],
+) -> _Found:
+    """What is known of the ranks of a hang, by all hangs of its run."""
+    ranks = _members(hang, size, others=hangs)
+    elsewhere = {rank for other in hangs for rank in other.reporters} - set(hang.reporters)
+    silent = sorted(ranks - set(hang.reporters) - elsewhere) if ranks is not None else None
+    beside = [other for other in hangs if other is not hang and other.group == hang.group]
+    lagging = _lagging(rows) if _is_default(hang) else {}
+    suspects, reason = judge(Case(hang, beside, silent, elsewhere | set(hang.reporters), status, died, lagging))
+    return {
+        "num_ranks": len(ranks) if ranks is not None else None,
+        "silent": silent or [],
+        "elsewhere": elsewhere,
+        "suspects": suspects,
+        "reason": reason,
+    }
+
+
+def _unjudged(number: int) -> _Found:
+    reason = f"not judged: {number:,} collectives timed out, of which the first {JUDGED_HANGS} are compared"
+    return {"num_ranks": None, "silent": [], "elsewhere": [], "suspects": [], "reason": reason}
 
 
 def _status(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int], dict[str, Any]]:

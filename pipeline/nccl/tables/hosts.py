@@ -16,14 +16,15 @@ def true_hosts(processes: pl.DataFrame) -> dict[tuple[int, str, int], str]:
     Args:
         processes: `source`, `host`, `pid`, `lines`, `clean` (times at the beginning of a line).
     """
-    by_pid: dict[tuple[int, int], list[tuple[str, int]]] = defaultdict(list)
+    by_pid: dict[tuple[int, int], dict[str, int]] = defaultdict(dict)
     summed = processes.group_by("source", "host", "pid").agg(pl.col("clean").sum())
     for source, host, pid, clean in summed.sort("host").iter_rows():
-        by_pid[source, pid].append((host, clean))
+        by_pid[source, pid][host] = clean
     found = {}
-    for (source, pid), names in by_pid.items():
-        for host, clean in names:
-            shorter = [(times, name) for name, times in names if host != name and host.endswith(name) and times > clean]
-            if shorter:
-                found[source, host, pid] = max(shorter)[1]
+    for (source, pid), times in by_pid.items():
+        lengths = {len(name) for name in times}
+        for host, clean in times.items():
+            ends = (host[-length:] for length in lengths if length < len(host))
+            if likelier := [(times[end], end) for end in ends if times.get(end, -1) > clean]:
+                found[source, host, pid] = max(likelier)[1]
     return found

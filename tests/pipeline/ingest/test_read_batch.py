@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.errors import UnreadableError
-from sweepscope.pipeline.ingest import read_sidecar
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_batch import read_batch
 from sweepscope.pipeline.io.reader import Reader
@@ -220,14 +219,6 @@ def test_progress_is_told_of_every_file() -> None:
         on_file=lambda path, size: told.append((path, size)),
     )
     assert [size for _, size in told] == found["bytes"].to_list()
-
-
-def test_a_configuration_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_sidecar, "_TABLE_LIMIT_BYTES", 100)
-    tables = tables_of({"r/config.json": config() + " " * 200, "r/log_1.out": LOG})
-    status, _, error = ledger(tables)["r/config.json"]
-    assert status == "rejected"
-    assert "too large" in str(error)
 
 
 def test_a_byte_order_mark_spoils_no_configuration() -> None:

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import os
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,6 +19,7 @@ from sweepscope.pipeline.errors import InputError, SweepscopeError, UsageError
 from sweepscope.pipeline.io import reader as reader_module
 from sweepscope.pipeline.io import stream
 from sweepscope.pipeline.io.reader import Reader
+from sweepscope.schemas import limits
 
 LOG = b"".join(b"Step: %d | Loss: 7.0\n" % i for i in range(20_000))
 
@@ -227,3 +229,28 @@ class Unseekable(io.BytesIO):
 
     def seek(self, *_where: int) -> int:
         raise ValueError("Cannot seek streaming HTTP file")
+
+
+class TestUnpacking:
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limits, "UNPACKED_FREE_BYTES", 100_000)
+        monkeypatch.setattr(stream, "CHUNK_BYTES", 50_000)
+
+    @pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
+    def test_a_log_is_read_up_to_a_hundred_times_its_size(self, tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+        path = tmp_path / "a.log.gz"
+        path.write_bytes(pack(b"\n" * 50_000_000))
+        most = 100_000 + 100 * path.stat().st_size
+        reader = Reader(str(path), is_lenient=True)
+        assert most - (1 << 20) < sum(map(len, reader.chunks())) <= most
+        assert reader.cut == "the rest is not read: unpack the file and give that"
+        assert reader.damage == f"it unpacks to more than {most:,} bytes, 100 times its size"
+        assert reader.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+        assert refusal(path).endswith("100 times its size. Unpack it and give that file.")
+
+    def test_what_packs_well_is_read_whole(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.log.gz"
+        data = b"".join(b"step %d of 1000000 | loss 2.31\n" % i for i in range(100_000))
+        path.write_bytes(gzip.compress(data))
+        assert read(path) == data

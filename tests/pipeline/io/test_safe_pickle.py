@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import pickle
 import random
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -15,10 +16,11 @@ from hypothesis import strategies as st
 from sweepscope.pipeline.io.safe_pickle import Limits, PickleRefusedError, load
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**100), 2**100), st.floats(allow_nan=False), st.text())
+KEYS = st.integers(1 - 2**64, 2**64 - 1)
 PLAIN = st.recursive(
     SCALARS,
     lambda inner: st.one_of(
-        st.lists(inner), st.dictionaries(st.one_of(st.text(), st.integers()), inner), st.lists(inner).map(tuple)
+        st.lists(inner), st.dictionaries(st.one_of(st.text(), KEYS), inner), st.lists(inner).map(tuple)
     ),
 )
 REFUSED = {
@@ -132,3 +134,11 @@ def test_mutations_either_load_or_are_refused() -> None:
         except PickleRefusedError:
             outcomes.add("refused")
     assert outcomes == {"loaded", "refused"}
+
+
+def test_keys_that_all_have_one_hash_are_refused_soon() -> None:
+    """Python's hash of an integer is its remainder by 2**61 - 1; in a dict of equal hashes each is compared with all."""
+    begin = time.process_time()
+    with pytest.raises(PickleRefusedError, match="a key that is neither text nor an integer of 64 bits"):
+        load(pickle.dumps({(2**61 - 1) * number: None for number in range(1, 200)}, 4))
+    assert time.process_time() - begin < 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import resource
@@ -192,3 +193,21 @@ def test_stands_back_behind_other_processes() -> None:
 
 def niceness(_source: IO[bytes], out: IO[bytes]) -> None:
     out.write(b"%d" % os.nice(0))
+
+
+def soft_limits(source: IO[bytes], out: IO[bytes]) -> None:
+    """Soft limits of memory and processor time, before and behind each piece that is read."""
+    while True:
+        kinds = (resource.RLIMIT_AS, resource.RLIMIT_CPU)
+        out.write(json.dumps([resource.getrlimit(kind)[0] for kind in kinds]).encode() + b"\n")
+        if not source.read(1 << 20):
+            return
+
+
+def test_limits_grow_with_what_has_been_read_up_to_the_given_ones() -> None:
+    by_size = ProcessLimits(memory_bytes=4 << 30, cpu_s=12, wall_s=120, is_by_size=True)
+    raw = sandbox_of(soft_limits).run([bytes(1 << 20)] * 4, by_size, answer_bytes=1 << 20).raw
+    memory, seconds = zip(*map(json.loads, raw.splitlines()), strict=True)
+    assert seconds == (10, 11, 12, 12, 12)
+    assert [later - first for first, later in itertools.pairwise(memory)] == [40 << 20] * 4
+    assert 256 << 20 < memory[0] < 1 << 30

@@ -8,6 +8,7 @@ import textwrap
 from itertools import pairwise
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -147,3 +148,26 @@ def test_a_line_of_200_mb_takes_seconds_and_little_memory() -> None:
     assert int(dropped) == (200 << 20) - lines.MAX_LINE_CHARS
     assert int(grown_mib) < 100
     assert float(seconds) < 5
+
+
+class TestManyLines:
+    def test_a_block_has_a_limited_number_of_lines(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lines, "BLOCK_LINES", 4)
+        data = b"".join(b"%d\n" % number for number in range(1, 11))
+        assert list(lines.blocks([data], 5)) == [
+            (b"1\n2\n3\n4\n", 5, 0),
+            (b"5\n6\n7\n8\n", 9, 0),
+            (b"9\n10\n", 13, 0),
+        ]
+
+    def test_of_many_empty_lines_the_last_is_kept_and_all_are_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(lines, "BLOCK_LINES", 4)
+        found = list(lines.blocks([b"\n" * 9 + b"a\n\n\n\n\n\n\n\n", b"b\n"]))
+        assert found == [
+            (b"\n", 4, 0),
+            (b"\n", 8, 0),
+            (b"\na\n\n\n", 9, 0),
+            (b"\n", 16, 0),
+            (b"\n", 17, 0),
+            (b"b\n", 18, 0),
+        ]

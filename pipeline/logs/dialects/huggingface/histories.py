@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -50,12 +50,20 @@ def read_trainer_state(text: str) -> pl.DataFrame:
     entries = state.get("log_history") if isinstance(state, dict) else None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("no log_history of transformers' Trainer in it")
-    line_numbers = [text.count("\n", 0, found.start()) + 1 for found in _STEP.finditer(text)] if "\n" in text else []
+    line_numbers = list(_lines_of_steps(text)) if "\n" in text else []
     if len(line_numbers) != len(entries):
         line_numbers = list(range(1, len(entries) + 1))
     trained = [(line_no, entry) for line_no, entry in zip(line_numbers, entries, strict=True) if "loss" in entry]
     facts = _facts(trained, _STATE)
     return _with_rates(facts.with_columns(seconds="step_time_s"), seconds_off=0)
+
+
+def _lines_of_steps(text: str) -> Iterator[int]:
+    line, counted = 1, 0
+    for found in _STEP.finditer(text):
+        line += text.count("\n", counted, found.start())
+        counted = found.start()
+        yield line
 
 
 def read_trainer_log(text: str) -> pl.DataFrame:

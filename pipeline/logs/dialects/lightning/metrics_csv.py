@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from sweepscope.pipeline.io.bounded import check_table
 from sweepscope.pipeline.logs.dialects.huggingface.rates import with_rates
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.quantities import number
@@ -54,6 +55,7 @@ def _table(text: str) -> pl.DataFrame:
     header = text.split("\n", 1)[0].strip().split(",")
     if "step" not in header or not set(header) & {*_LOSSES, *_NEMO}:
         raise ValueError("no table of steps with their loss")
+    check_table(columns=len(header), rows=text.count("\n"), size=len(text))
     return pl.read_csv(io.StringIO(text), infer_schema=False, truncate_ragged_lines=True)
 
 

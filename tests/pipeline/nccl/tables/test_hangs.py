@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from sweepscope.pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.tables import hangs
 from sweepscope.pipeline.nccl.tables.hang_lines import hang_lines
 from tests.pipeline.nccl.reading import facts_of, row_of, tables_of
 
@@ -346,3 +347,19 @@ def test_each_run_counts_from_its_own_first_line() -> None:
 
 def test_without_a_timeout_a_failure_is_no_line_of_a_hang() -> None:
     assert tables_of(DIED + "NCCL version 2.21.5+cuda12.4\n")["nccl_hang_lines"].is_empty()
+
+
+def test_of_very_many_hangs_the_first_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hangs, "JUDGED_HANGS", 2)
+    found = tables_of("".join(timeout(rank, seq=rank) for rank in range(4)))["nccl_hangs"].sort("seq")
+    reasons = found["suspect_reason"].to_list()
+    assert [
+        "ranks wait in different collectives (0 in ALLREDUCE seq 0; 1 in ALLREDUCE seq 1)" in why for why in reasons
+    ] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert reasons[2:] == ["not judged: 4 collectives timed out, of which the first 2 are compared"] * 2
+    assert found["ranks_reporting"].to_list() == ["0", "1", "2", "3"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +157,11 @@ def test_bars_of_lightning_under_a_script_of_ones_own(tmp_path: Path) -> None:
     tables = tables_of(tmp_path, text + "`Trainer.fit` stopped: `max_epochs=2` reached.\n")
     assert run_of(tables, "framework", "status", "last_loss") == [("lightning", "completed", 2.0)]
     assert tables["steps"].sort("step")["step"].to_list() == [6, 14, 29]
+
+
+def test_the_lines_of_many_entries_take_no_square_of_their_number() -> None:
+    entries = ",".join(f'\n{{"step": {step}, "loss": 1.5}}' for step in range(1, 60_001))
+    begin = time.process_time()
+    steps = histories.read_trainer_state(f'{{"global_step": 60000, "max_steps": 60000, "log_history": [{entries}]}}')
+    assert time.process_time() - begin < 5
+    assert steps.select("step", "line_no").row(-1) == (60_000, 60_001)
