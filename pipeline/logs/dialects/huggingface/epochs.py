@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from sweepscope.pipeline.logs.sidecars.speed_metrics import Span, rounded
 
+_MOST_TRIED = 1000
 _ROUND = (1000, 500, 250, 200, 100, 50, 25, 20, 10, 5, 2, 1)
 
 
@@ -54,6 +55,8 @@ def steps_of(epochs: Sequence[Span | None], *, steps: int, over: Span) -> tuple[
     for first in (0, 1):
         if found := _regular(low, high, first, steps):
             return found
+    if found := _taken_up(low, high):
+        return found
     if all(math.ceil(least) == math.floor(most) for least, most in zip(low, high, strict=True)):
         return [math.ceil(least) for least in low], "step"
     return [round((least + most) / 2) for least, most in zip(low, high, strict=True)], "epoch"
@@ -75,3 +78,20 @@ def _regular(low: Sequence[float], high: Sequence[float], first: int, steps: int
     round_one = next(unit * math.ceil(fewest / unit) for unit in _ROUND if unit * math.ceil(fewest / unit) <= most)
     every = share if not rest and fewest <= share <= most else round_one
     return [1] * first + [every * place for place in places], "step" if fewest == most else "epoch"
+
+
+def _taken_up(low: Sequence[float], high: Sequence[float]) -> tuple[list[int], str] | None:
+    """Steps every so many from a later one on, as behind a checkpoint; the roundest interval where several fit."""
+    more = len(low) - 1
+    if more < 1:
+        return None
+    fewest, most = math.ceil((low[-1] - high[0]) / more), math.floor((high[-1] - low[0]) / more)
+    fitting = []
+    for every in range(max(fewest, 1), min(most, fewest + _MOST_TRIED) + 1):
+        first = max(math.ceil(least / every) - place for place, least in enumerate(low))
+        last = min(math.floor(limit / every) - place for place, limit in enumerate(high))
+        fitting += [(every, start) for start in range(max(first, 1), last + 1)]
+    if not fitting:
+        return None
+    every, start = max(fitting, key=lambda pair: next(unit for unit in _ROUND if pair[0] % unit == 0))
+    return [every * (start + place) for place in range(len(low))], "step" if len(fitting) == 1 else "epoch"

@@ -25,13 +25,21 @@ def in_trainings(facts: Facts) -> pl.DataFrame:
     rows = facts.steps.sort(_ORDER, maintain_order=True).with_columns(
         is_bar=pl.col("step").is_not_null() & pl.col("loss").is_null(), has_value=pl.col("loss").is_not_null()
     )
-    for frame in (
-        _lines(facts, "launch", "launch"),
-        _lines(facts, "training_end", "end"),
-        _latest(facts, "steps_planned", "stated"),
-        _latest(facts, "arg:logging_steps", "every"),
+    for frame, has_own_line in (
+        (_lines(facts, "launch", "launch"), True),
+        # The final dict is written over the bar, on its line: what was drawn before it is there, too.
+        (_lines(facts, "training_end", "end"), False),
+        (_latest(facts, "steps_planned", "stated"), True),
+        (_latest(facts, "arg:logging_steps", "every"), True),
     ):
-        rows = rows.join_asof(frame, on="line_no", by="source", strategy="backward", check_sortedness=False)
+        rows = rows.join_asof(
+            frame,
+            on="line_no",
+            by="source",
+            strategy="backward",
+            check_sortedness=False,
+            allow_exact_matches=has_own_line,
+        )
     rows = _with_totals(_numbered(rows.with_columns(pl.col("launch", "end").fill_null(0))))
     is_other = pl.col("is_bar") & (pl.col("steps_planned") != pl.col("shown_total"))
     rows = rows.filter(~is_other.fill_null(value=False))

@@ -19,10 +19,11 @@ EPOCH = 1 << 40
 
 _LOSS = r"(?:reduced_)?(?:train[_/])?loss(?:_step)?"
 _METRIC = rf"\[[^\]]*[ ,](?:{_LOSS}|train_step_timing in s)="
-_BAR = rf"(?:^|\s)Epoch (\d+):+ *:? *\d{{1,3}}%\|[^|]*\| *(\d+)/(\d+) {_METRIC}"
+_BAR = rf"(?:^|\s)Epoch (\d+):+ *:? *(?:\d{{1,3}}%)?\|[^|]*\| *(\d+)/(\d+|\?) {_METRIC}"
+"""Beyond its total, a bar shows `15/?`."""
 _ENDLESS = rf"(?:^|\s)Epoch (\d+):+ *:? *(\d+)it {_METRIC}"
 """tqdm's bar of a dataset that does not know its length: only in the first epoch does its count say the step."""
-_BAR_CLOSED = r"(?:\d+/\d+|\d+it) \[[^\]]*\]"
+_BAR_CLOSED = r"(?:\d+/(?:\d+|\?)|\d+it) \[[^\]]*\]"
 _RATE, _PACE = r"(\d[\d.]*)it/s, ", r"(\d[\d.]*)s/it, "
 _HALF_A_DIGIT = 0.005
 """By how much a printed rate may be off."""
@@ -68,7 +69,8 @@ def bars(lines: pl.DataFrame) -> pl.DataFrame:
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """STEP_FACTS of bars with a loss, an open one unparsed: steps as EPOCH says, times as seconds of the epoch."""
     rows = extract_numbers(bars(lines), _NUMBERS | {"rate": _RATE, "pace": _PACE})
-    is_read = pl.col("is_whole") & pl.col("counted").is_not_null() & pl.coalesce(*LOSSES).is_not_null()
+    rows = rows.filter(pl.col("done") > 0)  # with the loss of the epoch before
+    is_read = pl.col("is_whole") & pl.col("done").is_not_null() & pl.coalesce(*LOSSES).is_not_null()
     seconds = pl.coalesce(pl.col("done") / pl.col("rate"), pl.col("done") * pl.col("pace"))
     found = rows.with_columns(
         step=pl.when(is_read).then(pl.col("epoch") * EPOCH + pl.col("done")),

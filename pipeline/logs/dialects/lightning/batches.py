@@ -29,8 +29,8 @@ def steps_of(facts: Facts) -> Facts:
     bars = _in_trainings(bars, facts)
     lengths = _lengths(bars)
     sizes = _accumulations(lengths, bars, facts)
-    rows = bars.join(lengths.drop("last_done"), on=[*_TRAINING, "epoch"], how="left", maintain_order="left")
-    rows = rows.join(sizes, on=_TRAINING, how="left", maintain_order="left")
+    known = _steps_before(lengths.join(sizes.drop("line_no"), on=_TRAINING, maintain_order="left"))
+    rows = bars.join(known, on=[*_TRAINING, "epoch"], how="left", maintain_order="left")
     timed = _timed(_counted(rows))
     steps = pl.concat([conform(timed, STEP_FACTS), facts.steps.filter(pl.col("step").is_null())])
     settings = pl.concat([facts.settings, _settings(timed, sizes)])
@@ -54,33 +54,52 @@ def _in_trainings(bars: pl.DataFrame, facts: Facts) -> pl.DataFrame:
 
 
 def _lengths(bars: pl.DataFrame) -> pl.DataFrame:
-    """Epochs of each training: `length`, `last_done` batches, and those of all before it, `before`.
+    """Epochs of each training: `shown_total`, `last_done`, `length` and, of all epochs before it, `before` batches.
 
     One that no bar shows is as long as the one that is shown before it, or else behind it.
     """
-    epochs = (
-        bars.group_by(*_TRAINING, "epoch")
-        .agg(length=pl.max_horizontal(pl.col("total").max(), pl.col("done").max()), last_done=pl.col("done").max())
-        .sort(*_TRAINING, "epoch")
+    done, total = pl.col("done").max(), pl.col("total").max()
+    epochs = bars.group_by(*_TRAINING, "epoch").agg(
+        length=pl.max_horizontal(total, done), last_done=done, shown_total=total
     )
+    epochs = epochs.sort(*_TRAINING, "epoch")
     gap = pl.col("epoch").diff().over(_TRAINING)
     grown = pl.coalesce(gap * pl.col("length").shift().over(_TRAINING), pl.col("epoch") * pl.col("length"))
     return epochs.with_columns(grown=grown).with_columns(before=pl.col("grown").cum_sum().over(_TRAINING)).drop("grown")
 
 
+def _steps_before(epochs: pl.DataFrame) -> pl.DataFrame:
+    """Epochs with the steps of all before them, `steps_before`; NULL where `gas` is."""
+    gas, length = pl.col("gas"), pl.col("length").shift(1).over(_TRAINING)
+    gap = pl.col("epoch").diff().over(_TRAINING)
+    of_epoch = (pl.coalesce(length, "length") + gas - 1) // gas
+    grown = pl.coalesce(gap, "epoch") * of_epoch
+    return (
+        epochs.with_columns(grown=grown)
+        .with_columns(steps_before=pl.col("grown").cum_sum().over(_TRAINING))
+        .select(*_TRAINING, "epoch", "length", "before", "steps_before", "gas", "max_steps", "is_placed")
+    )
+
+
 def _accumulations(lengths: pl.DataFrame, bars: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """`gas` of each training that stopped at `max_steps`, NULL for others, and its last line."""
+    """Of each training its last line, `max_steps` where it stopped there, `gas` if that tells it, and `is_placed`.
+
+    A later epoch that shows no total, or one that it goes beyond, does not tell how many batches came before it.
+    """
     stops = facts.settings.filter(pl.col("name") == MAX_STEPS).select(
         *_ORDER, max_steps=pl.col("value").cast(pl.Int64, strict=False)
     )
     ends = bars.group_by(_TRAINING, maintain_order=True).agg(pl.col("line_no").last()).sort(_ORDER)
     # tqdm's last bar comes before the line, rich's behind it.
     ends = ends.join_asof(stops.sort(_ORDER), on="line_no", by="source", strategy="nearest", check_sortedness=False)
+    first = lengths.unique(_TRAINING, keep="first", maintain_order=True)
+    is_placed = (pl.col("epoch") == 0) | (pl.col("last_done") <= pl.col("shown_total")).fill_null(value=False)
+    ends = ends.join(first.select(*_TRAINING, is_placed=is_placed), on=_TRAINING, maintain_order="left")
     found = []
-    for source, training, max_steps in ends.select(*_TRAINING, "max_steps").iter_rows():
+    for source, training, max_steps, placed in ends.select(*_TRAINING, "max_steps", "is_placed").iter_rows():
         mine = lengths.filter(source=source, training=training)
-        found.append(accumulation(_all_lengths(mine), max_steps) if max_steps else None)
-    return ends.drop("max_steps").with_columns(pl.Series("gas", found, dtype=pl.Int64))
+        found.append(accumulation(_all_lengths(mine), max_steps) if max_steps and placed else None)
+    return ends.with_columns(pl.Series("gas", found, dtype=pl.Int64))
 
 
 def _all_lengths(epochs: pl.DataFrame) -> list[int]:
@@ -107,13 +126,16 @@ def accumulation(lengths: Sequence[int], steps: int) -> int | None:
 def _counted(rows: pl.DataFrame) -> pl.DataFrame:
     """Bars with their `step`; those of the batches before the first step are gone."""
     gas, done, length = pl.col("gas"), pl.col("done"), pl.col("length")
-    whole_epochs = (pl.col("before") / length * ((length + gas - 1) // gas)).round().cast(pl.Int64, strict=False)
     left = pl.when((done == length) & (done % gas > 0)).then(1).otherwise(0)
-    step = pl.when(gas.is_not_null()).then(whole_epochs + done // gas + left).otherwise(pl.col("before") + done)
-    basis = pl.when(gas.is_null()).then(pl.lit("batch"))
-    return rows.with_columns(step=step - 1, step_basis=basis.cast(STEP_BASIS), steps_planned=None).filter(
-        pl.col("step") >= 0
+    step = (
+        pl.when(gas.is_not_null()).then(pl.col("steps_before") + done // gas + left).otherwise(pl.col("before") + done)
     )
+    # All that is known of bars without a place is that the last one is that of the last step.
+    is_last = pl.int_range(pl.len()).over(_TRAINING) == pl.len().over(_TRAINING) - 1
+    step = pl.when("is_placed").then(step).when(is_last).then("max_steps")
+    basis = pl.when(gas.is_null() & pl.col("is_placed")).then(pl.lit("batch"))
+    counted = rows.with_columns(step=step - 1, step_basis=basis.cast(STEP_BASIS), steps_planned=None)
+    return counted.filter(pl.col("step") >= 0)
 
 
 def _timed(rows: pl.DataFrame) -> pl.DataFrame:
@@ -127,7 +149,9 @@ def _timed(rows: pl.DataFrame) -> pl.DataFrame:
         tokens_off=pl.lit(0.0),
     ).with_columns(seconds_off=seconds_off(pl.col("seconds"), pl.col("done")))
     return with_rates(totals).with_columns(
-        step_time_s=pl.coalesce(pl.col("of_batch") * pl.col("gas").fill_null(1), "step_time_s")
+        step_time_s=pl.coalesce(
+            pl.when("is_placed").then(pl.col("of_batch") * pl.col("gas").fill_null(1)), "step_time_s"
+        )
     )
 
 

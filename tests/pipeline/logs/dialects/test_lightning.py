@@ -112,6 +112,27 @@ def test_where_it_stops_tells_the_batches_of_a_step(
     assert (run["gas"], run["steps_planned"], run["step_basis"], run["status"]) == (gas, 20, "step", "completed")
 
 
+def test_an_epoch_that_goes_beyond_the_steps_that_are_left(tmp_path: Path) -> None:
+    """As Lightning 2.6 draws two batches a step, 25 an epoch, with 8 steps left for the third."""
+    metric = "[00:00<00:00, 99.00it/s, v_num=0, train_loss=2.500]"
+    bars = [
+        *(f"Epoch {epoch}: 100%|##########| 25/25 {metric}" for epoch in (0, 1)),
+        f"Epoch 1:   0%|          | 0/25 {metric}",
+        f"Epoch 2:   0%|          | 0/8 {metric}",
+        f"Epoch 2:  50%|#####     | 4/8 {metric}",
+        f"Epoch 2: |          | 16/? {metric}",
+    ]
+    tables = tables_of(tmp_path, GPU + "\r".join(bars) + stopped("max_steps=34") + "\n")
+    assert tables["steps"].sort("step")["step"].to_list() == [12, 25, 27, 33]
+    assert tables["runs"].select("gas", "status", "step_basis").rows() == [(2, "completed", "step")]
+
+
+@pytest.mark.parametrize(("end", "steps"), [(stopped("max_steps=70"), [69]), ("", [])])
+def test_a_later_epoch_alone_has_its_place_by_the_stop_only(end: str, steps: list[int]) -> None:
+    bar = BAR.format(epoch="5/-2", done="10/5", values="v_num: 0.000 train_loss: 2.863")
+    assert [row["step"] for row in steps_of(end, bar)] == steps
+
+
 def test_a_stop_at_epochs_tells_no_batches_of_a_step(tmp_path: Path) -> None:
     run = run_of(tmp_path, GPU + "\n".join([tqdm(0, 20, 20), stopped("max_epochs=1")]) + "\n")
     assert (run["step_basis"], run["last_step"], run["status"]) == ("batch", 19, "completed")

@@ -66,6 +66,18 @@ def test_epochs_and_speed_tell_the_steps_of_a_log_without_bars(tmp_path: Path, v
     assert known(run, "steps_planned", "gbs", "status") == [max(24, steps[-1]), 8, "completed"]
 
 
+def test_a_bar_that_skips_steps_shows_the_last_one_on_the_line_of_the_final_dict(tmp_path: Path) -> None:
+    text = drawn(0, 20, 0) + drawn(17, 20, 1) + "\n" + dict_of(3.0, 0.05) + drawn(20, 20, 1) + "\r   \r"
+    text += final(1.0, 20, 4, 3.0, 0.05) + drawn(20, 20, 1) + drawn(20, 20, 1) + "\n"
+    assert steps_of(tmp_path, text) == [20]
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_steps_of_a_training_that_was_taken_up_again(tmp_path: Path, version: int) -> None:
+    run = run_of(tmp_path, training([50, 75, 100, 125], 140, version=version))
+    assert known(run, "first_step", "last_step") == [50, 125]
+
+
 def test_where_nothing_tells_the_steps_they_are_ordinal(tmp_path: Path) -> None:
     dicts = "".join(f"{{'loss': {loss}, 'learning_rate': 1e-05, 'epoch': 0.5}}\n" for loss in (3.0, 2.5, 2.0))
     run = run_of(tmp_path, "  Total optimization steps = 3\n" + dicts)
@@ -167,20 +179,13 @@ def test_a_bar_that_stops_before_the_first_dict_tells_the_planned_steps(tmp_path
 
 
 def test_trainings_one_behind_the_other_are_told_apart_by_their_ends(tmp_path: Path) -> None:
-    def one(total: int) -> str:
-        bars = [
-            drawn(step, total, step) + "\n" + dict_of(3.0, step / 400) + drawn(step, total, step) for step in (5, 10)
-        ]
-        return (
-            drawn(0, total, 0)
-            + "".join(bars)
-            + "\n"
-            + final(10.0, total, 4, 3.0, total / 400)
-            + drawn(10, total, 9)
-            + "\n"
-        )
+    def one(total: int, loss: float) -> str:
+        drawn_at = {step: drawn(step, total, step) for step in (0, 5, 10)}
+        logged = [drawn_at[step] + "\n" + dict_of(loss - step / 10, step / 400) + drawn_at[step] for step in (5, 10)]
+        ended = final(10.0, total, 4, loss - 0.75, total / 400)
+        return drawn_at[0] + "".join(logged) + "\n" + ended + drawn_at[10] + "\n"
 
-    tables = tables_of(tmp_path, one(10) + one(12) + one(10))
+    tables = tables_of(tmp_path, one(10, 9.0) + one(12, 7.0) + one(10, 5.0))
     assert tables["steps"].sort("line_no")["step"].to_list() == [5, 10] * 3
     assert tables["runs"].sort("attempt")["steps_planned"].to_list() == [10, 12, 10]
 
