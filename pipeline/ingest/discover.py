@@ -12,6 +12,7 @@ from functools import cache, partial
 import polars as pl
 
 from sweepscope.pipeline.ingest.folder_roles import run_names
+from sweepscope.pipeline.ingest.job_names import job_of
 from sweepscope.pipeline.ingest.run_tree import Listed, Place, places
 from sweepscope.pipeline.io.files import Entry
 from sweepscope.pipeline.io.rotated import rotated_logs
@@ -55,11 +56,8 @@ _NEVER_LOGS = {
     "merges.txt",
     "vocab.txt",
 }
-# Not the 200 of b200, nor the 671 of 671b, nor a date. Slurm names the tasks of an array %A_%a.
-_JOB = re.compile(r"(?:(?<![A-Za-z\d])|\.[oe])(\d{3,})(?![A-Za-z\d]|-\d\d-\d\d)")
 _TELLS_OF_RUN = ("log", "history", "config", "status")
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
-_ARRAY_TASK = re.compile(r"^slurm-(\d+_\d+)\b")
 
 
 def discover(
@@ -258,18 +256,6 @@ def _kind_by_suffix(lower: str) -> str:
     if is_named_so(name):
         return "scheduler"
     return "log" if suffix in _LOG_SUFFIXES or _PBS_STREAM.fullmatch(suffix) else "other"
-
-
-def job_of(name: str) -> str:
-    """Scheduler job id in a file name, or ''.
-
-    >>> job_of("log_410022.out"), job_of("slurm-2631_7.out"), job_of("run.log")
-    ('410022', '2631_7', '')
-    """
-    if task := _ARRAY_TASK.match(name):
-        return task[1]
-    found = _JOB.findall(name)
-    return found[0] if found else ""
 
 
 def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, int]) -> pl.DataFrame:

@@ -268,6 +268,7 @@ EVENT_KIND: dict[str, str] = {
     "training_end": "the trainer reports that it finished",
     "aborted": "the trainer reports that it stopped before its goal",
     "launch": "a launcher or trainer starts (a new attempt)",
+    "job": "the scheduler's job that prints what follows",
     "status_file": "content of the run directory's status file",
     "scheduler": "a scheduler's table on the job that the run was",
     "config_conflict": "two sources disagree on a setting",

@@ -1,4 +1,4 @@
-"""Failed workers from events: torchrun's table of failures, the rank and host that failed first, and the job's id."""
+"""Failed workers from events: torchrun's table of failures, and the rank and host that failed first."""
 
 from __future__ import annotations
 
@@ -74,12 +74,3 @@ def first_failures(events: pl.DataFrame) -> pl.DataFrame:
     first = ranked.sort("run_id", "order", "failed_at", "is_echo", "line_no", nulls_last=True, maintain_order=True)
     once = first.unique("run_id", keep="first", maintain_order=True)
     return once.select("run_id", first_failed_rank="rank", first_failed_host="host")
-
-
-_JOB = r"(?:StepId=|\*\*\* (?:JOB|STEP) |\bslurmd\[\S+\]: .*\bjob )(\d+(?:_\d+)?)"
-
-
-def job_ids(events: pl.DataFrame) -> pl.DataFrame:
-    """`run_id`, `job_id` from the lines that slurmstepd prints at a job's end."""
-    named = events.with_columns(job_id=pl.col("text").str.extract(_JOB)).drop_nulls(["run_id", "job_id"])
-    return named.select("run_id", "job_id").unique("run_id", keep="last", maintain_order=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sweepscope.pipeline.logs.evidence import batch_systems, faults, launchers, symptoms, torch_and_slurm
+from sweepscope.pipeline.logs.evidence import batch_systems, faults, jobs, launchers, symptoms, torch_and_slurm
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, conform
 from sweepscope.pipeline.text.secret_columns import shortened
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -27,7 +27,14 @@ class Pattern:
     regex: str
 
 
-_TABLES = (torch_and_slurm.PATTERNS, launchers.PATTERNS, batch_systems.PATTERNS, faults.PATTERNS, symptoms.PATTERNS)
+_TABLES = (
+    torch_and_slurm.PATTERNS,
+    launchers.PATTERNS,
+    batch_systems.PATTERNS,
+    jobs.PATTERNS,
+    faults.PATTERNS,
+    symptoms.PATTERNS,
+)
 PATTERNS: tuple[Pattern, ...] = tuple(Pattern(*pattern) for table in _TABLES for pattern in table)
 
 LITERALS: tuple[str, ...] = tuple(sorted({literal for pattern in PATTERNS for literal in pattern.literals}))

@@ -17,7 +17,7 @@ import polars as pl
 from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.logs.diagnostics import diagnose, silence
 from sweepscope.pipeline.logs.dialect import Dialect
-from sweepscope.pipeline.logs.evidence import failed_workers, symptoms
+from sweepscope.pipeline.logs.evidence import failed_workers, jobs, symptoms
 from sweepscope.pipeline.logs.facts import INFERRED, Facts, conform
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs import outcome, setting_precedence
@@ -101,7 +101,7 @@ def assemble(
         now: the moment of reading.
         dialects: the dialects that read the files.
     """
-    facts = replace(facts, events=failed_workers.fold_tables(facts.events))
+    facts = replace(facts, events=jobs.fold(failed_workers.fold_tables(facts.events)))
     parsed, bad_steps = checked_steps(facts.steps, sources)
     observed_peaks, bad_peaks = checked_peaks(facts.peaks, sources)
     parsed = parsed.rechunk()  # polars hashes the groups of a column of several chunks even where it is sorted
@@ -124,7 +124,8 @@ def assemble(
     owners = owners_of(sources, runs, joined)
     events = attribute_events(facts.events, runs, sources, owners)
     beside = of_folders(sidecars, runs, joined, sources)
-    stated = settings_of_runs(facts.settings, beside, configured_from(runs, lines_of_steps), sources, owners)
+    configured = configured_from(runs, lines_of_steps)
+    stated = settings_of_runs(facts.settings, beside, configured, sources, owners)
     stated = pl.concat([stated, stepped(lines_of_steps, stated)])
     rules = {dialect.name: dialect.combined for dialect in dialects}
     chosen = setting_precedence.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
@@ -151,8 +152,8 @@ def assemble(
     )
     rows = _completed(rows, diverged)
     rows = _completed(rows, failed_workers.first_failures(events))
-    nameless = rows.filter(pl.col("job_id").is_null()).select("run_id")
-    rows = _completed(rows, failed_workers.job_ids(events).join(nameless, on="run_id", how="semi"))
+    begun = attribute_events(facts.events.filter(pl.col("kind") == jobs.KIND), configured, sources, owners)
+    rows = _completed(rows, jobs.ids_of_runs(events, begun, runs))
     events = diagnose.without_symptoms(events)
     rejects = pl.concat([bad_steps, bad_peaks, repeated_steps(repeats, sources), rejected_settings(chosen)])
     noted = [setting_precedence.conflicts(chosen), contradictions(found.conflicts, runs, sources)]
@@ -235,6 +236,8 @@ def _outcomes(
             last_step_line="last_line",
             previous_step_line="line_before",
             silence=pl.when("is_hang").then("silence"),
+            is_from_zero=(pl.col("first_step").min().over("source") == 0).fill_null(value=False),
+            stride=(pl.col("last_step") - pl.col("first_step")) / (pl.col("steps_logged") - 1),
             modified_at=pl.when(newest).then("modified_at"),
             status_file=pl.when(newest).then("status_file"),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.evidence import symptoms
+from sweepscope.pipeline.logs.evidence import jobs, symptoms
 from sweepscope.pipeline.logs.facts import Facts
 
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64})
@@ -18,10 +18,13 @@ _LAST_KINDS = ("child_failed", "exit_code", "sigkill", "timeout", "cancelled", "
 
 
 def launches(facts: Facts) -> pl.DataFrame:
-    """LINES with which a launch begins: a launcher or trainer announces itself, or dumps its configuration again."""
+    """LINES with which a launch begins.
+
+    A launcher or trainer announces itself, a trainer dumps its configuration again, or another job begins to write.
+    """
     announced = facts.events.filter(pl.col("kind") == "launch").select(LINES.names())
-    lines = pl.concat([announced, _dumped_again(facts)]).unique().sort(LINES.names())
-    return _without_other_ranks(lines, facts)
+    lines = _without_other_ranks(pl.concat([announced, _dumped_again(facts)]).unique().sort(LINES.names()), facts)
+    return pl.concat([lines, jobs.launches(facts.events, facts.steps)]).unique().sort(LINES.names())
 
 
 def ends(facts: Facts) -> pl.DataFrame:
@@ -58,7 +61,7 @@ def _without_other_ranks(lines: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     )
     before = pl.col("last").shift(1).over("source"), pl.col("first").shift(1).over("source")
     is_same = (pl.col("first") == before[0]) & (pl.col("first") == before[1])
-    is_other = ~pl.col("kind").is_in(["launch", *symptoms.KINDS])
+    is_other = ~pl.col("kind").is_in(["launch", jobs.KIND, *symptoms.KINDS])
     failures = facts.events.filter(is_other).select(LINES.names()).sort(LINES.names()).with_columns(failed="line_no")
     of_ranks = (
         parts.with_columns(since=pl.col("from_line").shift(1).over("source"))

@@ -1,7 +1,8 @@
 """Status of runs with confidence and the deciding line, from evidence in order of rules. Pure.
 
-1. `completed`: the trainer reached its last step or reported its end, whatever came after. Where the planned steps may
-   be those of a single epoch, that counts only if no line tells how the run failed.
+1. `completed`: the trainer reached its last step or reported its end, whatever came after. The last of n steps is n - 1
+   where they count from 0. Where the planned steps may be those of a single epoch, that counts only if no line tells
+   how the run failed.
 2. Exhausted GPU or host memory and failed nodes are never consequences of something else, and explain all other
    evidence at the end, before or behind it. The run survived such a line if two more steps were logged after it.
 3. Otherwise the earliest of: a collective that hung, an NCCL error, and what the scheduler or the user did. The others
@@ -15,8 +16,9 @@
 6. A status file. It may be wrong (picotron greps it together), so the log overrules it.
 7. `hang`: no step for many times the usual pause, though the log went on or was being written. A process that died
    silently looks the same; see `logs.diagnostics.silence`.
-8. Without any evidence `running` while the file is fresh, `truncated` if the run had started, else `unknown`. A log of
-   which no line is known is a `crash` if it holds a traceback, whatever was raised.
+8. Without any evidence `running` while the file is fresh, `completed` if only every n-th step is logged and no later
+   one would be, `truncated` if the run had started, else `unknown`. A log of which no line is known is a `crash` if it
+   holds a traceback, whatever was raised.
 """
 
 from __future__ import annotations
@@ -68,6 +70,8 @@ _OF_END = _roles(
 )
 _ROLES = [*_OF_ALL["role"].unique(maintain_order=True), *_OF_END["role"].unique(maintain_order=True)]
 _LINE = ("kind", "line_no", "is_secondary", "text")
+_REST = 0.05
+"""Of the planned steps: with fewer left than this, a log that could not show more of them is that of a finished run."""
 _STATUS_FILE = {"fail": "crash", "oom": "oom", "timeout": "timeout", "completed": "completed"}
 
 
@@ -76,7 +80,8 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
 
     Args:
         attempts: one row per attempt with `key`, `last_step`, `steps_planned`, `is_plan_guessed` (those may be an
-            epoch's), `last_step_line`, `previous_step_line` (the one before), `has_settings`, `modified_at` (newest
+            epoch's), `is_from_zero` (the first of them has the number 0), `stride` (the mean distance of logged steps),
+            `last_step_line`, `previous_step_line` (the one before), `has_settings`, `modified_at` (newest
             modification time of its files), `status_file` (its content or NULL), `longest_pause_s` between two logged
             steps and `silence` (the text of a silence that is a sign of a hang, or NULL).
         events: `key`, `line_no`, `kind`, `text`, and `is_secondary` (from another file than the steps).
@@ -108,7 +113,10 @@ _Rule = tuple[pl.Expr, pl.Expr, str, pl.Expr]
 
 def _rules(now: datetime) -> list[_Rule]:
     """(condition, status, confidence, evidence), the strongest first."""
-    reached = pl.col("last_step") >= pl.col("steps_planned")
+    final_step = pl.col("steps_planned") - pl.col("is_from_zero").cast(pl.Int64)
+    reached = pl.col("last_step") >= final_step
+    is_last_logged = pl.col("last_step") + pl.col("stride") > final_step
+    is_near = pl.col("steps_planned") - pl.col("last_step") <= _REST * pl.col("steps_planned")
     status_file = pl.col("status_file").replace_strict(_STATUS_FILE, default=None, return_dtype=pl.String)
     pause = pl.duration(microseconds=(pl.col("longest_pause_s") * 1e6 * STALE_PAUSES).cast(pl.Int64))
     fresh = pl.lit(now) - pl.col("modified_at") < pl.max_horizontal(pl.lit(STALE_AFTER), pause)
@@ -136,6 +144,7 @@ def _rules(now: datetime) -> list[_Rule]:
         (_is_there("unread") & _is_there("fallen"), pl.lit("crash"), "low", pl.col("unread.text")),
         (pl.col("silence").is_not_null(), pl.lit("hang"), "low", pl.col("silence")),
         (fresh, pl.lit("running"), "medium", pl.lit("the log has no ending and was written to recently")),
+        (is_last_logged & is_near, pl.lit("completed"), "medium", pl.format("{}, and none after it would be", last)),
         (started, pl.lit("truncated"), "low", pl.lit("the log stops without a reason")),
         (_is_there("unread"), pl.lit("unknown"), "low", pl.format("no line is known; the last: {}", "unread.text")),
     ]

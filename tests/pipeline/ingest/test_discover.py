@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.ingest.discover import FOUND, changed, discover, file_kind, job_of
+from sweepscope.pipeline.ingest.discover import FOUND, changed, discover, file_kind
 from sweepscope.pipeline.io.files import Entry
 from sweepscope.schemas.registry import TABLES
 from sweepscope.schemas.vocab import FILE_KIND
@@ -58,7 +58,6 @@ class TestKinds:
     @given(st.text(alphabet=st.characters(exclude_characters="/\0"), min_size=1, max_size=20))
     def test_any_name_has_one(self, name: str) -> None:
         assert file_kind(name) in FILE_KIND
-        assert isinstance(job_of(name), str)
 
     def test_a_file_that_the_user_names_is_a_log(self) -> None:
         assert column(found("/a/stdout", "/a/model.pt", named=("/a/stdout",)), "kind") == {
@@ -68,24 +67,6 @@ class TestKinds:
 
 
 class TestJobs:
-    @pytest.mark.parametrize(
-        ("name", "job"),
-        [
-            ("log_410022.out", "410022"),
-            ("slurm-2631.out", "2631"),
-            ("slurm-2631_7.out", "2631_7"),
-            ("train.o410022", "410022"),
-            ("nemo.410022.err", "410022"),
-            ("run.log", ""),
-            ("tp8_pp4.log", ""),
-            ("run_2026-01-05.log", ""),
-            ("b200_qwen.log", ""),
-            ("v12.out", ""),
-        ],
-    )
-    def test_ids_in_names(self, name: str, job: str) -> None:
-        assert job_of(name) == job
-
     def test_a_file_without_one_belongs_to_the_newest_job_of_its_run_directory(self) -> None:
         rows = found("/s/r/log_999.out", "/s/r/log_1000.out", "/s/r/config.json", "/s/r/stderr.txt")
         assert column(rows, "job") == {

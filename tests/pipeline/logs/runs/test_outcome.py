@@ -204,6 +204,8 @@ def attempt(**values: object) -> pl.DataFrame:
         "last_step_line": None,
         "previous_step_line": None,
         "is_plan_guessed": False,
+        "is_from_zero": False,
+        "stride": None,
         "has_settings": False,
         "modified_at": None,
         "status_file": None,
@@ -217,6 +219,8 @@ def attempt(**values: object) -> pl.DataFrame:
         "last_step_line": pl.Int64(),
         "previous_step_line": pl.Int64(),
         "is_plan_guessed": pl.Boolean(),
+        "is_from_zero": pl.Boolean(),
+        "stride": pl.Float64(),
         "has_settings": pl.Boolean(),
         "modified_at": pl.Datetime("us"),
         "status_file": pl.String(),
@@ -248,6 +252,28 @@ class TestClassify:
         assert judged(guessed) == [("completed", "medium")]
         assert judged(guessed, ("a", 2, "exception", False)) == [("crash", "high")]
         assert judged(attempt(last_step=9, steps_planned=9), ("a", 2, "exception", False)) == [("completed", "high")]
+
+    @pytest.mark.parametrize(
+        ("last", "planned", "is_from_zero", "stride", "status"),
+        [
+            (19, 20, True, 1.0, ("completed", "high")),
+            (18, 20, True, 1.0, ("truncated", "low")),
+            (19, 20, False, 1.0, ("truncated", "low")),
+            (19, 20, False, 2.0, ("completed", "medium")),  # 1, 3, ... 19
+            (990, 1000, True, 10.0, ("completed", "medium")),
+            (990, 1000, False, 10.0, ("truncated", "low")),
+            (1000, 1500, False, 1000.0, ("truncated", "low")),
+        ],
+    )
+    def test_the_last_step_that_can_be_logged(
+        self, last: int, planned: int, *, is_from_zero: bool, stride: float, status: tuple[str, str]
+    ) -> None:
+        found = attempt(last_step=last, steps_planned=planned, is_from_zero=is_from_zero, stride=stride)
+        assert judged(found) == [status]
+
+    def test_what_only_looks_finished_is_not_where_it_failed(self) -> None:
+        found = attempt(last_step=19, steps_planned=20, stride=2.0, last_step_line=1)
+        assert judged(found, ("a", 2, "exception", False)) == [("crash", "high")]
 
     def test_a_status_file_alone_is_believed_a_little(self) -> None:
         assert judged(attempt(status_file="completed")) == [("completed", "medium")]
