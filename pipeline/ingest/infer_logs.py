@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.ingest import log_blocks
 from sweepscope.pipeline.ingest.unread_logs import is_output_name
 from sweepscope.pipeline.io.event_log import event
@@ -63,7 +63,7 @@ def read_inferred(logs: Mapping[int, tuple[str, Open]], known: Facts) -> Inferre
             sample = _sample(path, opened)
             inference = infer(sample)
             facts = _read(source, path, opened, inference)
-        except InputError as error:  # it was read a moment ago
+        except (InputError, UsageError) as error:  # it was read a moment ago; or what was inferred is no dialect file
             event(_LOG, logging.INFO, "not_inferred", path=path, reason=str(error))
             continue
         parts.append(facts)

@@ -34,20 +34,23 @@ def judge_unread(
     """`files` and `facts` without the texts that are no logs of trainings, and with the last lines of odd ones.
 
     A text is a log if it was taken for one, or if a dialect knows it or it tells of a failure that only a training has,
-    unless it surely is something else. One with other output, such as NCCL's, has to speak of a training.
+    unless it surely is something else. One with other output, such as NCCL's, has to speak of a training. A run's
+    configuration beside a text says that it is the run's.
 
     Args:
-        files: `source`, `kind`, `dialect`, `parser`, `status` and `error` of all files.
+        files: `source`, `unit`, `kind`, `dialect`, `parser`, `status` and `error` of all files.
         facts: of all logs.
         kinds: what each log without steps was taken for.
         others: sources that hold something else that is kept, such as NCCL's output.
     """
     logs = dict(files.filter(pl.col("kind") == "log").select("source", "dialect").iter_rows())
     telling = set(telling_events(facts.events)["source"])
+    settled = files.filter(pl.col("kind").is_in(["config", "status"]) & pl.col("parser").is_not_null())
+    configured = set(files.join(settled, on="unit", how="semi")["source"])
     no_log: dict[int, str] = {}
     unread: list[dict[str, object]] = []
     for source, kind in kinds.items():
-        is_known = source in telling or logs.get(source) is not None
+        is_known = source in telling or source in configured or logs.get(source) is not None
         if source not in logs or not (kind.reason or kind.is_training):
             continue
         if source not in others and (kind.is_training is False or not (kind.is_training or is_known)):

@@ -18,10 +18,14 @@ _HALF = 0.5
 """Of the lines, enough together with a plain sign."""
 _WORDS = 3
 """Different subjects of trainings that a text of nothing else speaks of."""
+_FEW_WORDS = 2
+"""As many are enough in a program's output. A name alone says nothing: downloads, evaluations and servers log, too."""
 _MARKS = 2
 """Headings, links and fences of a document at least."""
 _FEW_LINES = 3
 """A text has to be longer than this to be known by what its lines look like, rather than by what they say."""
+_SHOWN_CHARS = 80
+"""Of the last line, which tells a reader of the ledger what the text is."""
 _FEW_ITEMS = 20
 """A program's output has to be longer than this to be a list."""
 
@@ -150,7 +154,8 @@ def kind_of(sample: pl.DataFrame, *, is_named_log: bool) -> TextKind:
 
     Args:
         sample: `line_no`, `text` of its cleaned lines, those of the end among them.
-        is_named_log: it has the name of a program's output. Then it may be an odd training that leaves no traces.
+        is_named_log: it has the name of a program's output. Then a traceback is that of a training, and
+            fewer words tell of one.
     """
     rows = sample.filter(pl.col("text").str.strip_chars() != "")
     if rows.is_empty():
@@ -163,9 +168,11 @@ def kind_of(sample: pl.DataFrame, *, is_named_log: bool) -> TextKind:
     if (look := _look(text, is_named_log=is_named_log, is_launched=is_launched)) is not None:
         return TextKind(False, f"it is {look}", *last)
     found = TextKind(True, "", *last)
-    if is_named_log or is_launched or found.speaks_of_training:
+    has_died = is_named_log and _any(text, _TRACEBACK)
+    if is_launched or has_died or found.subjects >= (_FEW_WORDS if is_named_log else _WORDS):
         return found
-    return TextKind(None, "nothing in it tells of a training", *last)
+    shown = found.last_text.strip()[:_SHOWN_CHARS]
+    return TextKind(None, f"nothing in it tells of a training; its last line: {shown}", *last)
 
 
 def _tool(text: pl.Series, *, is_launched: bool) -> str | None:

@@ -78,6 +78,7 @@ def test_a_mixed_batch_accounts_for_every_file_and_reads_what_it_can() -> None:
         "q/config.json",
     }
     assert {path for path, (status, _, _) in found.items() if status == "skipped"} == {
+        "unknown.log",
         "weights.bin",
         "other.csv",
         "bad.csv",

@@ -136,6 +136,7 @@ OTHERS = {
     "tokens.txt": (VOCABULARY, "a list"),
     "statistics.txt": (STATISTICS, "a table of numbers"),
     "train.py.txt": (SOURCE, "the source of a program"),
+    "answers.log": ("answering 3 questions\n-> 42\n-> no\n-> perhaps\n", "nothing in it tells of a training; its last"),
     "notes.txt": (
         "Traceback (most recent call last):\nValueError: from a notebook\n",
         "nothing in it tells of a training",
@@ -165,13 +166,13 @@ def test_it_is_a_run_whatever_was_installed_and_downloaded_before() -> None:
 
 
 def test_a_log_of_which_no_line_is_known_is_a_run_of_unknown_end() -> None:
-    text = "reading 16 shards\nthe moon is full\nwaiting for the others\n"
-    evidence = "no line is known; the last: waiting for the others"
+    text = "reading 16 shards to train on\nthe optimizer is a full moon\ntraining waits for the others\n"
+    evidence = "no line is known; the last: training waits for the others"
     assert only_run(tables_of({"gpt.log": text})) == ("other", "unknown", evidence)
 
 
 def test_it_is_running_while_it_is_written() -> None:
-    tables = tables_of({"gpt.log": "reading 16 shards\n"}, now=datetime.now(UTC).replace(tzinfo=None))
+    tables = tables_of({"gpt.log": "training batch_size: 16\n"}, now=datetime.now(UTC).replace(tzinfo=None))
     assert only_run(tables)[1] == "running"
 
 

@@ -77,9 +77,8 @@ class TestUnits:
         tables = tables_of({"notes.txt": "Traceback (most recent call last):\nValueError: from a notebook\n"})
         assert tables["runs"].is_empty()
         assert tables["events"].is_empty()
-        assert tables["files"].select("status", "error").rows() == [
-            ("skipped", "not the log of a training: nothing in it tells of a training")
-        ]
+        reason = "nothing in it tells of a training; its last line: ValueError: from a notebook"
+        assert tables["files"].select("status", "error").rows() == [("skipped", f"not the log of a training: {reason}")]
 
     def test_a_gpu_out_of_memory_without_a_known_framework_is_a_run_of_another(self) -> None:
         runs = tables_of({"job.out": OOM})["runs"]
