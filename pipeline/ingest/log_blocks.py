@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
@@ -13,6 +13,7 @@ from sweepscope.pipeline.text.timestamps import timestamp
 
 WHOLE_BYTES = 4 << 20
 """A log of at most this size is held in memory."""
+_GROUP_BYTES = 1 << 20
 _HEAD_BYTES = 512 << 10
 _PIECE_BYTES = 24 << 10
 _TAIL_BYTES = 128 << 10
@@ -30,36 +31,49 @@ def blocks(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
 def sample(parts: Iterable[tuple[bytes, int]]) -> pl.DataFrame:
     """Cleaned lines from the begin, the end and everywhere between: `line_no`, `text`, `rank`, `ts`, `block`.
 
-    Memory does not grow with the log.
+    Memory does not grow with the log, and how its bytes came in blocks does not matter.
     """
+    whole: list[tuple[bytes, int]] = []
     kept: list[tuple[bytes, int]] = []
     tail: tuple[bytes, int] = (b"", 1)
-    stride = 1
-    for number, (data, first_line) in enumerate(parts):
-        size = _HEAD_BYTES if first_line == 1 else _PIECE_BYTES
-        if first_line == 1 and len(data) <= WHOLE_BYTES:
-            kept.append((data, first_line))
-        elif number % stride == 0 or first_line == 1:
-            kept.append((_whole(data[:size]), first_line))
-        if first_line == 1 and len(data) > WHOLE_BYTES:
-            kept += _within(data, first_line)
+    size, stride = 0, 1
+    for number, (data, first_line) in enumerate(_regrouped(parts)):
+        size += len(data)
+        if size <= WHOLE_BYTES:
+            whole.append((data, first_line))
+        if number % stride == 0:
+            kept.append((_whole(data[: _PIECE_BYTES if number else _HEAD_BYTES]), first_line))
         tail = _last(data, first_line)
         if len(kept) > _MOST_PIECES:
-            kept, stride = [kept[0], *kept[1::2]], stride * 2
-    if tail[0] and (not kept or tail[1] >= kept[-1][1] + kept[-1][0].count(b"\n")):
+            kept, stride = [kept[0], *kept[2::2]], stride * 2
+    if size <= WHOLE_BYTES:
+        kept = [(b"".join(data for data, _ in whole), 1)] if _is_gapless(whole) else whole
+    elif tail[1] >= kept[-1][1] + kept[-1][0].count(b"\n"):
         kept.append(tail)
     frames = [_cleaned(data, first_line, block) for block, (data, first_line) in enumerate(kept)]
     return pl.concat(frames) if frames else _cleaned(b"", 1, 0)
 
 
-def _within(data: bytes, first_line: int) -> list[tuple[bytes, int]]:
-    """Some pieces of a block."""
-    found = []
-    for begin in range(_HEAD_BYTES, len(data) - _PIECE_BYTES, max(len(data) // 8, _PIECE_BYTES)):
-        at = data.find(b"\n", begin) + 1
-        if at:
-            found.append((_whole(data[at : at + _PIECE_BYTES]), first_line + data.count(b"\n", 0, at)))
-    return found
+def _regrouped(parts: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    """The same lines in blocks that only the bytes of the log decide: as many whole lines as _GROUP_BYTES hold."""
+    held, line = b"", 1
+    for data, first_line in parts:
+        if first_line != line + held.count(b"\n"):
+            yield held, line
+            held = b""
+        held, line = held + data, line if held else first_line
+        while len(held) > _GROUP_BYTES:
+            end = held.rfind(b"\n", 0, _GROUP_BYTES) + 1 or held.find(b"\n") + 1 or len(held)
+            yield held[:end], line
+            held, line = held[end:], line + held.count(b"\n", 0, end)
+    if held:
+        yield held, line
+
+
+def _is_gapless(groups: Sequence[tuple[bytes, int]]) -> bool:
+    """Whether each group begins at the line behind the one before."""
+    ends = [line + data.count(b"\n") for data, line in groups]
+    return all(line == end for end, (_, line) in zip([1, *ends], groups, strict=False))
 
 
 def _whole(data: bytes) -> bytes:
