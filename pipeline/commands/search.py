@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--accelerator", required=True, help="for example H100-SXM-80GB")
     parser.add_argument("--seq-len", type=int, required=True, help="tokens of one sequence")
     parser.add_argument("--gbs-tokens", type=int, required=True, help="tokens of one step; a multiple of --seq-len")
-    parser.add_argument("--gpus-per-node", type=int, help="default: the accelerator's usual number")
+    parser.add_argument("--gpus-per-node", type=int, help="of one host (default: the accelerator's usual number)")
+    parser.add_argument(
+        "--gpus-per-domain",
+        type=int,
+        help="accelerators that links join (default: those of a host; 72 for GB200 and GB300, whose links join hosts)",
+    )
     parser.add_argument("--network-gbit", type=float, help="network per accelerator, Gb/s (default: the card's usual)")
     parser.add_argument("--framework", help="use the constants fitted for it, where there are some (nanotron, ...)")
     parser.add_argument("--fp8", action="store_true", help="matrix products in FP8")
@@ -78,16 +84,17 @@ def make_request(args: argparse.Namespace) -> Request:
     for name in ("nodes", "seq_len", "gbs_tokens", "top"):
         if getattr(args, name) < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(args, name)}.")
-    if args.gpus_per_node is not None and args.gpus_per_node < 1:
-        raise UsageError(f"--gpus-per-node must be at least 1, not {args.gpus_per_node}.")
+    for name in ("gpus_per_node", "gpus_per_domain"):
+        if getattr(args, name) is not None and getattr(args, name) < 1:
+            raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(args, name)}.")
     if not 0 <= args.margin < 1:
         raise UsageError(f"--margin is a share between 0 and 1, not {args.margin}.")
     shape = _shape(args.model)
-    cluster = find_cluster(args.accelerator, gpus_per_node=args.gpus_per_node)
+    cluster = find_cluster(args.accelerator, gpus_per_node=args.gpus_per_node, gpus_per_domain=args.gpus_per_domain)
     if cluster is None:
         raise UsageError(f"Unknown accelerator: {args.accelerator}. Known: {', '.join(known_cards())}.")
     if args.network_gbit is not None:
-        if args.network_gbit <= 0:
+        if not 0 < args.network_gbit < inf:
             raise UsageError(f"--network-gbit must be positive, not {args.network_gbit}.")
         cluster = with_network(cluster, args.network_gbit)
     if args.gbs_tokens % args.seq_len:

@@ -20,7 +20,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from sweepscope.pipeline.errors import NoStoreError, SweepscopeError
-from sweepscope.pipeline.estimate.physics.profile import load_profiles, read_profile
+from sweepscope.pipeline.estimate.physics.profile import is_current, load_profiles, read_profile
 from sweepscope.pipeline.ingest import dialect_files
 from sweepscope.pipeline.io.process_pool import cores
 from sweepscope.pipeline.store import lock, published, release, watcher
@@ -196,6 +196,11 @@ def _dialects(home: Home) -> Iterator[Finding]:
 def _calibration(home: Home) -> Iterator[Finding]:
     files = sorted((home.path / "calibration").glob("*.toml"))
     base = load_profiles()["default"]
+    current = [is_current(path) for path in files]
+    if old := ", ".join(path.stem for path, used in zip(files, current, strict=True) if not used):
+        message = f"fitted for the equations of an older version, and not used: {old}"
+        yield Finding("calibration", "note", message, "Fit them again: sweepscope calibrate.")
+        return
     names = ", ".join(read_profile(path, base=base).name for path in files)
     yield Finding("calibration", "ok", f"of this home's runs: {names}" if names else "the bundled profiles")
 

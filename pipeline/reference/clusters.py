@@ -1,4 +1,4 @@
-"""What a model runs on: accelerators, links inside a node, network between nodes.
+"""What a model runs on: accelerators, the domain that their links join, hosts, and the network between domains.
 
 Facts are in `data/hardware/accelerators.csv` (peaks, memory) and `data/hardware/links.csv` (bandwidths of memory,
 links and network, with sources). An unknown card has no cluster: nothing is guessed from a part of a name.
@@ -17,9 +17,12 @@ from sweepscope.pipeline.reference.accelerators import canonical_accelerator, lo
 
 @dataclass(frozen=True)
 class Cluster:
-    """One kind of node, any number of them. Bandwidths are per accelerator and one direction, in bytes/s.
+    """One kind of host, any number of them. Bandwidths are per accelerator and one direction, in bytes/s.
 
-    `network_bytes_per_s` is the share of one accelerator in its node's network cards.
+    Three facts that are often one: `gpus_per_node` accelerators share a host; `gpus_per_domain` are joined by links
+    (NVLink and its like), eight of a DGX host or the 72 of 18 hosts in an NVL72 rack; and `network_bytes_per_s` is the
+    share of one accelerator in the network cards of its host. `has_multicast`: switches of the domain can reduce
+    (NVLink SHARP).
     """
 
     accelerator: str
@@ -31,7 +34,9 @@ class Cluster:
     link_bytes_per_s: float
     network_bytes_per_s: float
     gpus_per_node: int
+    gpus_per_domain: int
     processors: int
+    has_multicast: bool = False
 
 
 @cache
@@ -46,15 +51,33 @@ def known_cards() -> list[str]:
     return sorted(_cards())
 
 
-def find_cluster(accelerator: str, *, gpus_per_node: int | None = None) -> Cluster | None:
+def find_cluster(
+    accelerator: str, *, gpus_per_node: int | None = None, gpus_per_domain: int | None = None
+) -> Cluster | None:
     """The cluster of a card by any of its spellings, or None for an unknown card or one without published links.
 
     The network is the usual one of that card's published clusters unless a caller replaces it.
+
+    Args:
+        accelerator: any spelling of the card.
+        gpus_per_node: accelerators of a host, where it is not the usual number.
+        gpus_per_domain: accelerators that links join, where it is not the usual number. Links end at the host unless
+            the card is sold in racks whose links join hosts: there a host of any size leaves the domain as it is.
+
+    >>> rack = find_cluster("GB200", gpus_per_node=4)
+    >>> rack.gpus_per_node, rack.gpus_per_domain
+    (4, 72)
+    >>> half = find_cluster("H100", gpus_per_node=4)
+    >>> half.gpus_per_node, half.gpus_per_domain
+    (4, 4)
     """
     name = canonical_accelerator(accelerator)
     row = _cards().get(name) if name else None
     if row is None:
         return None
+    usual_host, usual_domain = int(_number(row["usual_gpus_per_node"])), int(_number(row["usual_gpus_per_domain"]))
+    host = gpus_per_node or usual_host
+    domain = gpus_per_domain or (max(usual_domain, host) if usual_domain > usual_host else host)
     return Cluster(
         accelerator=str(row["accelerator"]),
         generation=str(row["generation"]),
@@ -64,8 +87,10 @@ def find_cluster(accelerator: str, *, gpus_per_node: int | None = None) -> Clust
         memory_bytes_per_s=1e9 * _number(row["memory_gb_per_s"]),
         link_bytes_per_s=1e9 * _number(row["link_gb_per_s"]),
         network_bytes_per_s=1e9 / 8 * _number(row["network_gbit_per_s"]),
-        gpus_per_node=gpus_per_node or int(_number(row["usual_gpus_per_node"])),
+        gpus_per_node=host,
+        gpus_per_domain=domain,
         processors=int(_number(row["processors"])),
+        has_multicast=bool(row["has_multicast"]),
     )
 
 

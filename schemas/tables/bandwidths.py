@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sweepscope.schemas.columns.shared import columns
-from sweepscope.schemas.core.column import integer, number, text
+from sweepscope.schemas.core.column import flag, integer, number, text
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.vocab.nccl import OP_SOURCE
 
@@ -58,7 +58,9 @@ ACCELERATOR_LINKS = Table(
         number("memory_bytes_per_s", "bytes/s", "bandwidth of the accelerator's memory", minimum=0),
         number("link_bytes_per_s", "bytes/s", "bandwidth of its links within a node, one direction", minimum=0),
         number("network_bytes_per_s", "bytes/s", "its share of a usual cluster's network, one direction", minimum=0),
-        integer("usual_gpus_per_node", "count", "accelerators of a usual node, or of one link domain", minimum=1),
+        integer("usual_gpus_per_node", "count", "accelerators of a usual host", minimum=1),
+        integer("usual_gpus_per_domain", "count", "accelerators that links join: a host's, or a rack's", minimum=1),
+        flag("has_multicast", "switches between the links can reduce (NVLink SHARP)"),
         "source_url notes",
     ),
 )

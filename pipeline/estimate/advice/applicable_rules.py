@@ -25,20 +25,23 @@ def question_columns(layouts: pl.DataFrame) -> pl.DataFrame:
     """`layouts` (columns of `ranked_layouts`, `num_experts` where known) with the columns of QUESTION and LAYOUT.
 
     A question is GPU-poor when its states take more than GPU_POOR_SHARE of all memory. Degrees that are not stated are
-    1; nodes whose size is not stated have the accelerator's usual one.
+    1; nodes whose size is not stated have the accelerator's usual one. Where links join hosts (an NVL72 rack), what
+    they join is the node that rules speak of.
     """
     clusters = {name: find_cluster(name) for name in layouts["accelerator"].drop_nulls().unique()}
     known = {name: cluster for name, cluster in clusters.items() if cluster is not None}
     node_sizes = {name: cluster.gpus_per_node for name, cluster in known.items()}
+    racks = {name: one.gpus_per_domain for name, one in known.items() if one.gpus_per_domain > one.gpus_per_node}
     memory = {name: cluster.memory_bytes for name, cluster in known.items()}
     experts = pl.col("num_experts") if "num_experts" in layouts.columns else pl.lit(None, pl.Int64)
     missing = [pl.lit(None).alias(name) for name in LAYOUT if name not in layouts.columns]
+    rack = pl.col("accelerator").replace_strict(racks, default=None, return_dtype=pl.Int64)
     node_size = pl.col("accelerator").replace_strict(node_sizes, default=None, return_dtype=pl.Int64)
     room = GPU_POOR_SHARE * pl.col("accelerator").replace_strict(memory, default=None, return_dtype=pl.Float64)
     return layouts.with_columns(
         *missing,
         pl.col("params").cast(pl.Float64),
-        gpus_per_node=pl.coalesce("gpus_per_node", node_size),
+        gpus_per_node=pl.coalesce(rack, "gpus_per_node", node_size),
         is_moe=(experts > 1).fill_null(False),
         is_gpu_poor=(state_bytes_per_gpu(pl.col("params"), pl.col("num_gpus")) > room).fill_null(False),
     ).with_columns(
@@ -55,7 +58,7 @@ def question_of(request: Request) -> dict[str, Any]:
         "params": float(asked.shape.params),
         "num_gpus": request.num_gpus,
         "num_nodes": max(request.num_gpus // asked.cluster.gpus_per_node, 1),
-        "gpus_per_node": asked.cluster.gpus_per_node,
+        "gpus_per_node": asked.cluster.gpus_per_domain,
         "seq_len": asked.seq_len,
         "gbs_tokens": request.gbs * asked.seq_len,
         "is_moe": asked.shape.num_experts > 1,

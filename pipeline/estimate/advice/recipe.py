@@ -132,7 +132,7 @@ def _branch(step: str, request: Request, question: dict[str, Any]) -> str:
         )
         return f"{request.gbs:,} sequences on {request.num_gpus:,} accelerators, {way}"
     nodes = question["num_nodes"]
-    return f"{nodes:,} node{'s' if nodes > 1 else ''} of {question['gpus_per_node']}"
+    return f"{nodes:,} node{'s' if nodes > 1 else ''} of {request.asked.cluster.gpus_per_node}"
 
 
 def recipe_lines(stops: list[Stop], book: Book | None = None) -> list[str]:

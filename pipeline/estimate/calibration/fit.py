@@ -25,7 +25,7 @@ from sweepscope.pipeline.estimate.rows.row_layouts import layouts_of
 SHARES = frozenset(
     (
         *("gemm_peak_share", "gemm_wave_loss", "memory_share", "attention_efficiency", "link_share", "network_share"),
-        *("slow_node_chance", "slow_node_cost", "tp_network_share", "tp_hidden", "dp_hidden", "fp8_gain"),
+        *("slow_node_chance", "slow_node_cost", "multicast_share", "tp_hidden", "dp_hidden", "pp_hidden", "fp8_gain"),
         "expert_efficiency",
     )
 )

@@ -58,7 +58,7 @@ def look(rows: Rows, constants: dict[str, float]) -> Seen:
     for batch in rows.batches:
         asked = with_constants(batch.asked, constants)
         predicted = estimate(asked, batch.at)
-        codes[batch.indices] = pattern_codes(batch.at, asked.cluster.gpus_per_node)
+        codes[batch.indices] = pattern_codes(batch.at, asked.cluster.gpus_per_domain)
         features[batch.indices] = penalty_features(asked, batch.at, predicted)
         seconds[batch.indices] = predicted.step_time_s
         choices |= {choice for choice in CHOICES if has_choice(batch.at, choice).any()}

@@ -11,7 +11,14 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope.pipeline.estimate.calibration.recipe_rows import Recipe, Weights
-from sweepscope.pipeline.estimate.physics.profile import CONSTANTS, Profile, choose_profile, load_profiles, read_profile
+from sweepscope.pipeline.estimate.physics.profile import (
+    CONSTANTS,
+    Profile,
+    choose_profile,
+    is_current,
+    load_profiles,
+    read_profile,
+)
 from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
 from sweepscope.pipeline.reference.clusters import find_cluster
 
@@ -67,11 +74,16 @@ def own_recipes(usable: pl.DataFrame) -> list[Recipe]:
 
 
 def with_own(folder: Path) -> ChooseProfile:
-    """Chooser of profiles: one of a home's `folder` where there is one, else the bundled one."""
+    """Chooser of profiles: one of a home's `folder` where there is one, else the bundled one.
+
+    Profiles that were fitted for other equations are passed over: `doctor` names them.
+    """
     calibrated: dict[str, Profile] = {}
     if folder.is_dir():
         base = load_profiles()["default"]
-        calibrated = {path.stem: read_profile(path, base=base) for path in sorted(folder.glob("*.toml"))}
+        calibrated = {
+            path.stem: read_profile(path, base=base) for path in sorted(folder.glob("*.toml")) if is_current(path)
+        }
 
     def choose(generation: str, framework: str | None) -> Profile:
         return calibrated.get(f"{generation}-{framework}") or choose_profile(generation, framework)

@@ -13,6 +13,7 @@ from sweepscope.pipeline.estimate.calibration.cross_validate import Unseen
 from sweepscope.pipeline.estimate.calibration.fit import figures
 from sweepscope.pipeline.estimate.calibration.recipe_rows import Recipe
 from sweepscope.pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.physics.profile import EQUATIONS
 
 
 def _ratio(measured: Array, predicted: Array) -> Array:
@@ -50,6 +51,7 @@ def render_profile(recipe: Recipe, constants: Mapping[str, float], facts: Mappin
     """Text of a profile file: constants that a fit moved or its recipe sets. The others come from `default`."""
     about = {
         "kind": "fitted",
+        "equations": EQUATIONS,
         "fitted_on": f"{recipe.dataset}, {facts.get('time_rows', facts.get('memory_rows', 0))} rows",
         "fitted_at": on.isoformat(),
         "fitted": sorted(constants),

@@ -65,7 +65,7 @@ def expect(asked: Question, at: Layouts, predicted: Estimate) -> dict[str, list[
     if record is None:
         return {name: [None] * size for name in EXPECTED}
     penalty = slowdown(asked, at, predicted, record)
-    patterns = [PATTERNS[code] for code in pattern_codes(at, asked.cluster.gpus_per_node)]
+    patterns = [PATTERNS[code] for code in pattern_codes(at, asked.cluster.gpus_per_domain)]
     name = asked.profile.name
     of_physics = {pattern: record.time.interval(pattern, name) for pattern in set(patterns)}
     of_both = {pattern: record.penalised.interval(pattern, name) for pattern in set(patterns)}

@@ -18,10 +18,10 @@ STAGES: Final = 4
 PATTERNS: Final = tuple(f"{placement} · ZeRO-{stage}" for placement in PLACEMENTS for stage in range(STAGES))
 
 
-def pattern_codes(at: Layouts, gpus_per_node: int) -> NDArray[np.int64]:
-    """Index into PATTERNS of each layout, in the shape of `at`."""
-    over = at.num_gpus > gpus_per_node
-    placement = np.select([(at.pp > 1) & over, at.tp > gpus_per_node, at.pp > 1, at.tp > 1], [0, 1, 2, 3], 4)
+def pattern_codes(at: Layouts, gpus_per_domain: int) -> NDArray[np.int64]:
+    """Index into PATTERNS of each layout, in the shape of `at`; a node is what links join (a rack of NVL72)."""
+    over = at.num_gpus > gpus_per_domain
+    placement = np.select([(at.pp > 1) & over, at.tp > gpus_per_domain, at.pp > 1, at.tp > 1], [0, 1, 2, 3], 4)
     codes: NDArray[np.int64] = np.broadcast_to(placement * STAGES + at.zero_stage, at.shape).astype(np.int64)
     return codes
 

@@ -15,7 +15,7 @@ REASONS = (
     "key-value heads and tp do not divide each other",
     "feed-forward width is not divisible by tp",
     "more pipeline stages than layers",
-    "layers are not divisible by pp x vpp",
+    "layers, with or without embedding and head, are not divisible by pp x vpp",
     "interleaving needs at least two stages and gas divisible by pp",
     "experts are not divisible by ep",
     "ep does not divide dp x cp x tp / etp",
@@ -27,6 +27,13 @@ REASONS = (
     "a V-shaped schedule places two chunks on each stage",
 )
 """Reason by code; 0 is none."""
+
+
+def _is_odd_for_chunks(shape: ModelShape, at: Layouts) -> NDArray[np.bool_]:
+    """Whether chunks differ: layers do not divide, nor do they with embedding and head as one layer each."""
+    chunks = at.pp * at.vpp
+    odd: NDArray[np.bool_] = (shape.num_layers % chunks != 0) & ((shape.num_layers + 2) % chunks != 0)
+    return odd
 
 
 def reason_codes(
@@ -49,7 +56,7 @@ def reason_codes(
         (kv % at.tp != 0) & (at.tp % kv != 0),
         (shape.ffn_hidden_size % at.tp != 0) if shape.ffn_hidden_size else np.False_,
         at.pp * np.where(checks_interleaving, at.vpp, 1.0) > shape.num_layers,
-        ((shape.num_layers % (at.pp * at.vpp) != 0) & (even_stages | is_chunked)),
+        _is_odd_for_chunks(shape, at) & (even_stages | is_chunked),
         is_chunked & ((at.pp < 2) | (needs_turns & (at.gas % at.pp != 0))),
         experts % np.minimum(at.ep, experts) != 0 if shape.num_experts else np.False_,
         (at.dp * at.cp * at.tp) % (at.ep * np.where(at.ep > 1, at.etp, 1.0)) != 0,

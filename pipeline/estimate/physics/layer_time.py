@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from sweepscope.pipeline.estimate.physics import communication as comm
+from sweepscope.pipeline.estimate.physics import collectives as comm
 from sweepscope.pipeline.estimate.physics.compute import (
     KERNELS_PER_LAYER,
     Machine,
@@ -25,7 +25,8 @@ from sweepscope.pipeline.estimate.physics.schedule import is_dual
 class LayerTime:
     """Seconds of one layer and micro-batch, forward and backward together; `recompute` is what is run again.
 
-    In `stall` the processor is busy with launching exchanges beside a pipeline, and all else waits.
+    In `stall` the processor is busy with launching exchanges beside a pipeline, and all else waits. `forward` is the
+    forward pass alone, which is no part of the sum.
     """
 
     linear: Array
@@ -36,11 +37,12 @@ class LayerTime:
     cp: Array
     ep: Array
     stall: Array
+    forward: Array
 
     @property
     def total(self) -> Array:
         """Seconds per layer."""
-        return sum_parts([getattr(self, part.name) for part in fields(self)])
+        return sum_parts([getattr(self, part.name) for part in fields(self) if part.name != "forward"])
 
 
 def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> LayerTime:
@@ -61,13 +63,7 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     forward, backward = attention_s(on, shape, tokens, at.tp, asked.seq_len)
     passes_only = elementwise_s(on, shape, tokens, tp=at.tp, sigma=at.sigma, width=width)
     tensor = 2.0 * tokens * shape.hidden_size
-    exchange = comm.all_reduce_s(
-        tensor,
-        at.tp,
-        comm.ring_bytes_per_s(asked, np.ones_like(at.tp), at.tp, share=profile.tp_network_share),
-        comm.latency_s(asked, np.ones_like(at.tp), at.tp),
-        is_split=at.sequence_parallel,
-    ) * (at.tp > 1)
+    exchange = tensor_exchange_s(asked, at, tensor)
     reductions = 2.0 if not is_moe else np.where(at.etp > 1, 2.0, 1.0)
     tp_forward = reductions * exchange
     # The backward pass has two products per exchange to hide it behind.
@@ -105,7 +101,21 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
         cp=cp,
         ep=ep,
         stall=stall,
+        forward=np.maximum(busy, launches) + cp / 3.0,
     )
+
+
+def tensor_exchange_s(asked: Question, at: Layouts, data: Array) -> Array:
+    """Seconds of one exchange of a tensor of `data` bytes over the tensor group: an all-reduce, or a reduce-scatter and
+    an all-gather under sequence parallelism."""
+    ranks = comm.group_of(asked, np.ones_like(at.tp), at.tp)
+    split = at.sequence_parallel > 0
+    spent = np.zeros(1)
+    if split.any():
+        spent = 2.0 * comm.all_gather_s(asked, ranks, data)
+    if not split.all():
+        spent = np.where(split, spent, comm.all_reduce_s(asked, ranks, data))
+    return spent
 
 
 def exchange_launch_s(asked: Question, at: Layouts) -> Array:
@@ -117,9 +127,10 @@ def exchange_launch_s(asked: Question, at: Layouts) -> Array:
     group inside a node, that grows by `exchange_launch_growth` for every further node that the group spans.
     """
     profile = asked.profile
-    beyond = np.maximum(at.tp / asked.cluster.gpus_per_node - 1.0, 0.0)
+    beyond = np.maximum(at.tp / asked.cluster.gpus_per_domain - 1.0, 0.0)
     busy = profile.exchange_launch_s * at.tp * (1.0 + profile.exchange_launch_growth * beyond)
-    is_beside = (at.pp > 1) & (at.tp > 1) & comm.leaves_node(asked, at.tp * at.cp * at.dp, at.pp)
+    stages = comm.group_of(asked, at.tp * at.cp * at.dp, at.pp)
+    is_beside = (at.pp > 1) & (at.tp > 1) & stages.is_over_network
     return np.where(is_beside, busy, 0.0)
 
 
@@ -132,9 +143,8 @@ def context_s(asked: Question, at: Layouts, tokens: Array, attention: Array) -> 
     shape = asked.shape
     width = (2 * shape.kv_width or shape.query_width + shape.value_width) / at.tp
     volume = 3.0 * (at.cp - 1.0) * tokens * width * 2.0
-    rate = comm.ring_bytes_per_s(asked, at.tp, at.cp)
-    hop = comm.latency_s(asked, at.tp, at.cp)
-    spent = volume / rate + 3.0 * (at.cp - 1.0) * hop
+    ranks = comm.group_of(asked, at.tp, at.cp)
+    spent = volume / comm.ring_bytes_per_s(asked, ranks) + 3.0 * (at.cp - 1.0) * comm.hop_s(asked, ranks)
     return np.where(at.cp > 1.0, np.maximum(spent - attention, 0.1 * spent), 0.0)
 
 
@@ -142,6 +152,4 @@ def experts_exchange_s(asked: Question, at: Layouts, tokens: Array) -> Array:
     """Four all-to-alls of the dispatched tokens: there and back, forward and backward."""
     shape, profile = asked.shape, asked.profile
     rank_bytes = 2.0 * shape.experts_per_token * tokens * shape.hidden_size / np.maximum(at.sigma / at.etp, 1.0)
-    stride = at.etp
-    hop = comm.latency_s(asked, stride, at.ep)
-    return 4.0 * comm.all_to_all_s(asked, profile.expert_imbalance * rank_bytes, stride=stride, size=at.ep, hop_s=hop)
+    return 4.0 * comm.all_to_all_s(asked, comm.group_of(asked, at.etp, at.ep), profile.expert_imbalance * rank_bytes)

@@ -93,6 +93,9 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
     gathered = np.where(at.zero_stage >= 3, 2.0 * profile.weight_bytes * layer / at.tp, 0.0)
     grown = profile.memory_growth
     weights, gradients = state(profile.weight_bytes, 3), state(profile.grad_held_bytes, 2)
+    # Stages of a pipeline scatter their gradients after the last micro-batch: until then they hold them whole.
+    whole = profile.grad_held_bytes * (dense + experts)
+    gradients = np.where((at.pp > 1) & (at.gas > 1), whole, gradients)
     # Buckets of replicas' gradients in 16 bit beside the kept ones (PyTorch's DDP), where there are replicas.
     gradients = gradients + np.where(at.batch_shards > 1, profile.grad_bucket_bytes, 0.0) * (dense + experts)
     exchanged = np.where(at.tp > 1, profile.exchange_buffer_bytes, 0.0) * tokens * shape.hidden_size

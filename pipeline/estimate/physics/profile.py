@@ -19,6 +19,9 @@ from sweepscope import data
 from sweepscope.pipeline.errors import InputError
 
 CALIBRATION = data.HOME / "calibration"
+EQUATIONS = 2
+"""Version of the equations that constants are fitted for. Raised when a constant changes its meaning: profiles that
+were fitted for others are not used. 2: one model of collectives, overlap per forward and backward pass."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,13 @@ class Profile:
     link_share: float
     network_share: float
     network_decay: float
-    tp_network_share: float
+    multicast_share: float
     link_latency_s: float
     network_latency_s: float
     bucket_bytes: float
     tp_hidden: float
     dp_hidden: float
+    pp_hidden: float
     shard_contention: float
     exchange_launch_s: float
     exchange_launch_growth: float
@@ -115,6 +119,12 @@ def read_profile(path: Path, *, base: Profile | None = None) -> Profile:
     if base is None:
         return Profile(**constants, name=path.stem, about=about, folder=path.parent)
     return replace(base, **constants, name=path.stem, about=about, folder=path.parent)
+
+
+def is_current(path: Path) -> bool:
+    """Whether a profile's file was written by hand, or fitted for the equations in force."""
+    about = tomllib.loads(path.read_text(encoding="utf-8")).get("about", {})
+    return bool(about.get("kind") != "fitted" or about.get("equations") == EQUATIONS)
 
 
 def with_values(profile: Profile, values: Mapping[str, float | bool | str]) -> Profile:

@@ -71,22 +71,23 @@ def bubble_share(at: Layouts, weights_share: Array = _EVEN) -> Array:
 def in_flight(at: Layouts, *, is_first: bool) -> Array:
     """Micro-batches whose activations a stage holds at its fullest, in units of all its layers.
 
-    With p = min(pp, m), first stage / last: 1F1B p / 1; AFAB m / m; interleaved 1 + (pp-1)/(pp v) times 1F1B's
-    (Korthikanti section 4.2.3); ZB-H1 p / 1 + (p - 1) `KEPT_FOR_WEIGHTS`, since the last stage waits longest with its
-    gradients of weights (2401.10241 section 2.3); ZB-V p on all; DualPipe pp + 1 on all, in V form half a stage more
-    than pp.
+    With p = min(pp, m), first stage / last: 1F1B p / 1; AFAB m / m; interleaved 1 + (pp-1)/(pp v) times 1F1B's, but
+    never more than the m there are (Korthikanti section 4.2.3); ZB-H1 p / 1 + (p - 1) `KEPT_FOR_WEIGHTS`, since the
+    last stage waits longest with its gradients of weights (2401.10241 section 2.3); ZB-V p on all; DualPipe pp + 1 on
+    all, in V form half a stage more than pp.
     """
     alive = np.minimum(at.pp, at.gas)
     is_chunked = (at.vpp > 1) & (at.schedule <= ZB_H1)
     interleaved = np.where(is_chunked & (at.gas >= at.pp), 1.0 + (at.pp - 1.0) / (at.pp * at.vpp), 1.0)
+    first = np.minimum(alive * interleaved, at.gas)
     held_by = {
         AFAB: at.gas,
-        ZB_H1: alive * interleaved if is_first else 1.0 + (alive - 1.0) * KEPT_FOR_WEIGHTS,
+        ZB_H1: first if is_first else 1.0 + (alive - 1.0) * KEPT_FOR_WEIGHTS,
         ZB_V: alive,
         DUALPIPE: np.minimum(at.pp + 1.0, at.gas),
         DUALPIPE_V: np.minimum(at.pp + 0.5, at.gas),
     }
-    most = alive * interleaved if is_first else np.ones(1)
+    most = first if is_first else np.ones(1)
     for code, of_schedule in held_by.items():
         if (at.schedule == code).any():
             most = np.where(at.schedule == code, of_schedule, most)

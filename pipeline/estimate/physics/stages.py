@@ -25,20 +25,26 @@ class Stages:
 def place_layers(shape: ModelShape, pp: int, *, placement: str) -> list[int]:
     """Layers of each of `pp` stages.
 
-    Even: as many on each, the remainder on the first ones (Megatron refuses a remainder; torchtitan does so). By cost:
+    Even: as many on each, the remainder on inner stages, then on the first: embedding and head count as a layer each
+    where layers do not divide (Megatron's `account_for_*_in_pipeline_split`; torchtitan's
+    `pipeline_parallel_first_stage_less_layers` and `..._last_...`; Llama 3, 2407.21783 section 3.3.2). By cost:
     nanotron's rule (`models/base.py: build_model`, `models/llama.py: get_block_compute_costs`): blocks in order, the
     head costing its parameters, and the next stage begins after the block that fills a stage's share of all costs. So
     the first stages are the fuller ones. Two details are as measured (memory per micro-batch and step time of the
     playbook's runs) where the published code would differ: a share met exactly is full, and the head is always on
     the last stage.
 
+    >>> from dataclasses import replace
     >>> from sweepscope.pipeline.reference.models import LLAMA_2_7B
     >>> place_layers(LLAMA_2_7B, 4, placement="even")
     [8, 8, 8, 8]
+    >>> place_layers(replace(LLAMA_2_7B, num_layers=30), 4, placement="even")
+    [7, 8, 8, 7]
     """
     layers = shape.num_layers
     if placement == EVEN or pp == 1:
-        return [layers // pp + (stage < layers % pp) for stage in range(pp)]
+        more = [*range(1, pp - 1), 0][: layers % pp]
+        return [layers // pp + (stage in more) for stage in range(pp)]
     layer_cost = shape.hidden_size * 4 * shape.value_width + 3 * shape.hidden_size * shape.ffn_hidden_size
     total = layers * layer_cost + shape.embedding_params
     counts, stage = [0] * pp, 0

@@ -10,8 +10,9 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from sweepscope.pipeline.estimate.physics import communication as comm
+from sweepscope.pipeline.estimate.physics import collectives as comm
 from sweepscope.pipeline.estimate.physics.compute import head_s, machine
+from sweepscope.pipeline.estimate.physics.data_parallel import data_parallel_s
 from sweepscope.pipeline.estimate.physics.layer_time import layer_time
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
 from sweepscope.pipeline.estimate.physics.memory import stage_params
@@ -46,68 +47,6 @@ class StepTime:
         return sum_parts([getattr(self, part.name) for part in fields(self)])
 
 
-def data_parallel_s(
-    asked: Question, at: Layouts, *, layers: Array, dense: Array, experts: Array, compute_s: Array, micro_s: Array
-) -> Array:
-    """Exposed seconds of the gradient exchange (and of ZeRO's gathers) per step.
-
-    ZeRO-0: all-reduce of the gradients. ZeRO-1 and 2: reduce-scatter of gradients and all-gather of weights, both
-    around the ring (trees serve all-reduce only), one call per bucket. ZeRO-3: two gathers and a reduce-scatter for
-    each layer and micro-batch (six bytes a parameter, 1910.02054 section 7.2.2), under its compute, costing
-    `shard_contention` of the shorter of the two. Without a pipeline, `dp_hidden` of one micro-batch's compute hides
-    the exchange; the gather of ZeRO-1 and 2 only where the framework `hides_gather`: it follows the optimizer, and
-    hides in the next step's forward pass or not at all.
-
-    With replicas these run inside the sharding group, whose ranks are neighbours, and once a step the replicas reduce
-    their shards of the gradients among them (2304.11277 section 3.2.2; MiCS, 2205.00119 section 3.4: two hops).
-    """
-    profile = asked.profile
-    sharded = at.zero_stage >= 2
-    replicas = at.dp_replicate
-    grouped = bool((replicas > 1).any())
-
-    def between_replicas(params: Array, ranks: Array, stride: Array) -> Array:
-        size, stride = np.minimum(replicas, ranks), stride * np.maximum(ranks / replicas, 1.0)
-        rate, hop = comm.ring_bytes_per_s(asked, stride, size), comm.latency_s(asked, stride, size)
-        shard = params / np.maximum(ranks / replicas, 1.0)
-        calls = np.maximum(profile.grad_bytes * shard / profile.bucket_bytes, 1.0)
-        spent = comm.all_reduce_s(profile.grad_bytes * shard, size, rate, calls * hop)
-        return np.where((at.zero_stage >= 1) & (size > 1), spent, 0.0)
-
-    def exchange(params: Array, ranks: Array, stride: Array) -> tuple[Array, Array]:
-        """(seconds, those of them that follow the optimizer)."""
-        size = np.where(at.zero_stage >= 1, np.maximum(ranks / replicas, 1.0), ranks) if grouped else ranks
-        rate = comm.ring_bytes_per_s(asked, stride, size)
-        hop = comm.latency_s(asked, stride, size)
-        ring, tree = (size - 1.0) * hop, comm.hops(size) * hop
-        share = (size - 1.0) / size * params / rate
-        calls = np.maximum(profile.grad_bytes * params / profile.bucket_bytes, 1.0)
-        plain = 2.0 * (profile.grad_bytes * share + calls * tree)
-        gather = profile.weight_bytes * share + calls * ring
-        once = gather + profile.grad_bytes * share + calls * ring
-        # Sharded gradients cannot wait for the last micro-batch: ZeRO-2 reduces every one of them.
-        reduced = (at.gas - 1.0) * (profile.grad_bytes * share + calls * ring)
-        each = at.gas * 3.0 * (profile.weight_bytes * share + layers * tree)
-        sliced = once + np.where(at.zero_stage >= 2, reduced, 0.0)
-        spent: Array = np.where(at.zero_stage >= 3, each, np.where(at.zero_stage >= 1, sliced, plain))
-        late = np.where((at.zero_stage == 1) | (at.zero_stage == 2), gather, 0.0)
-        return (spent + between_replicas(params, ranks, stride) if grouped else spent), late
-
-    def where_shared(shards: Array, of: tuple[Array, Array]) -> tuple[Array, Array]:
-        return np.where(shards > 1, of[0], 0.0), np.where(shards > 1, of[1], 0.0)
-
-    spent, late = where_shared(at.batch_shards, exchange(dense, at.batch_shards, at.tp))
-    if asked.shape.num_experts:
-        more = where_shared(at.expert_shards, exchange(experts, at.expert_shards, at.ep * at.etp))
-        spent, late = spent + more[0], late + more[1]
-    late = np.zeros(1) if profile.hides_gather else late
-    early = spent - late
-    hides = np.where(at.pp > 1, 0.0, profile.dp_hidden * micro_s)
-    once = late + np.maximum(early - hides, 0.0) + profile.shard_contention * np.minimum(early, hides)
-    each = np.maximum(spent - compute_s, 0.0) + profile.shard_contention * np.minimum(spent, compute_s)
-    return np.where(sharded, each, once)
-
-
 def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     """All parts of one step. The fullest stage sets the pace; the rest of the pipeline sets the idle time."""
     shape, cluster, profile = asked.shape, asked.cluster, asked.profile
@@ -139,19 +78,17 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     weights_share = per_layer("linear") / 3.0 / free
     bubble = np.where(single, 0.0, bubble_share(at, weights_share) * others)
 
-    stride = at.tp * at.cp * at.dp
     boundary = 2.0 * tokens * shape.hidden_size / at.sigma
-    hop = comm.latency_s(asked, stride, at.pp)
-    rate = np.where(
-        comm.leaves_node(asked, stride, at.pp),
-        profile.network_share * cluster.network_bytes_per_s,
-        profile.link_share * cluster.link_bytes_per_s,
-    )
-    p2p = np.where(single, 0.0, 2.0 * (boundary / rate + hop))
-    transfers = (at.gas * at.vpp + at.pp - 1.0) * p2p
+    p2p = 2.0 * comm.send_s(asked, comm.group_of(asked, at.tp * at.cp * at.dp, at.pp), boundary)
+    # Between chunks the next one computes meanwhile (Megatron's `overlap_p2p_communication`, for interleaving alone).
+    steady = at.gas * at.vpp * p2p
+    hidden = np.where(at.vpp > 1, profile.pp_hidden * np.minimum(steady, at.gas * paced), 0.0)
+    transfers = steady - hidden + (at.pp - 1.0) * p2p
 
-    dense_layers = np.where(single, shape.num_dense_layers, 0.0) if shape.num_experts else layers
-    dense_params, expert_params = stage_params(shape, at, layers, dense_layers)
+    # Gradients and states are those of the stage that holds the most layers, which need not be the slowest.
+    held = np.maximum(stages.middle, stages.last)
+    dense_layers = np.where(single, shape.num_dense_layers, 0.0) if shape.num_experts else held
+    dense_params, expert_params = stage_params(shape, at, held, dense_layers)
     dense_params = (
         dense_params + np.where(single & (not shape.tie_word_embeddings), 2.0, 1.0) * shape.embedding_params / at.tp
     )
@@ -160,8 +97,15 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     stages_held = np.where(single, 1.0, copies(at))
     dense_params, expert_params = stages_held * dense_params, stages_held * expert_params
     params = dense_params + expert_params
+    forward = layers * per_layer("forward") + np.where(has_head, head_forward, 0.0)
     exchange = data_parallel_s(
-        asked, at, layers=layers, dense=dense_params, experts=expert_params, compute_s=at.gas * paced, micro_s=paced
+        asked,
+        at,
+        layers=held,
+        dense=dense_params,
+        experts=expert_params,
+        forward_s=forward,
+        backward_s=np.maximum(paced - forward, 0.0),
     )
 
     speed = profile.memory_share * cluster.memory_bytes_per_s

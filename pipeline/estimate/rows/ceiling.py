@@ -110,7 +110,7 @@ def _choices(row: dict[str, Any], asked: Question) -> dict[str, list[float]]:
     gbs = _gbs(row) or 1
     pp_most = int(row["pp"] or min(gpus, shape.num_layers))
     free: dict[str, list[int]] = {
-        "tp": [tp for tp in divisors(gpus, asked.cluster.gpus_per_node) if shape.num_heads % tp == 0],
+        "tp": [tp for tp in divisors(gpus, asked.cluster.gpus_per_domain) if shape.num_heads % tp == 0],
         "pp": divisors(gpus, pp_most),
         "cp": [1],
         "ep": [1],

@@ -6,7 +6,7 @@ Rows that share model, cluster, sequence length and constants are estimated toge
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,10 @@ from sweepscope.pipeline.estimate.physics.step_time import StepTime
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE, complete_shape
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.rows.refusals import is_hybrid, missing, no_cluster, not_understood
-from sweepscope.pipeline.estimate.rows.row_layouts import layouts_of
+from sweepscope.pipeline.estimate.rows.row_layouts import layouts_of, zero_stage_of
+from sweepscope.pipeline.estimate.rows.stated_facts import OVERLAPS, with_facts
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
-from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.clusters import Cluster, find_cluster, with_network
 from sweepscope.pipeline.reference.vocabulary import framework_of
 from sweepscope.schemas.tables.estimates import ESTIMATES
 
@@ -32,7 +33,8 @@ OK = "ok"
 ChooseProfile = Callable[[str, str | None], Profile]
 _KEY = (
     *("model", *SHAPE, "stated_params", "seq_len", "accelerator", "precision", "framework", "source_id"),
-    *("flash_attention", "attention", "gpus_per_node"),
+    *("flash_attention", "attention", "gpus_per_node", "gpus_per_domain"),
+    *("network_gbit_per_s", "nics_per_node", "nic_gbit_per_s", "grad_precision", "bucket_mb", *OVERLAPS),
 )
 
 _PHYSICS = pl.Schema(
@@ -85,29 +87,47 @@ def same_question(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
         yield group
 
 
+def cluster_of(row: dict[str, Any]) -> Cluster | None:
+    """The cluster of a row, on the network that it states per accelerator or by the cards of its hosts."""
+    cluster = find_cluster(
+        row["accelerator"], gpus_per_node=row["gpus_per_node"], gpus_per_domain=row["gpus_per_domain"]
+    )
+    stated = row["network_gbit_per_s"]
+    if cluster is not None and not stated and row["nic_gbit_per_s"] and row["nics_per_node"]:
+        stated = row["nic_gbit_per_s"] * row["nics_per_node"] / cluster.gpus_per_node
+    return with_network(cluster, stated) if cluster is not None and stated else cluster
+
+
 def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Question | None, str, list[str]]:
     """(question, "", assumptions) of a row's model, cluster and constants, or (None, reason, [])."""
     if not row["accelerator"]:
         return None, "accelerator not stated", []
     if not row["seq_len"]:
         return None, "sequence length not stated", []
-    cluster = find_cluster(row["accelerator"], gpus_per_node=row["gpus_per_node"])
+    cluster = cluster_of(row)
     if cluster is None:
         return None, no_cluster(row["accelerator"]), []
-    precision = row["precision"]
-    if precision is not None and precision not in (*SIXTEEN_BIT, *EIGHT_BIT):
-        return None, f"precision {precision} is not modelled (16-bit and FP8 are)", []
+    is_fp8, roughly = _precision(row["precision"], cluster)
     shape, reason, assumed = complete_shape(row)
     if shape is None:
         return None, reason, []
     framework = row["framework"] or framework_of(row["source_id"] or "")
     profile = choose(cluster.generation, framework)
-    flash = row["flash_attention"]
-    if flash is not None:
-        is_flash = flash.strip().casefold() not in ("false", "no", "none", "0", "torch", "megatron", "eager", "math")
-        profile = replace(profile, is_flash=is_flash)
-    asked = Question(shape, cluster, profile, row["seq_len"], is_fp8=precision in EIGHT_BIT)
-    return asked, "", assumed
+    asked = Question(shape, cluster, with_facts(profile, row), row["seq_len"], is_fp8=is_fp8)
+    return asked, "", assumed + roughly
+
+
+def _precision(stated: str | None, cluster: Cluster) -> tuple[bool, list[str]]:
+    """(whether products run in FP8, what was assumed) of a precision as it is stated.
+
+    Of one that is none of ours the card's usual is taken: FP8 where it has that, else 16 bit. FP4 is taken as FP8:
+    NVIDIA's recipe leaves out the first and last layers and the gradients of weights (2509.25149).
+    """
+    if stated is None or stated in (*SIXTEEN_BIT, *EIGHT_BIT):
+        return stated in EIGHT_BIT, []
+    has_fp8 = cluster.peak_flops_fp8 > cluster.peak_flops
+    name = "FP4" if stated == "fp4" else "precision that is not stated plainly,"
+    return has_fp8, [f"{name} estimated as {'FP8' if has_fp8 else '16 bit'}"]
 
 
 def reasons_against(asked: Question, rows: list[dict[str, Any]]) -> list[str]:
@@ -122,8 +142,21 @@ def reasons_against(asked: Question, rows: list[dict[str, Any]]) -> list[str]:
     return reasons
 
 
+def _assumed_network(row: dict[str, Any], cluster: Cluster) -> list[str]:
+    """What was taken of links and network beside what the row states, where its accelerators need it."""
+    assumptions = []
+    if row["gpus_per_domain"] is None and row["num_gpus"] > cluster.gpus_per_node < cluster.gpus_per_domain:
+        assumptions.append(f"links join {cluster.gpus_per_domain} accelerators")
+    is_stated = row["network_gbit_per_s"] or (row["nics_per_node"] and row["nic_gbit_per_s"])
+    if row["num_gpus"] > cluster.gpus_per_domain and not is_stated:
+        assumptions.append(f"a network of {8e-9 * cluster.network_bytes_per_s:g} Gb/s per accelerator")
+    return assumptions
+
+
 def _assumed_layout(row: dict[str, Any]) -> list[str]:
     assumptions = []
+    if row["zero_stage"] is None and row["dp"] * (row["cp"] or 1) > 1:
+        assumptions.append(f"ZeRO-{zero_stage_of(row)}")
     if row["stated_recompute"] is None:
         assumptions.append("no recomputation")
     if row["sequence_parallel"] is None and row["tp"] > 1:
@@ -147,7 +180,8 @@ def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:
         predicted = estimate(asked, at)
         results = _as_rows(asked, predicted, len(usable), expect(asked, at, predicted))
         for row, result in zip(usable, results, strict=True):
-            result["est_assumptions"] = "; ".join([*assumed, *_assumed_layout(row)]) or None
+            notes = [*assumed, *_assumed_layout(row), *_assumed_network(row, asked.cluster)]
+            result["est_assumptions"] = "; ".join(notes) or None
     found = iter(results)
     return [{"est_status": refusal} if refusal else next(found) for refusal in refusals]
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from sweepscope.pipeline.derive.normalize import normalise_runs
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
+from sweepscope.pipeline.estimate.rows.stated_facts import OVERLAPS
 from sweepscope.pipeline.reference import vocabulary
 
 RENAMED = {
@@ -23,18 +24,33 @@ RENAMED = {
 }
 """Columns of the reference tables to those of `runs`."""
 
-_BOOLEANS = ("gated_mlp", "tie_word_embeddings", "sequence_parallel")
+_BOOLEANS = ("gated_mlp", "tie_word_embeddings", "sequence_parallel", *OVERLAPS)
 _NUMBERS = (
     *(name for name in SHAPE if name not in _BOOLEANS),
     *("seq_len", "dp", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs", "gas", "gbs", "gbs_tokens", "local_batch_size"),
-    *("num_nodes", "gpus_per_node", "num_gpus", "dp_replicate", "dp_shard"),
+    *("num_nodes", "gpus_per_node", "gpus_per_domain", "nics_per_node", "num_gpus", "dp_replicate", "dp_shard"),
 )
+_RATES = ("network_gbit_per_s", "nic_gbit_per_s", "bucket_mb")
+"""Positive numbers that need not be whole: Gb/s per accelerator, and of one network card of `nics_per_node`; megabytes
+of a bucket of gradients."""
 _TEXTS = (
     *("model", "accelerator", "precision", "recompute", "pipeline_schedule", "framework", "source_id"),
-    *("flash_attention", "attention", "cluster"),
+    *("flash_attention", "attention", "cluster", "grad_precision"),
 )
 _AT_LEAST_ONE = (
-    *("num_gpus", "num_nodes", "gpus_per_node", "dp", "tp", "pp", "mbs", "gas", "seq_len"),
+    *(
+        "num_gpus",
+        "num_nodes",
+        "gpus_per_node",
+        "gpus_per_domain",
+        "nics_per_node",
+        "dp",
+        "tp",
+        "pp",
+        "mbs",
+        "gas",
+        "seq_len",
+    ),
     *("num_layers", "hidden_size", "num_heads", "num_kv_heads", "vocab_size"),
 )
 _MISSING = r"(?i)^(|nan|na|n/a|none|null|-|unknown|\?)$"
@@ -66,7 +82,7 @@ def _with_all(frame: pl.DataFrame) -> pl.DataFrame:
     renames = {old: new for old, new in RENAMED.items() if old in frame.columns and new not in frame.columns}
     frame = frame.rename(renames)
     wanted = {
-        **dict.fromkeys(_NUMBERS, pl.Float64),
+        **dict.fromkeys((*_NUMBERS, *_RATES), pl.Float64),
         **dict.fromkeys((*_TEXTS, "zero_stage"), pl.String),
         **dict.fromkeys(_BOOLEANS, pl.Boolean),
     }
@@ -75,6 +91,12 @@ def _with_all(frame: pl.DataFrame) -> pl.DataFrame:
         pl.Series(name, [None] * frame.height, dtype) for name, dtype in wanted.items() if name not in frame.columns
     ]
     return frame.with_columns(absent)
+
+
+def _is_gradient_precision(frame: pl.DataFrame) -> pl.Expr:
+    """Whether cells name a precision that gradients are kept in: 16 or 32 bit."""
+    words = vocabulary.map_words(frame["grad_precision"].cast(pl.String), vocabulary.canonical_precision, pl.String)
+    return pl.lit(words.is_in(["bf16", "fp16", "fp32"]))
 
 
 def _booleans(values: pl.Series) -> pl.Series:
@@ -96,6 +118,9 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     is_stage_known = pl.col("stage").is_not_null() | pl.col("zero_stage").cast(pl.String).str.contains(_UNSAID)
     misread = {name: _misread(name, pl.col(name), _is_whole(name)) for name in _NUMBERS}
     misread["zero_stage"] = _misread("zero_stage", pl.col("zero_stage"), is_stage_known)
+    misread["grad_precision"] = _misread("grad_precision", pl.col("grad_precision"), _is_gradient_precision(frame))
+    is_rate = {name: _number(name).is_finite() & (_number(name) > 0) for name in _RATES}
+    misread |= {name: _misread(name, pl.col(name), is_good) for name, is_good in is_rate.items()}
     params = pl.lit(None, pl.Float64)
     if size is not None:
         params = _number(size)
@@ -108,6 +133,7 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
             pl.when(pl.col(wrong[name]).is_null()).then(_number(name).round()).cast(pl.Int64, strict=False).alias(name)
             for name in _NUMBERS
         ),
+        *(pl.when(is_good).then(_number(name)).alias(name) for name, is_good in is_rate.items()),
         *(pl.col(name).cast(pl.String) for name in _TEXTS),
         stated_sharding=pl.col("zero_stage").cast(pl.String).str.strip_chars(),
         stated_params=params,

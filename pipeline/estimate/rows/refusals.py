@@ -34,8 +34,6 @@ def missing(row: dict[str, Any]) -> str:
             return f"layout needs {product} accelerators, the row has {row['num_gpus']}"
     if row["stated_recompute"] is not None and row["recompute"] is None:
         return f"recomputation not understood: {row['stated_recompute']}"
-    if row["zero_stage"] is None and row["dp"] * (row["cp"] or 1) > 1:
-        return "sharding of optimizer and parameters (ZeRO stage or FSDP) not stated"
     return _missing_group(row)
 
 

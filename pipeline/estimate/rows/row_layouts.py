@@ -28,6 +28,20 @@ def schedule_of(name: str) -> str | None:
     return next((word for word, pattern in _SCHEDULES if re.search(pattern, name.casefold())), None)
 
 
+_FULLY_SHARDED = re.compile(r"torchtitan|composer|llm.?foundry|litgpt|fsdp|torchtune|maxtext", re.IGNORECASE)
+"""Trainers whose usual sharding is that of all states (PyTorch's FSDP, MaxText's meshes)."""
+
+
+def zero_stage_of(row: dict[str, Any]) -> int:
+    """ZeRO stage of a row: as stated, else the commonest of its framework, which of large runs is 1 (the distributed
+    optimizer of Megatron and NeMo)."""
+    if row["zero_stage"] is not None:
+        return int(row["zero_stage"])
+    if row["dp"] * (row["cp"] or 1) == 1:
+        return 0
+    return 3 if _FULLY_SHARDED.search(row["framework"] or row["source_id"] or "") else 1
+
+
 def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
     """Layouts of complete rows. An expert degree outside dp (dp x tp x pp x cp x ep = N) is folded into dp."""
     filled = []
@@ -48,7 +62,7 @@ def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
                 ep,
                 etp,
                 row["vpp"] or chunks,
-                row["zero_stage"] or 0,
+                zero_stage_of(row),
                 row["mbs"],
                 row["gas"],
                 RECOMPUTE_MODES.index(mode),

@@ -72,7 +72,8 @@ def _topologies(request: Request) -> Array:
 
 def _schedules(request: Request) -> list[tuple[int, int]]:
     """(code, chunks on each stage) of every schedule to try; V forms have two chunks, only interleaving a choice."""
-    chunks = divisors(request.asked.shape.num_layers, request.max_vpp)
+    layers = request.asked.shape.num_layers
+    chunks = sorted({*divisors(layers, request.max_vpp), *divisors(layers + 2, request.max_vpp)})
     tried = [SCHEDULES.index(word) for word in request.schedules]
     found = []
     for code in tried:

@@ -114,7 +114,7 @@ def search(request: Request, *, top: int = 10, margin: float = MARGIN, by: str =
             fits &= ~unseen
         keep = _worth_keeping(fits, speed, need, top)
         if is_penalised and record is not None:
-            keep |= _shortlist(fits, speed, pattern_codes(block.at, asked.cluster.gpus_per_node))
+            keep |= _shortlist(fits, speed, pattern_codes(block.at, asked.cluster.gpus_per_domain))
         pool.at.append(block.at[keep])
         pool.speed.append(speed[keep])
         pool.need.append(need[keep])
@@ -181,7 +181,7 @@ def _rank(request: Request, pool: _Pool, top: int, *, is_penalised: bool) -> tup
     everything = Layouts(**columns)
     if is_penalised:
         every = np.ones(speed.shape, np.bool_)
-        codes = pattern_codes(everything, request.asked.cluster.gpus_per_node)
+        codes = pattern_codes(everything, request.asked.cluster.gpus_per_domain)
         chosen = np.flatnonzero(_worth_keeping(every, speed, need, top) | _shortlist(every, speed, codes))
         everything, need = everything[chosen], need[chosen]
         record = find_record(request.asked.profile)

@@ -6,8 +6,8 @@ SELECT
     r.run_id, r.origin, r.sweep, r.framework, r.accelerator, r.model, r.num_nodes, r.num_gpus, r.layout,
     strategy_of(r.dp, r.tp, r.pp, r.cp, r.ep) AS strategy,
     CASE
-        WHEN r.pp > 1 AND r.num_nodes > 1 THEN 'PP over nodes'
-        WHEN r.tp > r.gpus_per_node THEN 'TP over nodes'
+        WHEN r.pp > 1 AND coalesce(r.num_gpus > rack.usual_gpus_per_domain, r.num_nodes > 1) THEN 'PP over nodes'
+        WHEN r.tp > coalesce(rack.usual_gpus_per_domain, r.gpus_per_node) THEN 'TP over nodes'
         WHEN r.pp > 1 THEN 'PP in a node'
         WHEN r.tp > 1 THEN 'TP in a node'
         ELSE 'DP only'
@@ -22,5 +22,8 @@ SELECT
     r.source_path
 FROM runs AS r
 JOIN estimates AS e USING (run_id)
+-- Where links join hosts (an NVL72 rack), a node of the pattern is what they join.
+LEFT JOIN accelerator_links AS rack
+    ON rack.accelerator = r.accelerator AND rack.usual_gpus_per_domain > rack.usual_gpus_per_node
 WHERE r.status = 'completed' AND r.duplicate_of IS NULL AND r.quarantine_reason IS NULL
     AND e.est_status = 'ok' AND r.step_time_s IS NOT NULL;

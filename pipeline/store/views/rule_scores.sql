@@ -9,7 +9,10 @@ asked AS MATERIALIZED (
     SELECT
         layout.origin, layout.model, layout.num_nodes, layout.num_gpus, layout.seq_len, layout.gbs_tokens,
         layout.accelerator, layout.run_id, layout.tokens_per_s_per_gpu, layout.params::DOUBLE AS params,
-        coalesce(layout.gpus_per_node, link.usual_gpus_per_node) AS gpus_per_node, layout.dp, layout.tp, layout.pp,
+        CASE
+            WHEN link.usual_gpus_per_domain > link.usual_gpus_per_node THEN link.usual_gpus_per_domain
+            ELSE coalesce(layout.gpus_per_node, link.usual_gpus_per_node)
+        END AS gpus_per_node, layout.dp, layout.tp, layout.pp,
         coalesce(layout.cp, 1) AS cp, coalesce(layout.ep, 1) AS ep, coalesce(layout.vpp, 1) AS vpp, layout.mbs,
         layout.gas, layout.zero_stage, coalesce(layout.recompute::VARCHAR, 'none') AS recompute,
         coalesce(run.num_experts > 1, false) AS is_moe,

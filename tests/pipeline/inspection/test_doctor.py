@@ -84,6 +84,16 @@ def test_a_broken_setting_is_a_fault_that_names_its_file(tmp_path: Path, path: s
     assert str(broken) in seen[check].message
 
 
+def test_a_profile_of_older_equations_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "calibration" / "hopper-nemo.toml"
+    path.parent.mkdir()
+    path.write_text('[about]\nkind = "fitted"\n')
+    seen = found(tmp_path)["calibration"]
+    assert seen.state == "note"
+    assert "hopper-nemo" in seen.message
+    assert "sweepscope calibrate" in (seen.remedy or "")
+
+
 def test_a_home_that_cannot_be_one_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert "not a directory" in found(tmp_path / "file")["home"].message

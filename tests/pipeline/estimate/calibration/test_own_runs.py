@@ -137,3 +137,12 @@ def test_calibrating_writes_a_record_that_estimates_use_from_then_on(tmp_path: P
     inside = after.filter(pl.col("step_time_s").is_between("est_step_time_lo_s", "est_step_time_hi_s"))
     assert inside.height >= 9
     assert after["est_mem_lo_bytes"].is_not_null().all()
+
+
+def test_a_profile_of_older_equations_is_passed_over(tmp_path: Path) -> None:
+    # Its constants may mean something else now, and some may be gone.
+    path = tmp_path / "hopper-litgpt.toml"
+    path.write_text('[about]\nkind = "fitted"\n\n[constants]\ngemm_peak_share = 0.1\ntp_network_share = 0.5\n')
+    assert with_own(tmp_path)("hopper", "litgpt") == choose_profile("hopper", "litgpt")
+    path.write_text("[constants]\ngemm_peak_share = 0.1\n")  # written by hand
+    assert with_own(tmp_path)("hopper", "litgpt").gemm_peak_share == 0.1

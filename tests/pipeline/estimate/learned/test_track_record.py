@@ -225,7 +225,7 @@ def test_no_run_is_promised_more_speed_than_comparable_ones_showed() -> None:
         zero_stage=rows["zero_stage"].to_numpy().astype(np.float64),
     )
     found, predicted = pl.DataFrame(expect(asked, at, estimate(asked, at))), estimate(asked, at)
-    patterns = [PATTERNS[code] for code in pattern_codes(at, asked.cluster.gpus_per_node)]
+    patterns = [PATTERNS[code] for code in pattern_codes(at, asked.cluster.gpus_per_domain)]
     fastest = np.array([record.time.fastest(name) for name in patterns]) * predicted.step_time_s
     unbound = [record.penalised.interval(name, "") for name in patterns]
     low = found["expected_step_time_s"].to_numpy() * np.array(

@@ -37,6 +37,20 @@ def test_the_first_stages_are_the_fuller_ones() -> None:
     assert place_layers(wide, 8, placement="by_cost") == [4] * 7 + [0]
 
 
+@pytest.mark.parametrize(
+    ("layers", "pp", "counts"),
+    [
+        (126, 16, [7, *[8] * 14, 7]),  # Llama 3 405B, 2407.21783 section 3.3.2
+        (32, 3, [11, 11, 10]),
+        (31, 2, [16, 15]),
+        (30, 4, [7, 8, 8, 7]),
+        (32, 4, [8, 8, 8, 8]),
+    ],
+)
+def test_embedding_and_head_count_as_layers_where_layers_do_not_divide(layers: int, pp: int, counts: list[int]) -> None:
+    assert place_layers(replace(SMALL, num_layers=layers), pp, placement="even") == counts
+
+
 def test_no_layer_is_lost_and_every_layout_finds_its_own_row() -> None:
     for pp in (2, 3, 5, 7, 16, 32):
         for placement in ("even", "by_cost"):

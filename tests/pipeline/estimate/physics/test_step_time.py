@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.estimate.physics.communication import all_reduce_s, ring_bytes_per_s
+from sweepscope.pipeline.estimate.physics.collectives import all_gather_s, group_of
 from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.layer_time import exchange_launch_s
 from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES, Layouts
@@ -77,20 +77,8 @@ def test_micro_batches_alive() -> None:
     assert in_flight(Layouts.of(pp=8, gas=64), is_first=False) == [1]
     # 2205.05198 section 4.2.3: 1 + (p-1)/(p m) with m interleaved stages
     assert in_flight(Layouts.of(pp=8, gas=64, vpp=3), is_first=True) == pytest.approx([8 * (1 + 7 / 24)])
+    assert in_flight(Layouts.of(pp=8, gas=8, vpp=3), is_first=True) == [8]  # there are no more
     assert in_flight(Layouts.of(pp=8, gas=64, schedule=0), is_first=True) == [64]
-
-
-def test_an_all_reduce_moves_twice_the_tensor_around_the_ring() -> None:
-    size, tensor, rate = np.array([8.0]), np.array([1e9]), np.array([1e11])
-    assert all_reduce_s(tensor, size, rate, np.zeros(1)) == pytest.approx(2 * 7 / 8 * 1e9 / 1e11)
-
-
-def test_sequence_parallel_exchanges_take_the_ring_and_no_tree() -> None:
-    # 64 ranks: 63 steps round the ring, 4 log2 64 = 24 up and down a tree; both halves of the exchange pay them.
-    size, hop = np.array([64.0]), np.array([1e-5])
-    tree, ring = (all_reduce_s(np.zeros(1), size, np.ones(1), hop, is_split=split) for split in (0.0, 1.0))
-    assert tree == pytest.approx(2 * 24e-5)
-    assert ring == pytest.approx(2 * 63e-5)
 
 
 def test_exchanges_beside_a_pipeline_over_nodes_hold_the_processor() -> None:
@@ -130,20 +118,59 @@ def test_a_step_waits_for_the_slowest_node() -> None:
 def test_a_gather_that_follows_the_optimizer_hides_behind_nothing() -> None:
     hidden = replace(DEFAULT, dp_hidden=0.9, shard_contention=0.0)
     after, under = (Question(LLAMA_2_7B, H100, replace(hidden, hides_gather=found), 4096) for found in (False, True))
-    at = Layouts.of(dp=16, tp=8, gas=16, mbs=4, zero_stage=1)
+    at = Layouts.of(dp=16, tp=8, gas=16, mbs=8, zero_stage=1)
     params = LLAMA_2_7B.params / 8 - 32 * 2 * 4096 * 7 / 8  # norms are held whole
-    rate = ring_bytes_per_s(after, np.array([8.0]), np.array([16.0]))
+    ranks = group_of(after, np.array([8.0]), np.array([16.0]))
+    gather = all_gather_s(after, ranks, np.array([2.0 * params]))
     assert estimate(under, at).time.dp == pytest.approx(0.0)
-    gather = 15 / 16 * 2 * params / rate
     assert estimate(after, at).time.dp == pytest.approx(gather, rel=0.05)
     assert estimate(after, replace(at, zero_stage=np.array([0.0]))).time.dp == pytest.approx(0.0)
 
 
-def test_a_ring_across_nodes_shares_the_cards_of_its_ranks_in_a_node() -> None:
-    flat = Question(LLAMA_2_7B, H100, replace(DEFAULT, network_decay=0.0, network_share=1.0, link_share=1.0), 4096)
-    one, eight = ring_bytes_per_s(flat, np.array([8.0, 1.0]), np.array([4.0, 32.0]))
-    assert one == pytest.approx(50e9)  # one rank per node: one 400 Gb/s card
-    assert eight == pytest.approx(400e9)  # eight ranks per node: eight cards, still below NVLink's 450
+GROWING = st.fixed_dictionaries(
+    {
+        "dp": st.integers(1, 11).map(lambda power: 2.0**power),
+        "tp": POWERS,
+        "pp": st.sampled_from([1.0, 2.0, 8.0]),
+        "vpp": st.sampled_from([1.0, 4.0]),
+        "mbs": POWERS,
+        "gas": st.integers(1, 32).map(float),
+        "recompute": st.sampled_from([0.0, 2.0]),
+    }
+)
+
+
+@settings(max_examples=draws(200), deadline=None)
+@given(layout=GROWING, bucket=st.sampled_from([25e6, 1e9, 1e12]))
+def test_more_sharding_never_exposes_less_communication(layout: dict[str, float], bucket: float) -> None:
+    # 1910.02054 section 7: ZeRO-1 and 2 move what ZeRO-0 moves, ZeRO-3 half as much again, ZeRO-2 once a micro-batch.
+    at = Layouts.of(**layout, zero_stage=np.array([1.0, 2.0, 3.0]), sequence_parallel=1)
+    for plain in (DENSE, MIXTRAL):
+        asked = replace(plain, profile=replace(plain.profile, bucket_bytes=bucket))
+        one, two, three = estimate(asked, at).time.dp
+        assert one <= two * (1 + 1e-9)
+        assert two <= three * (1 + 1e-9)
+
+
+def test_llama_2_7b_over_2048_gpus_in_one_micro_batch() -> None:
+    # It was 8.0, 8.3 and 48.4 % of the peak: scatters paid a ring's latency, ZeRO-3's gathers a tree's.
+    at = Layouts.of(dp=2048, zero_stage=np.array([1.0, 2.0, 3.0]))
+    one, two, three = estimate(DENSE, at).mfu
+    assert 0.15 < one < 0.35
+    assert one == two  # a single micro-batch is reduced once
+    assert 0.05 < three < one
+
+
+@settings(max_examples=draws(60), deadline=None)
+@given(layout=GROWING, zero=st.sampled_from([0.0, 1.0, 2.0, 3.0]))
+def test_a_fixed_batch_on_more_replicas_is_no_more_efficient(layout: dict[str, float], zero: float) -> None:
+    # Twice the accelerators, half the micro-batches of each: less to hide behind, more to wait for.
+    if layout["gas"] % 2 or layout["dp"] * layout["tp"] * layout["pp"] < 8:
+        return
+    more = {**layout, "dp": 2 * layout["dp"], "gas": layout["gas"] / 2}
+    for asked in (DENSE, MIXTRAL):
+        few, many = (estimate(asked, Layouts.of(**which, zero_stage=zero)).mfu[0] for which in (layout, more))
+        assert many <= few * (1 + 1e-9)
 
 
 @settings(max_examples=draws(120), deadline=None)
@@ -213,7 +240,7 @@ def test_dualpipe_hides_the_experts_exchange_under_the_other_direction() -> None
 
 
 def _quiet() -> Question:
-    """Nothing hidden, no latency, whole bandwidths: exchanges are bytes over bytes/s."""
+    """Nothing hidden, no latency but of calls, whole bandwidths: exchanges are bytes over bytes/s."""
     profile = replace(
         DEFAULT,
         network_decay=0.0,
@@ -236,7 +263,7 @@ def test_replicas_reduce_their_shards_once_a_step() -> None:
     spent = estimate(asked, Layouts.of(dp=32, dp_replicate=4, gas=4, zero_stage=1)).time.dp[0]
     inside = 7 / 8 * (4 + 2) * params / 450e9  # NVLink, one direction
     between = 2 * 3 / 4 * 4 * params / 8 / 50e9  # one rank of each node on its own 400 Gb/s card
-    assert spent == pytest.approx(inside + between, rel=1e-6)
+    assert spent == pytest.approx(inside + between, rel=5e-3)  # and NCCL's latency of each call
 
 
 def test_groups_of_all_ranks_are_plain_sharding_and_replicas_of_one_rank_plain_replication() -> None:

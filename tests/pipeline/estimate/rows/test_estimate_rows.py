@@ -59,6 +59,73 @@ def test_a_complete_row_is_estimated_without_assumptions() -> None:
     assert got["est_tokens_per_s_per_gpu"] * got["est_step_time_s"] * 8 == pytest.approx(4 * 16 * 2 * 4096)
 
 
+MOE = {
+    **{"num_experts": 64, "experts_per_token": 8, "expert_ffn_hidden_size": 2048, "num_dense_layers": 0},
+    **{"num_gpus": 64, "dp": 64, "ep": 64, "tp": 1, "grad_accum": 4},
+}
+
+
+def test_hosts_of_a_rack_do_not_cut_its_links() -> None:
+    # An NVL72 rack has 18 hosts of four: the experts' exchange stays on NVLink, whatever a host holds.
+    hosts, rack, cut = (
+        predict(row(accelerator="GB200", **MOE, **facts)).row(0, named=True)
+        for facts in ({"gpus_per_node": 4}, {"gpus_per_node": 72}, {"gpus_per_node": 4, "gpus_per_domain": 4})
+    )
+    assert hosts["est_time_ep_s"] == rack["est_time_ep_s"]
+    assert hosts["est_time_ep_s"] < cut["est_time_ep_s"] / 4
+    assert hosts["est_assumptions"] == "shared_expert_ffn_hidden_size = 0; links join 72 accelerators"
+    assert "a network of 400 Gb/s per accelerator" in cut["est_assumptions"]
+
+
+def test_a_network_is_stated_per_accelerator_or_by_its_cards() -> None:
+    over = {"num_gpus": 64, "dp": 32, "zero_stage_or_fsdp": "zero3"}
+    usual, fast, cards, slow = (
+        predict(row(**over, **facts)).row(0, named=True)
+        for facts in (
+            {},
+            {"network_gbit_per_s": "400"},
+            {"nics_per_node": "8", "nic_gbit_per_s": "400"},
+            {"network_gbit_per_s": "12.5"},
+        )
+    )
+    assert usual["est_step_time_s"] == fast["est_step_time_s"] == cards["est_step_time_s"]
+    assert slow["est_time_dp_s"] > 4 * usual["est_time_dp_s"]
+    assert usual["est_assumptions"] == "a network of 400 Gb/s per accelerator"
+    assert fast["est_assumptions"] is cards["est_assumptions"] is None
+    wrong = predict(row(**over, network_gbit_per_s="-1"))["est_status"][0]
+    assert wrong == "not understood: network_gbit_per_s = -1"
+
+
+def test_a_sharding_that_is_not_stated_is_the_commonest_of_the_framework() -> None:
+    open_ = {"zero_stage_or_fsdp": None}
+    got = predict(row(**open_), row(**open_, framework="torchtitan"), row(zero_stage_or_fsdp="zero1"))
+    assert got["est_status"].to_list() == [OK] * 3
+    assert got["est_assumptions"].to_list() == ["ZeRO-1", "ZeRO-3", None]
+    assert got["est_mem_optimizer_bytes"][0] == got["est_mem_optimizer_bytes"][2]
+    alone = predict(row(**open_, num_gpus=2, dp=1))
+    assert alone["est_assumptions"][0] is None
+
+
+def test_a_precision_that_is_none_of_ours_is_taken_as_the_card_s_usual() -> None:
+    eight, four, open_, old = predict(
+        row(precision="fp8"),
+        row(precision="nvfp4"),
+        row(precision="fp8 or nvfp4 (see config)"),
+        row(precision="not stated (8-bit and lower are allowed)", accelerator="A100"),
+    ).iter_rows(named=True)
+    assert eight["est_assumptions"] is None
+    assert four["est_step_time_s"] == open_["est_step_time_s"] == eight["est_step_time_s"]
+    assert four["est_assumptions"] == "FP4 estimated as FP8"
+    assert open_["est_assumptions"] == "precision that is not stated plainly, estimated as FP8"
+    assert old["est_assumptions"] == "precision that is not stated plainly, estimated as 16 bit"
+
+
+def test_rows_of_mlperf_that_state_a_layout_are_estimated() -> None:
+    table = published_table("mlperf_training")
+    got = estimate_frame(table)
+    assert (got["est_status"] == OK).to_list() == table["micro_batch_size"].is_not_null().to_list()
+
+
 def test_the_breakdown_adds_up() -> None:
     got = predict(row()).row(0, named=True)
     memory = sum(got[f"est_mem_{part.name}_bytes"] for part in fields(Memory))
@@ -103,11 +170,9 @@ def test_an_empty_table_stays_empty() -> None:
         ({"seq_len": None}, "sequence length not stated"),
         ({"micro_batch_size": None}, "layout incomplete: mbs"),
         ({"num_gpus": 16}, "layout needs 8 accelerators, the row has 16"),
-        ({"zero_stage_or_fsdp": None}, "sharding of optimizer and parameters"),
         ({"tp": 1, "pp": 2, "num_layers": 1}, "cannot be launched: more pipeline stages than layers"),
         ({"num_heads": 33, "num_kv_heads": 33, "hidden_size": 33 * 128}, "attention heads are not divisible by tp"),
         ({"num_experts": 8, "experts_per_token": 2}, "shape unknown: expert_ffn_hidden_size"),
-        ({"precision": "fp4"}, "precision fp4 is not modelled"),
         ({"recompute": "every other month"}, "recomputation not understood: every other month"),
         ({"accelerator": "CPU (2 x EPYC)"}, "CPU (2 x EPYC) is no accelerator: only GPUs and TPUs are modelled"),
         ({"micro_batch_size": -1}, "not understood: mbs = -1"),
@@ -218,7 +283,10 @@ def test_groups_of_sharding_are_read_in_every_spelling() -> None:
     assert grouped.to_list() == pytest.approx([2 * whole] * 3)  # 8 ranks share what 16 did
     hybrid = predict(row(**{**wide, "zero_stage_or_fsdp": "HSDP"}), row(**{**wide, "zero_stage_or_fsdp": "FSDP"}))
     assert hybrid["est_mem_optimizer_bytes"][0] == pytest.approx(2 * hybrid["est_mem_optimizer_bytes"][1])
-    assert hybrid["est_assumptions"].to_list() == ["states sharded within each node", None]
+    assert hybrid["est_assumptions"].to_list() == [
+        "states sharded within each node; a network of 400 Gb/s per accelerator",
+        "a network of 400 Gb/s per accelerator",
+    ]
 
 
 @pytest.mark.parametrize(

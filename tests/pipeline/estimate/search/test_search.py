@@ -12,7 +12,7 @@ import pytest
 from sweepscope.pipeline.estimate.advice.recipe import search_summary
 from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES, Layouts
-from sweepscope.pipeline.estimate.physics.profile import load_profiles
+from sweepscope.pipeline.estimate.physics.profile import choose_profile, load_profiles
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.search.enumerate import BATCH, Request, blocks, divisors
 from sweepscope.pipeline.estimate.search.search import OUT_OF_MEMORY, room_bytes, search
@@ -140,6 +140,30 @@ def test_every_layout_says_how_its_layers_lie_and_how_much_memory_is_left() -> N
     assert uneven == ["11-11-10"]
     summary = search_summary(asked, replace(found, layouts=found.layouts.filter(pl.col("pp") == 3)))
     assert "11-11-10 layers on its stages" in summary[2]
+
+
+LLAMA_3_405B = shape_of(find_model("Llama 3.1 405B") or {})
+
+
+def test_the_layout_of_llama_3_is_searched_and_nothing_is_faster() -> None:
+    # 2407.21783 table 4, first row: 8,192 H100, TP8 PP16, 126 layers in chunks of one (7 or 8 on each stage).
+    question = Question(LLAMA_3_405B, H100, choose_profile("hopper", None), 8192)
+    asked = Request(question, num_gpus=8192, gbs=2048, zero_stages=(2, 3))
+    found = search(asked, top=20)
+    assert found.layouts["tp"][0] == 8
+    assert found.layouts["pp"][0] == 16
+    assert found.layouts["vpp"][0] > 1
+    published = Layouts.of(dp=64, tp=8, pp=16, vpp=8, gas=32, zero_stage=2, sequence_parallel=1, schedule=2)
+    predicted = estimate(question, published)
+    assert found.rank(float(predicted.tokens_per_s_per_gpu[0])) <= 0.02 * found.fitting
+    assert predicted.mfu[0] == pytest.approx(0.43, rel=0.15)
+
+
+def test_a_small_model_on_many_accelerators_is_not_sharded_over_all_of_them() -> None:
+    # Gathers of every layer over 2,048 ranks pay 2,047 hops each: it was the favourite.
+    asked = request(gpus=2048, gbs=2048)
+    best = search(asked, top=1).layouts.row(0, named=True)
+    assert best["zero_stage"] < 3
 
 
 def test_schedules_and_groups_are_searched_where_they_are_asked_for() -> None:

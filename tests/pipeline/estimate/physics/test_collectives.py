@@ -1,0 +1,170 @@
+"""Laws of collectives, their closed forms, and the bandwidths that others published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sweepscope import data
+from sweepscope.pipeline.estimate.physics.collectives import (
+    all_gather_s,
+    all_reduce_s,
+    all_to_all_s,
+    group_of,
+    reduce_scatter_s,
+    ring_bytes_per_s,
+    send_s,
+)
+from sweepscope.pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.physics.profile import load_profiles
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.models import LLAMA_2_7B
+from tests.properties import draws
+
+DEFAULT = load_profiles()["default"]
+KINDS = {"all-reduce": all_reduce_s, "all-gather": all_gather_s, "all-to-all": all_to_all_s, "send": send_s}
+CARDS = ("V100-SXM-32GB", "A100", "H100", "H100-PCIe-80GB", "B200", "GB200", "GB300", "MI300X")
+
+
+def question(card: str = "H100", **facts: float) -> Question:
+    cluster = find_cluster(card)
+    assert cluster is not None
+    return Question(LLAMA_2_7B, replace(cluster, **facts), DEFAULT, 4096)
+
+
+def seconds(kind: str, asked: Question, *, size: float, nbytes: float, stride: float = 1.0) -> float:
+    group = group_of(asked, np.array([stride]), np.array([size]))
+    return float(KINDS[kind](asked, group, np.array([nbytes]))[0])
+
+
+CARD = st.sampled_from(CARDS)
+KIND = st.sampled_from(sorted(KINDS))
+COLLECTIVE = st.sampled_from(["all-reduce", "all-gather", "all-to-all"])
+SIZE = st.integers(1, 12).map(lambda power: 2.0**power)
+STRIDE = st.integers(0, 4).map(lambda power: 2.0**power)
+BYTES = st.floats(0, 35).map(lambda power: 2.0**power)
+
+
+@settings(max_examples=draws(200), deadline=None)
+@given(card=CARD, kind=KIND, size=SIZE, stride=STRIDE, sizes=st.lists(BYTES, min_size=2, max_size=2).map(sorted))
+def test_more_bytes_never_take_less_time(card: str, kind: str, size: float, stride: float, sizes: list[float]) -> None:
+    few, many = (seconds(kind, question(card), size=size, stride=stride, nbytes=nbytes) for nbytes in sizes)
+    assert few <= many * (1 + 1e-9)
+
+
+@settings(max_examples=draws(200), deadline=None)
+@given(card=CARD, kind=KIND, size=SIZE, stride=STRIDE)
+def test_more_ranks_never_have_less_latency(card: str, kind: str, size: float, stride: float) -> None:
+    asked = question(card)
+    few, many = (seconds(kind, asked, size=count, stride=stride, nbytes=0.0) for count in (size, 2.0 * size))
+    assert few <= many * (1 + 1e-9)
+
+
+@settings(max_examples=draws(200), deadline=None)
+@given(card=CARD, kind=COLLECTIVE, size=SIZE, stride=STRIDE, nbytes=BYTES)
+def test_no_collective_beats_its_links(card: str, kind: str, size: float, stride: float, nbytes: float) -> None:
+    asked = question(card)
+    links, network = asked.cluster.link_bytes_per_s, asked.cluster.network_bytes_per_s
+    group = group_of(asked, np.array([stride]), np.array([size]))
+    domains, ranks = float(group.domains[0]), float(group.ranks_in_domain[0])
+    # What each rank must receive over its links, and each domain over its cards, however it is arranged.
+    share = (size - 1.0) / size
+    over_links = {"all-reduce": 1.0, "all-gather": share, "all-to-all": (ranks - 1.0) / size}[kind]
+    between = (domains - 1.0) / domains
+    over_cards = {"all-reduce": between, "all-gather": between, "all-to-all": ranks * between}[kind]
+    if domains > 1 and kind != "all-to-all":
+        over_links = 0.0  # the network's limit is the one in question
+    bound = max(over_links * nbytes / links, over_cards * nbytes / (network * ranks))
+    assert seconds(kind, asked, size=size, stride=stride, nbytes=nbytes) >= bound * (1 - 1e-9)
+
+
+@settings(max_examples=draws(100), deadline=None)
+@given(card=CARD, size=SIZE, stride=STRIDE, nbytes=BYTES)
+def test_an_all_reduce_is_never_slower_than_a_scatter_and_a_gather(
+    card: str, size: float, stride: float, nbytes: float
+) -> None:
+    asked = question(card)
+    asked = replace(asked, cluster=replace(asked.cluster, has_multicast=False))
+    group = group_of(asked, np.array([stride]), np.array([size]))
+    if float(group.domains[0]) == size > 1:
+        return  # PAT serves scatters and gathers alone
+    both = 2.0 * float(reduce_scatter_s(asked, group, np.array([nbytes]))[0])
+    assert seconds("all-reduce", asked, size=size, stride=stride, nbytes=nbytes) <= both * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_one_rank_exchanges_nothing(kind: str) -> None:
+    assert seconds(kind, question(), size=1.0, nbytes=1e9) == 0
+
+
+def test_large_messages_move_round_the_ring() -> None:
+    asked = question(has_multicast=False)
+    ring = DEFAULT.link_share * asked.cluster.link_bytes_per_s
+    assert seconds("all-gather", asked, size=8, nbytes=1e11) == pytest.approx(7 / 8 * 1e11 / ring, rel=1e-3)
+    assert seconds("all-reduce", asked, size=8, nbytes=1e11) == pytest.approx(2 * 7 / 8 * 1e11 / ring, rel=1e-3)
+
+
+def test_short_messages_of_many_ranks_take_a_tree() -> None:
+    asked = question(has_multicast=False)
+    tree, ring = (seconds(kind, asked, size=2048, nbytes=1024.0) for kind in ("all-reduce", "all-gather"))
+    assert tree < ring / 4
+
+
+def test_switches_that_reduce_make_an_all_reduce_faster() -> None:
+    plain, switched = (question(has_multicast=found) for found in (False, True))
+    for size in (8.0, 16.0):
+        times = [seconds("all-reduce", asked, size=size, nbytes=1e9) for asked in (plain, switched)]
+        assert times[1] < times[0]
+        gathers = [seconds("all-gather", asked, size=size, nbytes=1e9) for asked in (plain, switched)]
+        assert gathers[0] == gathers[1]
+
+
+def test_a_ring_across_domains_shares_the_cards_of_its_ranks_in_a_domain() -> None:
+    flat = replace(question(), profile=replace(DEFAULT, network_decay=0.0, network_share=1.0, link_share=1.0))
+    one, eight = (
+        float(ring_bytes_per_s(flat, group_of(flat, np.array([stride]), np.array([size])))[0])
+        for stride, size in ((8.0, 4.0), (1.0, 32.0))
+    )
+    assert one == pytest.approx(50e9)  # one rank per node: one 400 Gb/s card
+    assert eight == pytest.approx(400e9)  # eight ranks per node: eight cards, still below NVLink's 450
+
+
+def test_a_rack_of_hosts_is_one_domain() -> None:
+    rack, hosts = question("GB200"), question("GB200", gpus_per_domain=4)
+    assert float(group_of(rack, np.array([1.0]), np.array([64.0])).domains[0]) == 1
+    # 256 neighbours: four racks with 64 each, none with 72
+    assert group_of(rack, np.array([1.0]), np.array([256.0])).ranks_in_domain == 64
+    within, over = (seconds("all-to-all", asked, size=64, nbytes=1e9) for asked in (rack, hosts))
+    assert 8 < over / within < 900 / 50
+
+
+def test_time_of_many_groups_is_that_of_each() -> None:
+    asked = question()
+    sizes, nbytes = np.array([1.0, 2.0, 8.0, 64.0, 4096.0]), np.array([1e3, 1e6, 1e9, 1e10, 1e7])
+    for kind, of_group in KINDS.items():
+        together: Array = of_group(asked, group_of(asked, np.ones(1), sizes), nbytes)
+        alone = [seconds(kind, asked, size=size, nbytes=some) for size, some in zip(sizes, nbytes, strict=True)]
+        assert together == pytest.approx(alone)
+
+
+def test_published_bandwidths() -> None:
+    # data/network/published_bandwidths.csv: a busy cluster of H100. Its best runs (95th percentile) are what the model
+    # is held against: never below two thirds of them, and above them by what a shared network costs large groups.
+    asked = question()
+    kinds = {"AllReduce": ("all-reduce", 2.0), "AllGather": ("all-gather", 1.0), "ReduceScatter": ("all-gather", 1.0)}
+    found = []
+    for row in pl.read_csv(data.NETWORK / "published_bandwidths.csv").iter_rows(named=True):
+        kind, passes = kinds[row["op"]]
+        size, nbytes = float(row["nranks"]), float(row["message_bytes"])
+        spent = seconds(kind, asked, size=size, nbytes=nbytes)
+        bus = passes * (size - 1) / size * nbytes / spent
+        found.append(bus / row["bandwidth_p95_bytes_per_s"])
+    assert min(found) > 2 / 3
+    assert max(found) < 2
+    assert np.median(found) == pytest.approx(1.3, abs=0.15)
