@@ -26,6 +26,8 @@ CONFLICTS = pl.Schema(
 value that counts and the other one, and how many of the common ones differ."""
 
 _VALUES = tuple(name for name in STEP_FACTS.names() if name not in {"source", "line_no", "step", "step_basis", "text"})
+_COUNTED = ["batch", "ordinal"]
+"""`step_basis` of numbers that count something else than steps."""
 _SIMILAR = 0.02
 """Two readings of a time or a rate that differ by less mean the same."""
 
@@ -107,7 +109,7 @@ def _joined(whole: pl.DataFrame, further: pl.DataFrame) -> tuple[pl.DataFrame, p
         pl.col(source).is_not_null() & pl.col(basis).is_null()
         for source, basis in (("source", "step_basis"), ("source_new", "step_basis_new"))
     )
-    merged = both.select(
+    merged = _of_one_count(both).select(
         *key,
         source=pl.coalesce("source", "source_new"),
         line_no=pl.when(pl.col("source").is_null()).then("line_no_new").otherwise("line_no"),
@@ -118,6 +120,29 @@ def _joined(whole: pl.DataFrame, further: pl.DataFrame) -> tuple[pl.DataFrame, p
         **{name: _richer(name) for name in _VALUES},
     )
     return merged.select(whole.columns), conflicts.select(CONFLICTS.names()).cast(CONFLICTS)
+
+
+def _of_one_count(both: pl.DataFrame) -> pl.DataFrame:
+    """Rows of two readings, less those that count something else than the steps that the other reading counts.
+
+    Where both have the same loss for the same number, they count the same, and all are steps.
+    """
+    is_old, is_new = pl.col("source").is_not_null(), pl.col("source_new").is_not_null()
+    sure = [
+        is_there.any() & pl.col(basis).is_null().all()
+        for is_there, basis in ((is_old, "step_basis"), (is_new, "step_basis_new"))
+    ]
+    is_mixed = (sure[0] != sure[1]) & is_old.any() & is_new.any()
+    tolerance = pl.max_horizontal("tolerance", "tolerance_new")
+    is_same = agree("loss", "loss_new", tolerance).fill_null(value=False).any()
+    basis = pl.coalesce("step_basis", "step_basis_new").cast(pl.String)
+    is_counted = basis.is_in(_COUNTED).fill_null(value=False) & ~(is_old & is_new)
+    flagged = both.with_columns(
+        _is_of_one=(is_mixed & is_same).over("reading"),
+        _is_alien=(is_mixed & ~is_same).over("reading") & is_counted,
+    )
+    bases = {name: pl.when(~pl.col("_is_of_one")).then(name) for name in ("step_basis", "step_basis_new")}
+    return flagged.filter(~pl.col("_is_alien")).with_columns(**bases).drop("_is_of_one", "_is_alien")
 
 
 def _richer(name: str) -> pl.Expr:
