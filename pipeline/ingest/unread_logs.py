@@ -14,7 +14,7 @@ from sweepscope.pipeline.logs.runs.primary_logs import telling_events
 
 _TEXT_NAME = re.compile(r"\.(?:txt|md|rst|csv|tsv|json)(?:\.\d{1,3})?(?:\.gz|\.zst)?$", re.IGNORECASE)
 _OUTPUT_WORD = re.compile(
-    r"(?i)(?:^|[^a-z])(?:logs?|out(?:put)?|err(?:or)?|std(?:out|err)|console|run|train(?:ing)?|slurm)(?:$|[^a-z])"
+    r"(?i)(?:^|[^a-z])(?:logs?|std(?:out|err)|console|train(?:ing)?|slurm)(?:$|[^a-z])|^(?:out(?:put)?|err(?:or)?|run)[-_\d]*\."
 )
 
 

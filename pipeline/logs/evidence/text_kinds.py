@@ -8,6 +8,7 @@ huggingface_hub; nvidia-smi, top and free; Slurm's sbatch and squeue; wandb's de
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -20,6 +21,8 @@ _WORDS = 3
 """Different subjects of trainings that a text of nothing else speaks of."""
 _FEW_WORDS = 2
 """As many are enough in a program's output. A name alone says nothing: downloads, evaluations and servers log, too."""
+_SPOKEN_SHARE = 0.05
+"""Of the lines of a text, which speak of trainings: any long one has some of the words."""
 _MARKS = 2
 """Headings, links and fences of a document at least."""
 _FEW_LINES = 3
@@ -72,7 +75,10 @@ _TOOLS = {
         r"\b(?:raylet|gcs_server|plasma|kubelet|dockerd)\b|\(autoscaler\)|\[[IWE] [\d: .-]+ \w*App\]|\bsystemd\[\d+\]",
         r"^TensorBoard \d|\blevel=(?:info|warning|error|debug)\b.*\bmsg=",
     ),
-    _NCCL: (r"\bR?N?CCL (?:INFO|WARN|TRACE|version)", r"^#|^\s*\d+ +\d+ +\w+ +(?:sum|prod|none)"),
+    _NCCL: (
+        r"\bR?N?CCL (?:INFO|WARN|TRACE|version)",
+        r"^# (?:nThread|nccl-tests|Rank|Using devices| +size|Avg bus)|^\s*\d+ +\d+ +\w+ +(?:sum|prod|none)",
+    ),
 }
 """What lines of programs look like that train nothing."""
 
@@ -161,7 +167,8 @@ def kind_of(sample: pl.DataFrame, *, is_named_log: bool) -> TextKind:
     if rows.is_empty():
         return TextKind(None)
     text = rows["text"]
-    last = *rows.select("line_no", "text").row(-1), sum(_any(text, pattern) for pattern in _SPOKEN.values())
+    spoken = [text.str.contains(pattern) for pattern in _SPOKEN.values()]
+    last = *rows.select("line_no", "text").row(-1), sum(bool(lines.any()) for lines in spoken)
     is_launched = _any(text, _TRACES, without=_BUILDING)
     if (tool := _tool(text, is_launched=is_launched)) is not None:
         return TextKind(None if tool in _ABOUT_RUNS else False, f"it is {tool}", *last)
@@ -169,7 +176,8 @@ def kind_of(sample: pl.DataFrame, *, is_named_log: bool) -> TextKind:
         return TextKind(False, f"it is {look}", *last)
     found = TextKind(True, "", *last)
     has_died = is_named_log and _any(text, _TRACEBACK)
-    if is_launched or has_died or found.subjects >= (_FEW_WORDS if is_named_log else _WORDS):
+    speaks = found.subjects >= _FEW_WORDS if is_named_log else found.speaks_of_training and _is_full_of(spoken)
+    if is_launched or has_died or speaks:
         return found
     shown = found.last_text.strip()[:_SHOWN_CHARS]
     return TextKind(None, f"nothing in it tells of a training; its last line: {shown}", *last)
@@ -200,6 +208,11 @@ def _look(text: pl.Series, *, is_named_log: bool, is_launched: bool) -> str | No
         "prose": is_open and not is_named_log and prose >= _MOST,
     }
     return next((look for look, is_so in looks.items() if is_so and lines > _FEW_LINES), None)
+
+
+def _is_full_of(spoken: Sequence[pl.Series]) -> bool:
+    """Whether more than a few lines are among those that speak of something."""
+    return _share(pl.select(pl.any_horizontal(pl.lit(lines) for lines in spoken)).to_series()) >= _SPOKEN_SHARE
 
 
 def _any(text: pl.Series, pattern: str, *, without: str | None = None) -> bool:

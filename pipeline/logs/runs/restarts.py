@@ -94,6 +94,7 @@ class _Log:
         prints: how often each of `known` was logged.
         falls: rows with a smaller step than the row before.
         ends: of the rows that rise from each fall, the one behind the last.
+        rises: of each row, the number of falls up to it.
         order: the rows by step, then by line.
     """
 
@@ -106,13 +107,15 @@ class _Log:
     prints: Array
     falls: Array
     ends: Array
+    rises: Array
     order: Array
 
     @classmethod
     def of(cls, steps: pl.DataFrame) -> _Log:
         step = steps["step"].to_numpy()
         known, index, prints = np.unique(step, return_inverse=True, return_counts=True)
-        falls = np.flatnonzero(np.diff(step) < 0) + 1
+        is_fall = np.append(False, np.diff(step) < 0)
+        falls = np.flatnonzero(is_fall)
         return cls(
             step=step,
             time=steps["ts"].to_physical().cast(pl.Float64).fill_null(float("nan")).to_numpy(),
@@ -123,6 +126,7 @@ class _Log:
             prints=prints,
             falls=falls,
             ends=np.append(falls[1:], step.size),
+            rises=np.cumsum(is_fall),
             order=np.argsort(index, kind="stable"),
         )
 
@@ -152,8 +156,7 @@ class _Log:
         leaps = over < self.ends
         over = np.where(leaps, over, self.falls)
         rise = np.diff(self.step, prepend=self.step[:1])
-        rises, often = np.unique(rise[rise > 0], return_counts=True)
-        stride = rises[often.argmax()] if rises.size else 1
+        stride = np.median(rise[rise > 0]) if (rise > 0).any() else 1
         own = np.where(over - 1 > self.falls, rise[over - 1], 0)
         is_below = self.step[over - 1] < peak[self.falls - 1]
         return np.asarray(leaps & is_below & (rise[over] > np.maximum(stride, own)))
@@ -165,9 +168,8 @@ class _Log:
             return False
         if (self.time[self.falls] - self._latest(self.falls) > _PAUSES * self._step_time()).all():
             return False
-        part = np.cumsum(np.isin(np.arange(self.step.size), self.falls))
         is_within = self.index < size
-        _, often = np.unique(part[is_within] * size + self.index[is_within], return_counts=True)
+        _, often = np.unique(self.rises[is_within] * size + self.index[is_within], return_counts=True)
         from_start = (self.step[self.falls] == self.known[0]).all()
         return not ((from_start or often[0] == usual) and (often == often[0]).all())
 
@@ -204,8 +206,7 @@ class _Log:
         earlier = np.full(self.step.size, -1)
         is_again = self.index[self.order][1:] == self.index[self.order][:-1]
         earlier[self.order[1:][is_again]] = self.order[:-1][is_again]
-        row = np.arange(self.step.size)
-        fall = np.maximum.accumulate(np.where(np.isin(row, self.falls), row, 0))
+        fall = np.append(0, self.falls)[self.rises]
         values, former = self.values, self.values[earlier]
         is_known = ((earlier >= 0) & (earlier < fall))[:, None] & ~np.isnan(values) & ~np.isnan(former)
         is_compared = is_known.any(axis=1)
@@ -216,11 +217,12 @@ class _Log:
 
     def other_counter(self) -> Array:
         """Rows of falls that leap back, with steps that the others do not log: neither late lines nor ranks'."""
-        leaps, is_left = self._leaps(), np.zeros(self.step.size, bool)
+        leaps = self._leaps()
+        if not leaps.any():
+            return np.zeros(self.step.size, bool)
         peak = np.maximum.accumulate(self.step)
-        for fall, end in zip(self.falls[leaps], self.ends[leaps], strict=True):
-            is_left[fall : fall + np.searchsorted(self.step[fall:end], peak[fall - 1], side="right")] = True
-        others = np.unique(self.step[~is_left])
+        is_left = np.append(False, leaps)[self.rises] & (self.step <= np.append(0, peak[self.falls - 1])[self.rises])
+        others = np.sort(self.step[~is_left])
         below = np.searchsorted(others, self.step, side="left")
         is_known = others[np.minimum(below, others.size - 1)] == self.step
         # A late line lies between the last two steps before it.
