@@ -1,4 +1,4 @@
-"""`sweepscope dialect test|list|show|example|forget`: write dialect files for log formats, and look after them."""
+"""`sweepscope dialect`: write dialect files for log formats, try them, and look after them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from sweepscope.pipeline.commands.output import note, say, say_read, say_result,
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.ingest.dialect_files import forget, read_file, remembered
+from sweepscope.pipeline.ingest.infer_logs import infer_log
 from sweepscope.pipeline.inspection.dialect_test import try_dialect
+from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.logs import bundled
 from sweepscope.pipeline.logs.registry import DIALECTS, IN_CODE
 from sweepscope.pipeline.store.home import Home
@@ -23,6 +25,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     test = actions.add_parser("test", help="show which lines of logs a dialect file matches, nearly or not at all")
     test.add_argument("file", metavar="FILE", help="dialect file")
     test.add_argument("logs", metavar="LOG", nargs="+", help="log file or run directory")
+    inferred = actions.add_parser("infer", help="print the dialect file that a log of no known format is read by")
+    inferred.add_argument("log", metavar="LOG", help="log file")
     actions.add_parser("list", help="the built-in dialects with their signatures, and the dialect files remembered")
     shown = actions.add_parser("show", help="print a dialect file: one remembered, or one that comes with sweepscope")
     shown.add_argument("name", metavar="NAME", help="name of the dialect")
@@ -35,7 +39,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    return {"test": _test, "list": _list, "show": _show, "example": _example, "forget": _forget}[args.action](args)
+    actions = {"test": _test, "infer": _infer, "list": _list, "show": _show, "example": _example, "forget": _forget}
+    return actions[args.action](args)
 
 
 def _test(args: argparse.Namespace) -> int:
@@ -46,6 +51,16 @@ def _test(args: argparse.Namespace) -> int:
     ]
     say_read(value, "\n\n".join(as_text(one, document) for one in results), as_json=args.json)
     return 0 if all(one.explanation.owner == document.name and one.explanation.steps for one in results) else 1
+
+
+def _infer(args: argparse.Namespace) -> int:
+    inference = infer_log(args.log, lambda: Reader(args.log, is_lenient=True))
+    if not inference.toml:
+        remedy = "`sweepscope dialect example` prints a file to describe its lines in"
+        raise UsageError(f"No steps or settings were found in {args.log}. If it is the log of a training, {remedy}.")
+    value = {"log": args.log, "text": inference.toml, "columns": [asdict(one) for one in inference.columns]}
+    say_result(value, inference.toml.rstrip("\n"), as_json=args.json)
+    return 0
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -102,9 +117,9 @@ def _forget(args: argparse.Namespace) -> int:
 
 VERB = Verb(
     name="dialect",
-    help="dialect files for log formats of your own: test, list, show, example, forget",
-    description="Read logs of an in-house trainer without code: start from `dialect example`, try it with "
-    "`dialect test FILE LOG`, and give it to `ingest --dialect FILE`. See docs/dialects.md.",
+    help="dialect files for log formats of your own: test, infer, list, show, example, forget",
+    description="Read logs of an in-house trainer without code: start from `dialect infer LOG` or `dialect example`, "
+    "try it with `dialect test FILE LOG`, and give it to `ingest --dialect FILE`. See docs/dialects.md.",
     add_arguments=_add_arguments,
     run=_run,
 )

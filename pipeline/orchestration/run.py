@@ -17,6 +17,7 @@ from sweepscope.pipeline.ingest.batch import Tables
 from sweepscope.pipeline.ingest.bundled import bundled_is_pending
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
 from sweepscope.pipeline.ingest.discover import FOUND
+from sweepscope.pipeline.logs.evidence.text_kinds import NOTHING_TELLS
 from sweepscope.pipeline.orchestration.batch_files import write_batch
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.instance import open_instance
@@ -39,7 +40,7 @@ class Summary:
     `bytes` is the size of the files that were new or had changed, `bytes_read` the part that had to be read: of logs
     that had only grown (`files_resumed`), only new lines are read. `other_names` has one more name, by path, of each
     file that has several through links. `secrets_hidden` has the number of
-    texts with hidden credentials by file. `unknown_logs` are paths of logs that were read and gave no row.
+    texts with hidden credentials by file. `unknown_logs` are paths of logs of which no line is known.
     """
 
     files_seen: int = 0
@@ -78,9 +79,9 @@ class Summary:
         self.secrets_hidden.update(
             files.filter(pl.col("secrets_hidden") > 0).select("path", "secrets_hidden").iter_rows()
         )
-        unknown = files.filter(
-            pl.col("parser").is_null(), pl.col("bytes") > 0, kind="log", status="parsed", rows_parsed=0
-        )
+        is_read = pl.all_horizontal(pl.col("kind") == "log", pl.col("status") == "parsed", pl.col("rows_parsed") == 0)
+        is_in_doubt = pl.col("error").str.contains(NOTHING_TELLS, literal=True).fill_null(value=False)
+        unknown = files.filter(pl.col("parser").is_null(), pl.col("bytes") > 0, is_read | is_in_doubt)
         self.unknown_logs += unknown["path"].to_list()
         self.published += tables["runs"].filter(pl.col("origin") == "published").height
         self.run_ids += tables["runs"].filter(pl.col("origin") != "published")["run_id"].to_list()

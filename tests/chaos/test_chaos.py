@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sweepscope.pipeline.io.fault_points import POINTS
 from tests.chaos.killing import Chaos
 
 
+@pytest.mark.timeout(1_800)  # dozens of ingests, one behind the other: minutes on a busy machine
 def test_what_was_read_is_whole_and_there_once_wherever_its_writers_were_killed(tmp_path: Path) -> None:
     outcome = Chaos(tmp_path, seed=1).run(ingests=2 * len(POINTS), watches=0)
     assert outcome.is_clean, outcome

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+NOTHING_TELLS = "nothing in it tells of a training"
+"""Reason of a text that may be the log of a training all the same."""
+
 _MOST = 0.8
 """Of the lines, which make a text what they are."""
 _HALF = 0.5
@@ -180,7 +183,7 @@ def kind_of(sample: pl.DataFrame, *, is_named_log: bool) -> TextKind:
     if is_launched or has_died or speaks:
         return found
     shown = found.last_text.strip()[:_SHOWN_CHARS]
-    return TextKind(None, f"nothing in it tells of a training; its last line: {shown}", *last)
+    return TextKind(None, f"{NOTHING_TELLS}; its last line: {shown}", *last)
 
 
 def _tool(text: pl.Series, *, is_launched: bool) -> str | None:

@@ -171,3 +171,22 @@ def test_bundled_files_are_shown_and_a_remembered_one_of_the_name_instead(
     assert [bool(one["file"]) for one in listed if one["name"] == name] == [True]
     assert main(["dialect", "show", "megatron", "--home", home]) == 2
     assert "is written in code. Dialect files there are: " in capsys.readouterr().err
+
+
+def test_the_file_that_a_log_of_no_known_format_is_read_by_is_printed_and_reads_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "hobby.log"
+    log.write_text(
+        "".join(f"hobbytrain it {n}/40 :: xent={9 - n / 9:.3f} dt={400 + n % 3}.5ms\n" for n in range(1, 31))
+    )
+    assert main(["dialect", "infer", str(log)]) == 0
+    own = tmp_path / "mine.toml"
+    own.write_text(capsys.readouterr().out)
+    assert main(["dialect", "test", str(own), str(log), "--json"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)
+    assert len(result["steps"] if isinstance(result["steps"], list) else range(result["steps"])) == 30
+    notes = tmp_path / "notes.log"
+    notes.write_text("hello\n")
+    assert main(["dialect", "infer", str(notes)]) == 2
+    assert "`sweepscope dialect example`" in capsys.readouterr().err
