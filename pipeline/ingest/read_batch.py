@@ -131,13 +131,13 @@ def read_batch(
 def _unknown_logs(
     found: pl.DataFrame, batch: BatchAccumulator, rotated: _Rotated, extracted: Extract
 ) -> dict[int, tuple[str, Open]]:
-    """Path and opener, by source, of the logs in which no dialect finds a step; mostly, none knows them."""
-    stepped = set(extracted.facts.steps.drop_nulls("step")["source"].unique())
+    """Path and opener, by source, of the logs that no dialect knows: guesses about one that was cut would be wrong."""
+    known = set(extracted.dialect_of) | set(extracted.facts.steps.drop_nulls("step")["source"].unique())
     rows = zip(found.iter_rows(named=True), batch.files, strict=True)
     unknown = {
         source: row
         for source, (row, note) in enumerate(rows)
-        if note["status"] == "parsed" and note.get("kind") == "log" and source not in stepped
+        if note["status"] == "parsed" and note.get("kind") == "log" and source not in known
     }
     return {source: log for source, row in unknown.items() if (log := rotated.opener(source, row)) is not None}
 

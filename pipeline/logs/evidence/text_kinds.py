@@ -93,6 +93,7 @@ _PACKAGE = r"^\s*(?:#.*|-[-\w]+ \S+|[\w.-]+(?:\[[\w,.-]+\])?\s*(?:[=<>!~]=?[^:]*
 _ITEM = r"^\s*\S+\s*$"
 _NUMBERS = r"^[\s\d.,;:eE+|/-]+$|^\s*[\w./-]+(?:[\t ,;|]+-?[\d.]+(?:e[+-]?\d+)?%?){2,}\s*$"
 _TRACEBACK = r"^\s?Traceback \(most recent call last\)"
+_DIED = rf"{_TRACEBACK}|^\s*[\w.]*(?:Error|Exception)\b:|^make(?:\[\d+\])?: \*\*\*|^srun: error:"
 _CODE_BEGIN = r"^(?:import \w|from \S+ import |\s*def \w+\(|#!/|#SBATCH )"
 _CODE = (
     r"^\s*(?:import \w|from \S+ import |(?:async )?def \w+\(|class \w+.*:|return\b|@\w|#|export \w+=|set -\w|"
@@ -178,7 +179,7 @@ def kind_of(sample: pl.DataFrame, *, is_named_log: bool) -> TextKind:
     if (look := _look(text, is_named_log=is_named_log, is_launched=is_launched)) is not None:
         return TextKind(False, f"it is {look}", *last)
     found = TextKind(True, "", *last)
-    has_died = is_named_log and _any(text, _TRACEBACK)
+    has_died = is_named_log and _any(text, _DIED)
     speaks = found.subjects >= _FEW_WORDS if is_named_log else found.speaks_of_training and _is_full_of(spoken)
     if is_launched or has_died or speaks:
         return found

@@ -114,7 +114,8 @@ _Rule = tuple[pl.Expr, pl.Expr, str, pl.Expr]
 def _rules(now: datetime) -> list[_Rule]:
     """(condition, status, confidence, evidence), the strongest first."""
     final_step = pl.col("steps_planned") - pl.col("is_from_zero").cast(pl.Int64)
-    reached = pl.col("last_step") >= final_step
+    is_all = pl.col("last_step") >= pl.col("steps_planned")
+    reached = pl.col("last_step") >= final_step  # of steps that count from 0: any failure that is told tells otherwise
     is_last_logged = pl.col("last_step") + pl.col("stride") > final_step
     is_near = pl.col("steps_planned") - pl.col("last_step") <= _REST * pl.col("steps_planned")
     status_file = pl.col("status_file").replace_strict(_STATUS_FILE, default=None, return_dtype=pl.String)
@@ -127,7 +128,7 @@ def _rules(now: datetime) -> list[_Rule]:
     is_lost = pl.col("ending.kind").is_in(_LOST)
     last = pl.format("step {} of {} was logged", "last_step", "steps_planned")
     return [
-        (reached & ~pl.col("is_plan_guessed"), pl.lit("completed"), "high", last),
+        (is_all & ~pl.col("is_plan_guessed"), pl.lit("completed"), "high", last),
         (_is_there("end"), pl.lit("completed"), "high", pl.col("end.text")),
         _rule("certain", "high"),
         _rule("raised", "high", is_stop & _is_before("raised", "ending")),
@@ -139,6 +140,7 @@ def _rules(now: datetime) -> list[_Rule]:
         _rule("survived", "low", _is_there("dead")),
         _killed(),
         _rule("dead", "medium"),
+        (reached & ~pl.col("is_plan_guessed"), pl.lit("completed"), "medium", last),
         (reached, pl.lit("completed"), "medium", pl.format("{}; the plan may be that of a single epoch", last)),
         (status_file.is_not_null(), status_file, "medium", pl.format("the status file says {}", "status_file")),
         (_is_there("unread") & _is_there("fallen"), pl.lit("crash"), "low", pl.col("unread.text")),

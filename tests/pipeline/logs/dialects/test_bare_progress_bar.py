@@ -72,7 +72,6 @@ def test_bars_of_several_processes_tell_no_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        bar(1, 9, 10, loss=None) + bar(2, 9, 20, loss=None),
         "Map:  50%|#####     | 45/90 [01:00<01:00,  1.33s/it]",
         "Loading checkpoint shards: 100%|##########| 4/4 [00:10<00:00,  2.50s/it]",
     ],
