@@ -168,4 +168,3 @@ def test_the_step_stands_in_the_run_and_its_line_among_the_events(loss: str) -> 
     tables = tables_of({"train.log": text})
     assert tables["runs"]["diverged_at_step"].to_list() == [3]
     assert tables["events"].filter(kind="nan_loss").select("line_no", "source_path").rows() == [(5, "train.log")]
-    assert tables["runs"]["status"].to_list() == ["completed"]
