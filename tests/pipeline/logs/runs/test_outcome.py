@@ -256,7 +256,7 @@ class TestClassify:
     @pytest.mark.parametrize(
         ("last", "planned", "is_from_zero", "stride", "status"),
         [
-            (19, 20, True, 1.0, ("completed", "high")),
+            (19, 20, True, 1.0, ("completed", "medium")),
             (18, 20, True, 1.0, ("truncated", "low")),
             (19, 20, False, 1.0, ("truncated", "low")),
             (19, 20, False, 2.0, ("completed", "medium")),  # 1, 3, ... 19
