@@ -24,11 +24,11 @@ from sweepscope.pipeline.ingest.read_sidecar import (
     read_memory,
     read_sidecar,
     read_table,
+    reading_whole,
 )
 from sweepscope.pipeline.ingest.resume import ResumeState
 from sweepscope.pipeline.ingest.unread_logs import judge_unread
 from sweepscope.pipeline.io.event_log import event
-from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -228,7 +228,7 @@ def _noted(source: int, row: dict[str, object], reader: Reader, batch: BatchAccu
     path = reader.path
     is_log = row["kind"] in _LOG_KINDS  # read in blocks of several files, which no limit of one may stop
     try:
-        with nullcontext() if is_log else metered(path, lambda: reader.unpacked_bytes):
+        with nullcontext() if is_log else reading_whole(reader):
             return {"status": "parsed", **_read_kind(source, row, reader, batch)}
     except InputError as error:
         batch.discard(source)

@@ -6,10 +6,15 @@ import itertools
 from collections.abc import Iterable
 
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
-from sweepscope.pipeline.ingest.read_sidecar import read_bench, read_jobs, read_memory, recognise_scheduler_table
+from sweepscope.pipeline.ingest.read_sidecar import (
+    read_bench,
+    read_jobs,
+    read_memory,
+    reading_whole,
+    recognise_scheduler_table,
+)
 from sweepscope.pipeline.ingest.resume import can_grow
 from sweepscope.pipeline.ingest.validate import RAW_LIMIT
-from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import HOLE, SNIFF_BYTES, Holes, text_chunks
 from sweepscope.pipeline.memory.gpu_samples.samples import is_table
@@ -28,7 +33,7 @@ def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAc
     chunks = text_chunks(reader.path, holes.filled(reader.chunks()))
     head = next(chunks, b"")
     whole = itertools.chain([head], chunks)
-    with metered(reader.path, lambda: reader.unpacked_bytes):
+    with reading_whole(reader):
         if jobs := recognise_scheduler_table(head):
             return read_jobs(jobs, row, whole, batch)
         start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")

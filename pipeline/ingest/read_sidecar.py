@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import fnmatch
 import itertools
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import polars as pl
 
 from sweepscope.pipeline.derive.run_id import run_id
+from sweepscope.pipeline.errors import InputError, SweepscopeError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.io.bounded import bounded, text_of
+from sweepscope.pipeline.io.event_log import event
+from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -25,6 +31,31 @@ from sweepscope.pipeline.scheduler import registry as schedulers
 from sweepscope.schemas import limits
 from sweepscope.schemas.tables.ledger import REJECTS
 from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
+
+_LOG = logging.getLogger(__name__)
+
+_EXPECTED = (SweepscopeError, ValueError, RecursionError, csv.Error, pl.exceptions.PolarsError)
+"""What says that a file is not what its name promises."""
+
+
+@contextmanager
+def reading_whole(reader: Reader) -> Iterator[None]:
+    """Have the block, which reads a file as a whole, cost no more than the file may, and the other files nothing.
+
+    Raises:
+        LimitError: it took too much time or memory.
+        InputError: the reader failed in a way that it does not foresee, which is logged.
+    """
+    try:
+        with metered(reader.path, lambda: reader.unpacked_bytes):
+            yield
+    except _EXPECTED:
+        raise
+    except Exception as error:
+        event(_LOG, logging.ERROR, "reader_failed", path=reader.path, error=repr(error)[:200])
+        _LOG.debug("event=reader_failed path=%s", reader.path, exc_info=True)
+        reason = f"{type(error).__name__}: {error}".split("\n", 1)[0][:200]
+        raise InputError(f"Cannot read {reader.path}: its reader failed ({reason}). Please report it.") from error
 
 
 def read_dump(source: int, reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
