@@ -13,6 +13,7 @@ from sweepscope.dashboard.view_models.curves import Curve, beyond_in_words
 
 _MARKED_UP_TO = 60  # points; beyond, dots merge into a band
 _HEIGHT = 262
+_MANY_DIGITS = 1e12
 
 
 def draw(curve: Curve, theme: Theme, axis: str = "Step") -> go.Figure:
@@ -53,7 +54,9 @@ def draw(curve: Curve, theme: Theme, axis: str = "Step") -> go.Figure:
 
 
 def _tick_format(curve: Curve) -> str:
-    """As few decimals as keep adjacent ticks different, the same on each."""
+    """As few decimals as keep adjacent ticks different, the same on each; exponents in place of very many digits."""
+    if max(abs(curve.low), abs(curve.high)) >= _MANY_DIGITS:
+        return ".3~g"
     return f",.{max(0, 1 - math.floor(math.log10(curve.high - curve.low)))}f"
 
 

@@ -5,6 +5,7 @@ Base units (bytes, fractions, seconds) live in the store and in every CSV; GiB a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -13,16 +14,21 @@ MINUS = "\u2212"
 MISSING = "\u2013"
 ABOUT = "~"  # before every estimated figure
 GIB = 2**30
+_MANY_DIGITS = 1e16  # beyond, not every whole number is a float
 
 
 def number(value: float | None, decimals: int = 0) -> str:
-    """Thousands separated by commas, with a real minus.
+    """Thousands separated by commas, with a real minus; a figure of very many digits with its exponent.
 
-    >>> number(6028.4), number(-2.04, 1), number(None)
-    ('6,028', '−2.0', '–')
+    >>> number(6028.4), number(-2.04, 1), number(None), number(-1.2e308), number(float("inf")), number(float("nan"))
+    ('6,028', '−2.0', '–', '−1.2e308', '∞', 'NaN')
     """
     if value is None:
         return MISSING
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "∞" if value > 0 else f"{MINUS}∞"
+    if abs(value) >= _MANY_DIGITS:
+        return f"{value:.3g}".replace("e+", "e").replace("-", MINUS)
     text = f"{value:,.{decimals}f}"
     return text.replace("-", MINUS) if float(text.replace(",", "")) != 0 else text.lstrip("-")
 
@@ -99,7 +105,7 @@ def bandwidth(bytes_per_s: float | None, *, unit: str = " GB/s") -> str:
 
 
 def significant(value: float | None, digits: int = 3) -> str:
-    """Three significant digits without exponent.
+    """Three significant digits, without exponent up to where `number` writes one.
 
     >>> significant(1.3579), significant(58.61), significant(1234.5)
     ('1.36', '58.6', '1,234')
@@ -108,6 +114,8 @@ def significant(value: float | None, digits: int = 3) -> str:
         return MISSING
     if value == 0:
         return "0"
+    if not math.isfinite(value) or abs(value) >= _MANY_DIGITS:
+        return number(value)
     if abs(value) >= 1:
         return number(value, max(digits - len(str(int(abs(value)))), 0))
     decimals = f"{abs(value):.12f}".split(".")[1]

@@ -13,6 +13,8 @@ from sweepscope.dashboard.format import numbers
 BEYOND_MEDIANS = 2.5
 # Warm-up steps are no result: they leave the axis as soon as they would stretch it.
 WARMUP_BEYOND_MEDIANS = 1.2
+# A browser computes with the squares of coordinates, which overflow; and no figure of a training is that large.
+LARGEST_DRAWN = 1e100
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def offered(points: pl.DataFrame) -> list[Measure]:
 
 @dataclass(frozen=True)
 class Beyond:
-    """A point above the end of the axis."""
+    """A point that lies off the axis, or nowhere: NaN, an infinite value."""
 
     step: int
     value: float
@@ -80,12 +82,15 @@ def curve(points: pl.DataFrame, measure: Measure, *, warmup_steps: int, median: 
         value=pl.col(measure.column) * measure.factor, worst=_worst_per_point(measure) * measure.factor
     )
     is_steady = pl.col("place") > warmup_steps
-    steady = known.filter(is_steady)
-    middle = float((steady if steady.height else known).select(pl.col("value").median()).item())
-    limit = _limit(steady, middle, is_steady) if measure.clips else pl.lit(float("inf"))
-    inside = known.filter(pl.col("value") <= limit)
-    low, high = _axis((inside if inside.height else known)["value"], middle)
-    over = known.filter(pl.col("worst") > limit)
+    drawable = known.filter(pl.col("value").abs() <= LARGEST_DRAWN)  # which NaN is not
+    steady = drawable.filter(is_steady)
+    middle = float((steady if steady.height else drawable).select(pl.col("value").median()).item() or 0.0)
+    limit = _limit(steady, middle, is_steady) if measure.clips else pl.lit(LARGEST_DRAWN)
+    inside = drawable.filter(pl.col("value") <= limit)
+    low, high = _axis((inside if inside.height else drawable)["value"], middle)
+    is_over = (pl.col("worst") > limit) | ~(pl.col("worst").abs() <= LARGEST_DRAWN)
+    over = known.filter(is_over)
+    has_line = measure.has_median and abs(median or 0.0) <= LARGEST_DRAWN
     step = "slowest_step" if measure.clips else "step"
     return Curve(
         measure=measure,
@@ -94,7 +99,7 @@ def curve(points: pl.DataFrame, measure: Measure, *, warmup_steps: int, median: 
         low=low,
         high=high,
         warmup_until=_warmup_until(points, warmup_steps),
-        median=None if median is None or not measure.has_median else median * measure.factor,
+        median=None if median is None or not has_line else median * measure.factor,
         steps_per_point=int(points["steps_in_row"].max() or 1),  # type: ignore[arg-type] # a count
     )
 
@@ -114,7 +119,7 @@ def _limit(steady: pl.DataFrame, middle: float, is_steady: pl.Expr) -> pl.Expr:
 
 def _axis(drawn: pl.Series, middle: float) -> tuple[float, float]:
     """Ends of the axis: all that is drawn, and never so close that noise of a few per cent looks like a cliff."""
-    low, high = float(drawn.min()), float(drawn.max())  # type: ignore[arg-type] # numbers
+    low, high = float(drawn.min() or 0.0), float(drawn.max() or 0.0)  # type: ignore[arg-type] # numbers
     room = max((high - low) * 0.15, abs(middle) * 0.03, 1e-9)
     return (max(0.0, low - room) if low >= 0 else low - room), high + room
 
@@ -130,18 +135,29 @@ def _warmup_until(points: pl.DataFrame, warmup_steps: int) -> float | None:
 
 
 def beyond_in_words(shown: Curve) -> str:
-    """What lies above the axis, or "" when nothing does.
+    """What lies off the axis, or "" when nothing does.
 
-    One or two steps are named one by one; more are counted, with the slowest of them. A point that covers many
-    steps names only its slowest.
+    One or two steps are named one by one; more are counted, with the slowest of them, or the first of another measure.
+    A point that covers many steps names only its slowest.
     """
     points = shown.beyond
     if not points:
         return ""
-    worst = max(points, key=lambda point: point.value)
-    slowest = f"step {numbers.number(worst.step)}: {numbers.seconds(worst.value)}"
+    if not shown.measure.clips:
+        return _off_axis(shown)
+    slowest = _named(shown, max(points, key=lambda point: point.value))
     if shown.steps_per_point > 1:
         return f"slowest {slowest}"
     if len(points) <= 2:
-        return ", ".join(f"step {numbers.number(point.step)}: {numbers.seconds(point.value)}" for point in points)
+        return ", ".join(_named(shown, point) for point in points)
     return f"{numbers.count(len(points), 'step')} above the axis, slowest {slowest}"
+
+
+def _off_axis(shown: Curve) -> str:
+    if len(shown.beyond) <= 2:
+        return ", ".join(_named(shown, point) for point in shown.beyond)
+    return f"{numbers.count(len(shown.beyond), 'step')} off the axis, first {_named(shown, shown.beyond[0])}"
+
+
+def _named(shown: Curve, point: Beyond) -> str:
+    return f"step {numbers.number(point.step)}: {shown.measure.text(point.value / shown.measure.factor)}"

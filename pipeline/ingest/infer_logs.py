@@ -15,6 +15,7 @@ from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.ingest import log_blocks
 from sweepscope.pipeline.ingest.unread_logs import is_output_name
 from sweepscope.pipeline.io.event_log import event
+from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.io.text_encoding import Holes, text_chunks
@@ -60,9 +61,7 @@ def read_inferred(logs: Mapping[int, tuple[str, Open]], known: Facts) -> Inferre
     unread: dict[int, TextKind] = {}
     for source, (path, opened) in logs.items():
         try:
-            sample = _sample(path, opened)
-            inference = infer(sample)
-            facts = _read(source, path, opened, inference)
+            sample, inference, facts = _inferred(source, path, opened)
         except (InputError, UsageError) as error:  # it was read a moment ago; or what was inferred is no dialect file
             event(_LOG, logging.INFO, "not_inferred", path=path, reason=str(error))
             continue
@@ -76,6 +75,15 @@ def read_inferred(logs: Mapping[int, tuple[str, Open]], known: Facts) -> Inferre
     facts = Facts.concat(parts)
     settings = facts.settings.join(known.settings, on=["source", "name"], how="anti", maintain_order="left")
     return InferredLogs(replace(facts, settings=settings), tuple(sources), pl.concat(columns), unread)
+
+
+def _inferred(source: int, path: str, opened: Open) -> tuple[pl.DataFrame, Inference, Facts]:
+    """Lines of a log, what they seem to print, and what the whole log holds then. Raises LimitError."""
+    reader = opened()
+    with metered(path, lambda: reader.unpacked_bytes):
+        sample = _sample(path, lambda: reader)
+        inference = infer(sample)
+        return sample, inference, _read(source, path, opened, inference)
 
 
 def infer_log(path: str, opened: Open) -> Inference:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from math import ceil
 
 import polars as pl
@@ -13,6 +14,7 @@ import polars as pl
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch
 from sweepscope.pipeline.ingest.dialect_files import in_force
+from sweepscope.pipeline.ingest.isolate import isolated
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.store.checkpoints import Records
@@ -113,4 +115,5 @@ def _parse(shard: Shard, on_file: Callable[[str, int], None]) -> Tables:
     home = Home.resolve(shard.home)
     own = in_force(home, dict(shard.dialect_files))
     records = Records(home.records, shard.now)
-    return parse_batch(shard.found, now=shard.now, dialects=own.dialects, records=records, on_file=on_file)
+    parse = partial(parse_batch, now=shard.now, dialects=own.dialects, records=records, on_file=on_file)
+    return isolated(shard.found, parse, dialects=own.dialects)

@@ -6,6 +6,7 @@ step, the last one with the speed), trainer_pt_utils.py save_metrics (`train_res
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,7 +43,7 @@ def of_state(state: _State) -> dict[str, str]:
     if len(seen) == len(steps) and (each := tokens_of_step(steps, seen)):
         found["gbs_tokens"] = str(each)
     runtime_s = _number(end.get("train_runtime")) or 0.0
-    if runtime_s <= 0 or steps[-1] > state["global_step"]:
+    if runtime_s <= 0 or not state["global_step"] or steps[-1] > state["global_step"]:
         return found
     step_time_s = runtime_s / state["global_step"]
     found |= {"step_time_s": str(round(step_time_s, 6)), "step_time_basis": "whole_run"}
@@ -52,4 +53,6 @@ def of_state(state: _State) -> dict[str, str]:
 
 
 def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return value if isinstance(value, float) or abs(value) <= sys.float_info.max else None

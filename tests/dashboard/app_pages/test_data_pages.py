@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 import time
 from collections.abc import Callable
@@ -288,6 +289,30 @@ def test_run_page_of_a_published_row_links_its_source(look: Opener) -> None:
 
 def test_run_page_of_an_unknown_run_says_so(look: Opener) -> None:
     assert "This store has no run &lt;b&gt;x." in text_of(look("run", run="<b>x"))
+
+
+ODD = {"infinite": float("inf"), "undefined": float("nan"), "huge": 1e308, "negative": -1e308}
+
+
+def test_a_run_whose_figures_no_axis_can_hold_has_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loss is infinite or NaN in every run that diverges in half precision."""
+    steps = [
+        row
+        | {"loss": value if step > 1 else row["loss"]}
+        | ({"step_time_s": abs(value)} if math.isfinite(value) else {})
+        for name, value in ODD.items()
+        for step, row in enumerate(step_rows(name))
+    ]
+    runs = [
+        run_row(name, last_loss=value, step_time_s=1e308, tokens_per_s_per_gpu=1e308) for name, value in ODD.items()
+    ]
+    home = make_real_home(tmp_path / "home", runs=runs, steps=steps)
+    for name in ODD:
+        for measure in ("time", "loss"):
+            app = open_page(home, monkeypatch, "run", run=name, measure=measure)
+            assert not re.search(r"\d[\d,]{40}", text_of(app)), "hundreds of digits"
+    for page in ("overview", "best", "runs"):
+        open_page(home, monkeypatch, page)
 
 
 def test_sql_answers_the_first_question_and_runs_what_is_typed(visit: Opener) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
+
+import pytest
 
 from sweepscope.dashboard.charts.steps import draw
 from sweepscope.dashboard.format.theme import LIGHT
@@ -50,3 +53,14 @@ def test_ticks_have_as_many_decimals_as_they_need() -> None:
 
 def test_a_run_that_only_warmed_up_still_has_a_figure() -> None:
     assert len(figure([50.0, 3.0], warmup=2).data) == 1
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e308, -1e308, 1e99, 1e-308, 0.0])
+@pytest.mark.parametrize("measure", list(MEASURES))
+def test_any_value_makes_a_figure_that_a_browser_can_draw(measure: str, value: float) -> None:
+    values = [1.0, value, value]
+    rows = points(values, loss=values, tokens_per_s_per_gpu=values, mem_reserved_bytes=values)
+    drawn = draw(curve(rows, MEASURES[measure], warmup_steps=0, median=value), LIGHT)
+    assert all(abs(end) < 1e150 for end in drawn.layout.yaxis.range)
+    assert len(drawn.layout.yaxis.tickformat) < 10
+    json.loads(drawn.to_json(), parse_constant=pytest.fail)

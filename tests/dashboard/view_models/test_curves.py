@@ -108,3 +108,42 @@ def test_memory_is_shown_in_gib() -> None:
 @pytest.mark.parametrize(("times", "keys"), [([], []), ([1.0], []), ([1.0, 2.0], ["time"])])
 def test_a_measure_needs_two_steps_to_be_offered(times: list[float], keys: list[str]) -> None:
     assert [measure.key for measure in offered(points(times))] == keys
+
+
+INFINITE, NOT_A_NUMBER = float("inf"), float("nan")
+
+
+def loss_curve(losses: Sequence[float | None]) -> Curve:
+    return curve(points([1.0] * len(losses), loss=losses), MEASURES["loss"], warmup_steps=0, median=None)
+
+
+@pytest.mark.parametrize("value", [INFINITE, -INFINITE, NOT_A_NUMBER, 1e308, -1e308, 1.7976931348623157e308])
+def test_what_no_axis_can_hold_is_named_and_the_rest_is_drawn(value: float) -> None:
+    shown = loss_curve([2.0, value, 1.5, 1.0])
+    assert shown.points["step"].to_list() == [1, 3, 4]
+    assert 0.5 < shown.low < shown.high < 2.5
+    named = {INFINITE: "∞", -INFINITE: "−∞", 1e308: "1e308", -1e308: "−1e308"}.get(value, "")
+    assert beyond_in_words(shown).startswith(f"step 2: {named}")
+    assert len(beyond_in_words(shown)) < 20
+
+
+def test_a_loss_that_diverged_names_the_first_step_without_one() -> None:
+    shown = loss_curve([2.0, 1.5, *[NOT_A_NUMBER] * 50])
+    assert beyond_in_words(shown) == "50 steps off the axis, first step 3: NaN"
+
+
+@pytest.mark.parametrize("value", [INFINITE, NOT_A_NUMBER, 1e308])
+@pytest.mark.parametrize("measure", list(MEASURES))
+def test_nothing_but_such_values_has_an_axis_too(measure: str, value: float) -> None:
+    values = [value] * 3
+    rows = points(values, loss=values, tokens_per_s_per_gpu=values, mem_reserved_bytes=values)
+    shown = curve(rows, MEASURES[measure], warmup_steps=1, median=value)
+    assert shown.points.is_empty()
+    assert shown.low < shown.high < 1e101
+    assert shown.median is None
+
+
+def test_large_figures_that_can_be_drawn_are() -> None:
+    shown = loss_curve([1e30, 2e30, 1.5e30])
+    assert shown.points.height == 3
+    assert shown.high > 2e30

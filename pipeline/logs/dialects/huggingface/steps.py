@@ -28,6 +28,8 @@ _RUN = ["source", "part"]
 _CLOCK_OFF = 0.5
 """Seconds by which a bar's clock may be off: it shows whole ones."""
 
+_LAST_STEP = (1 << 63) - 1
+
 _ECHO = r">> \{'loss': "
 """LLaMA-Factory train/callbacks.py on_log logs each dict once more, rounded."""
 
@@ -139,6 +141,8 @@ def _of_epochs(part: pl.DataFrame, end: totals.End | None) -> pl.DataFrame:
     if found is None:
         return part
     of_part, basis = found
+    if any(step is not None and step > _LAST_STEP for step in of_part):
+        return part  # what they were computed from cannot be right
     return part.with_columns(
         pl.Series("step", of_part, dtype=pl.Int64),
         step_basis=pl.lit(None if basis == "step" else basis, STEP_BASIS),
