@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-fast install lint format types docs bench chaos validate clean
+.PHONY: demo test test-fast install lint format types docs bench chaos audit validate clean
 
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
@@ -56,6 +56,13 @@ bench: install
 # Kill what writes, three hundred times, with readers beside it: what is lost, doubled, half or stuck.
 chaos: install
 	$(BIN)/python -m tests.chaos $(ARGS)
+
+# Known vulnerabilities of the pinned packages. Asks the package index, so it is no part of continuous integration, which may be
+# offline; a package that could not be asked about fails it, too.
+audit:
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	build/audit/bin/pip-audit --strict --disable-pip --no-deps --requirement constraints.txt $(ARGS)
 
 # How accurate the estimator is on every bundled table: fits made anew, splits stated.
 validate: install

@@ -87,7 +87,8 @@ def _applied(batch: BatchState, tables: Tables) -> Tables:
     found["runs"] = whole_runs(batch, found["runs"], found["steps"])
     bundled = tables["files"].filter(pl.col("kind") == "published")
     rows = pl.DataFrame(list(batch.new.values()), schema=TABLES["files"].polars_schema, orient="row")
-    return {**found, "files": pl.concat([bundled, rows])}
+    # How a file came to what it holds is known now, and no content of the lake, which has no history.
+    return {**found, "files": pl.concat([bundled, rows.with_columns(is_continued=pl.lit(None, pl.Boolean))])}
 
 
 def _ids(batch: BatchState, path: str, log: str, id_path: str, count: int) -> dict[str, str]:

@@ -38,7 +38,9 @@ FILES = Table(
         integer("content_bytes", "bytes", "size of what was read, unpacked where the file is compressed"),
         text("content_digest", "SHA-256 of the first and last 64 KiB of what was read; the same in a copy of any name"),
         text("content_head", "8 hex digits for each of the first 64, 128, ... 65,536 bytes of what was read"),
-        flag("is_continued", "the file began with what the ledger knew of it; NULL where it knew nothing"),
+        flag(
+            "is_continued", "while a batch is read: the file began with what the ledger knew of it; NULL in the store"
+        ),
         text("id_path", "path that run ids are made from, where it is not `path`: the file moved, or is another one"),
         text("part_of", "log that the file is a part of, where the log was rotated"),
         text("former_path", "name that the file had when it was read first, or before other content took its name"),

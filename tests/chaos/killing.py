@@ -25,7 +25,7 @@ from sweepscope.schemas.registry import TABLES
 from tests.chaos.readers import Readers
 from tests.chaos.sweep import GrowingSweep
 
-_NOT_CONTENT = {"batch_id", "is_continued"}
+_NOT_CONTENT = {"batch_id"}
 _ONLY_COMPACTING = ("lake.pruned",)
 WATCH_LIMIT_S = 120.0
 

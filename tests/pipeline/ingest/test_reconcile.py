@@ -43,6 +43,19 @@ def unreadable(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return names
 
 
+def test_the_ledger_of_a_log_that_grew_is_that_of_one_read_in_one_go(tmp_path: Path) -> None:
+    grown, whole = LakeOfLogs(tmp_path / "grown"), LakeOfLogs(tmp_path / "whole")
+    grown.write("train.log", steps(1, 20))
+    grown.ingest()
+    grown.append("train.log", steps(21, 30))
+    grown.ingest()
+    whole.write("train.log", steps(1, 30))
+    whole.ingest()
+    content = pl.exclude("path", "unit", "mtime", "batch_id")
+    rows = [logs.lake.read("files").filter(kind="log").select(content).row(0, named=True) for logs in (grown, whole)]
+    assert rows[0] == rows[1]
+
+
 class TestFailedAndShrunkReads:
     def test_a_read_error_keeps_what_was_read_and_is_tried_again(self, logs: LakeOfLogs, unreadable: set[str]) -> None:
         logs.write("train.log", steps(1, 20))
