@@ -14,7 +14,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UnreadableError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
-from sweepscope.pipeline.ingest.infer_logs import Open, read_inferred
+from sweepscope.pipeline.ingest.infer_logs import Candidate, Open, read_inferred
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_log import read_log
 from sweepscope.pipeline.ingest.read_sidecar import (
@@ -45,6 +45,9 @@ _LOG = logging.getLogger(__name__)
 _SLOW_S = 30.0
 """A file that takes longer is logged without -vv."""
 
+
+_SPARSE = 4
+"""A dialect's steps are few where so many lines come on each of them."""
 
 PARTS = pl.Schema({"log": pl.String, "first_line": pl.Int64, "part": pl.String})
 """A row per part of a rotated log: its path, and the number in the log of its first line."""
@@ -98,7 +101,7 @@ def read_batch(
     extracted = batch.merged()
     _log_dialects(found, extracted)
     inferred = read_inferred(_unknown_logs(found, batch, rotated, extracted), extracted.facts)
-    facts = Facts.concat([extracted.facts, inferred.facts]).map(in_order)
+    facts = Facts.concat([extracted.facts.without_steps(inferred.sources), inferred.facts]).map(in_order)
     dialect_of = extracted.dialect_of | dict.fromkeys(inferred.sources, INFERRED)
     names = pl.DataFrame(
         {"source": list(dialect_of), "dialect": list(dialect_of.values())},
@@ -130,16 +133,39 @@ def read_batch(
 
 def _unknown_logs(
     found: pl.DataFrame, batch: BatchAccumulator, rotated: _Rotated, extracted: Extract
-) -> dict[int, tuple[str, Open]]:
-    """Path and opener, by source, of the logs that no dialect knows: guesses about one that was cut would be wrong."""
-    known = set(extracted.dialect_of) | set(extracted.facts.steps.drop_nulls("step")["source"].unique())
-    rows = zip(found.iter_rows(named=True), batch.files, strict=True)
-    unknown = {
-        source: row
-        for source, (row, note) in enumerate(rows)
-        if note["status"] == "parsed" and note.get("kind") == "log" and source not in known
-    }
-    return {source: log for source, row in unknown.items() if (log := rotated.opener(source, row)) is not None}
+) -> dict[int, Candidate]:
+    """Logs to be inferred, by source: those that no dialect knows, and some that one does.
+
+    Of the latter: those in which it finds no steps, or few for their length, and those with steps and no settings. What
+    a user's dialect file reads is left as it is.
+    """
+    steps = extracted.facts.steps.drop_nulls("step")
+    lines_of = steps.group_by("source").agg("line_no")
+    step_lines = {int(source): line_nos for source, line_nos in lines_of.iter_rows()}
+    configured = set(extracted.facts.settings["source"].unique())
+    declared = {dialect.name for dialect in extracted.dialects if dialect.is_declared}
+    last_lines = dict(extracted.last_lines.group_by("source").agg(pl.col("last_line").max()).iter_rows())
+    ranks = rank_dialects(extracted.signature_hits, extracted.dialects)
+    best = ranks.unique("source", keep="first", maintain_order=True)
+    doubtful = set(best.filter(pl.col("distinct") == 1)["source"])
+    logs = {}
+    for source, (row, note) in enumerate(zip(found.iter_rows(named=True), batch.files, strict=True)):
+        if note["status"] != "parsed" or note.get("kind") != "log" or extracted.dialect_of.get(source) in declared:
+            continue
+        mine = step_lines.get(source, [])
+        is_sparse = len(mine) * _SPARSE < last_lines.get(source, 0) - min(mine, default=0)
+        is_wanted = source not in extracted.dialect_of or is_sparse or (mine and source not in configured)
+        if is_wanted and (opener := rotated.opener(source, row)):
+            is_known = source in extracted.dialect_of
+            has_settings = source in configured or (is_known and not mine)
+            logs[source] = Candidate(
+                *opener,
+                frozenset(mine),
+                is_known=is_known,
+                is_doubtful=source in doubtful,
+                has_settings=has_settings,
+            )
+    return logs
 
 
 def _log_file(row: dict[str, object], note: dict[str, object], seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -92,6 +92,13 @@ class Facts:
         """Events and nothing else."""
         nothing = cls.empty()
         return cls(nothing.steps, nothing.settings, nothing.peaks, events)
+
+    def without_steps(self, sources: Collection[int]) -> Facts:
+        """The same without the steps of some sources."""
+        if not sources:
+            return self
+        steps = self.steps.filter(~pl.col("source").is_in(list(sources)))
+        return Facts(steps, self.settings, self.peaks, self.events)
 
     def map(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Facts:
         """`change` applied to each kind of facts; it may use the columns they share, `source` and `line_no`."""

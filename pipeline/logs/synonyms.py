@@ -21,9 +21,9 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "tp": (rf"(?:tensor (?:model )?parallel(?:ism|ize)?|tp){_SIZE}", rf"model parallel{_SIZE}"),
     "pp": (rf"(?:pipeline (?:model )?parallel(?:ism)?|pp){_SIZE}|(?:num |n )?pipeline stages|num stages|pipe size",),
     "cp": (rf"(?:context parallel(?:ism)?|cp){_SIZE}", r"(?:ulysses |ring )?(?:sequence parallel|sp) (?:size|degree)"),
-    "ep": (r"(?:expert (?:model )?parallel(?:ism)?|ep) (?:size|degree|world size)",),
+    "ep": (r"(?:expert (?:model )?parallel(?:ism)?|ep) (?:size|degree|world size)", r"ep"),
     "dp": (
-        rf"(?:data parallel(?:ism)?|dp|ddp){_SIZE}",
+        rf"(?:data parallel(?:ism)?|dp){_SIZE}",
         r"(?:num )?data parallel replicas|(?:dp|data parallel) shard(?: degree| size)?",
     ),
     "vpp": (r"virtual pipeline (?:model )?parallel size|vpp(?: size)?",),
@@ -122,6 +122,13 @@ FLAGS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }
 """Switches: column of `runs` and what each printed value, in small letters, means for it."""
 
+SETTING_WORDS = (
+    r"(?i)batch|bs\b|acc|gas\b|seq|ctx|context|block|len|layer|depth|embd|embed|hidden|dim|width|model|head|ffn|mlp|inner|"
+    r"vocab|expert|gpu|rank|world|proc|device|node|parallel|\b[tpdce]p\b|_[tp]p|stage|zero|shard|step|iter|update|param|"
+    r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token"
+)
+"""Found in any line that states a setting under one of its names."""
+
 AMBIGUOUS_BATCH = r"(?:train(?:ing)? )?(?:batch ?size|bs|batchsize)|batch"
 """A batch of which the name does not tell whether it is one process's or the whole job's."""
 
@@ -139,7 +146,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"(?:ce|nll|lm|xent|nlp|cross entropy|mlm|total|language model(?:ing)?|sum|loss)(?: loss)?|"
         r"(?:train )?(?:ce|nll|xent|"
         r"total|lm|cross entropy) loss|cross entropy|loss (?:total|ce|lm|nll|value|sum|all|scaled)|train total loss|"
-        r"train loss total|loss train total",
+        r"(?:train )?loss(?: train)? total",
         r"(?:avg|average|mean|running|smooth(?:ed)?|ema|batch|step|current|cur|mini ?batch|iter|last|raw|"
         r"global|moving avg)"
         r" (?:train(?:ing)? )?loss|loss (?:avg|ema|mean|smooth(?:ed)?|step|batch|running|cur)|"

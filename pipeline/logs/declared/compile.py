@@ -50,11 +50,17 @@ def _contained(rules: Sequence[Rule]) -> tuple[str, ...]:
 
 def settings(lines: pl.DataFrame, rules: Sequence[Rule], dumps: Sequence[Arguments]) -> pl.DataFrame:
     """SETTING_FACTS of every rule, of dumped arguments, and of what launchers print."""
+    facts = [own_settings(lines, rules, dumps), environment.settings(lines)]
+    return pl.concat(facts).sort("source", "line_no", maintain_order=True)
+
+
+def own_settings(lines: pl.DataFrame, rules: Sequence[Rule], dumps: Sequence[Arguments]) -> pl.DataFrame:
+    """SETTING_FACTS of every rule and of dumped arguments."""
     values = [_long(lines, rule, [name for name in rule.columns if name not in PEAKS]) for rule in rules]
     parts = [part.with_columns(setting_source=pl.lit("log_line")) for part in values]
     printed = [_dumped(lines, dump) for dump in dumps]
     facts = [conform(part.cast({"value": pl.String}), SETTING_FACTS) for part in parts]
-    return pl.concat([*facts, *printed, environment.settings(lines)]).sort("source", "line_no", maintain_order=True)
+    return pl.concat([pl.DataFrame(schema=SETTING_FACTS), *facts, *printed])
 
 
 _LIST_OF_ONE = r"^\[(.*)\]$"

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from sweepscope.pipeline.logs.declared.cells import cells_regex
 from sweepscope.pipeline.logs.declared.columns import EPOCH_COLUMNS, EPOCH_STEP, STEP_TOKENS, Target, suggestion, target
 from sweepscope.pipeline.logs.declared.line_template import Anything, Field, Maybe, Template
 from sweepscope.pipeline.logs.declared.parse_template import MAX_CHARS, Resolve, parse
@@ -17,7 +18,8 @@ from sweepscope.pipeline.logs.declared.toml_reader import Tables
 from sweepscope.schemas import vocab
 
 _MAX_SKIPPED = 3
-_WAYS = ("line", "parts", "pairs", "regex")
+_MAX_SEPARATOR = 3
+_WAYS = ("line", "parts", "cells", "pairs", "regex")
 _GROUP = re.compile(r"\(\?P?<([A-Za-z_]\w*)>")
 
 
@@ -35,7 +37,7 @@ class RuleReader(Tables):
     def rule(self, table: str, number: int, part: dict[str, Any], allowed: tuple[str, ...]) -> Rule:
         label = f"[[{table}]] {number + 1}"
         extra = {"event": ("kind",), "step": ("first_epoch", "epoch_steps", "counts", "below")}.get(table, ())
-        self.only(part, (*_WAYS, "contains", "without", "units", *extra), table, number)
+        self.only(part, (*_WAYS, "contains", "without", "units", "separator", *extra), table, number)
         ways = [way for way in _WAYS if way in part]
         location = self.location(table, number, ways[0] if ways else "")
         if len(ways) != 1:
@@ -81,11 +83,19 @@ class RuleReader(Tables):
 
     def way(self, way: str, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
         """The rule without its location. Raises ValueError or UsageError."""
-        if way in ("parts", "pairs") and table == "event":
+        if way in ("parts", "pairs", "cells") and table == "event":
             raise ValueError("an event is found by line or regex")
+        if "separator" in part and way != "cells":
+            raise ValueError("separator goes with cells only")
         if "units" in part and way != "regex":
             raise ValueError("units goes with regex only. Elsewhere, a unit is written behind the column: column:unit")
-        of_way = {"line": self.line, "parts": self.parts, "pairs": self.pairs, "regex": self.regex}
+        of_way = {
+            "line": self.line,
+            "parts": self.parts,
+            "cells": self.cells,
+            "pairs": self.pairs,
+            "regex": self.regex,
+        }
         return of_way[way](part, table, number, allowed)
 
     def line(self, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
@@ -106,6 +116,21 @@ class RuleReader(Tables):
             return Rule("", "", (), parts=pieces, any_of=tuple(piece.anchor for piece in pieces))
         _check_outside(pieces[0])
         return Rule("", "", (pieces[0].anchor,), parts=pieces)
+
+    def cells(self, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
+        names = self.strings(part, "cells", table, number)
+        kept = [None if name == "_" else _pair(name, name, allowed) for name in names]
+        columns = [one.column for one in kept if one]
+        if twice := {column for column in columns if columns.count(column) > 1}:
+            raise ValueError(f"{min(twice)} occurs twice. Keep one, and write _ for the other")
+        separator = part.get("separator", " ")
+        if not isinstance(separator, str) or not 1 <= len(separator) <= _MAX_SEPARATOR or re.search(r"\w", separator):
+            raise ValueError('separator is not a sign that stands between cells, such as ","')
+        regex = cells_regex(kept, separator)
+        self.check(regex)
+        targets = {one.column: one for one in kept if one}
+        contains = () if separator.isspace() else (separator.strip(),)
+        return Rule("", "", contains or (separator,), regex=regex, targets=targets, is_blind=True)
 
     def below(
         self, part: dict[str, Any], number: int, allowed: tuple[str, ...], columns: Collection[str]

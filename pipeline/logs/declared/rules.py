@@ -14,12 +14,12 @@ from sweepscope.pipeline.logs.declared.line_template import Template, value
 class Rule:
     """One kind of line.
 
-    Exactly one of `template`, `regex`, `pairs` and `parts` is given.
+    Exactly one of `template`, `regex`, `pairs` and `parts` is given; of a row of cells, `regex`.
 
     Attributes:
         location: its file and line, such as "acme.toml:12".
         label: its number and kind, for messages.
-        regex: named groups, `targets` of which are kept.
+        regex: named groups, `targets` of which are kept; `is_blind` where lines of one template may share a search.
         pairs: key as printed to what it fills.
         parts: pieces of the line, which stand in any order; of a step, the first has its number.
         contains: literals that every such line holds.
@@ -39,6 +39,7 @@ class Rule:
     regex: str = ""
     pairs: Mapping[str, Target] | None = None
     targets: Mapping[str, Target] | None = None
+    is_blind: bool = False
     parts: tuple[Template, ...] = ()
     any_of: tuple[str, ...] = ()
     without: tuple[str, ...] = ()

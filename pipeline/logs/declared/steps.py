@@ -30,17 +30,28 @@ def steps(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
     rows = lines.with_columns(ts=stamp()).with_row_index("row")
     found, near = [rows.head(0)], [rows.head(0)]
     for rule in rules:
-        candidates = rows.filter(holds(rule)).join(pl.concat(found, how="diagonal"), on="row", how="anti")
+        candidates = _without(rows.filter(holds(rule)), found)
         values = with_values(candidates, rule)
         is_found = values["step"].is_not_null()
         found.append(values.filter(is_found))
-        near.append(candidates.filter(~is_found & candidates.select(is_near(rule)).to_series()))
+        missed = candidates.filter(~is_found)
+        near.append(missed.filter(is_near(rule)) if missed.height else missed)
     for rule in rules:
-        found.append(below(rows.join(pl.concat(found, how="diagonal"), on="row", how="anti"), rule))
+        if rule.below:
+            found.append(below(_without(rows, found), rule))
     hits = pl.concat(found, how="diagonal")
-    missed = pl.concat(near).unique("row", maintain_order=True).join(hits, on="row", how="anti", maintain_order="left")
+    missed = pl.concat(near).unique("row", maintain_order=True)
+    if missed.is_empty() and len(rules) == 1:
+        return conform(hits if not rules[0].below else hits.sort("row"), STEP_FACTS)
+    missed = missed.join(hits, on="row", how="anti", maintain_order="left")
     both = pl.concat([hits, missed], how="diagonal").sort("row")
     return conform(both, STEP_FACTS)
+
+
+def _without(rows: pl.DataFrame, found: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Rows that no rule has found."""
+    taken = pl.concat([frame.select("row") for frame in found])
+    return rows.join(taken, on="row", how="anti") if taken.height else rows
 
 
 def is_near(rule: Rule) -> pl.Expr:

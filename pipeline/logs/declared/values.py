@@ -36,6 +36,8 @@ def with_values(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
         found = _of_pairs(lines, rule.pairs)
     elif rule.parts:
         found = _of_parts(lines["text"], rule.parts)
+    elif rule.is_blind:
+        found = _of_groups(lines["text"], rule.regex, rule.target_by_group)
     else:
         groups = lines.select(values=pl.col("text").str.extract_groups(rule.expression)).unnest("values")
         found = groups.select(_typed(pl.col(name), kept) for name, kept in rule.target_by_group.items())
@@ -68,14 +70,26 @@ def _of_pairs(lines: pl.DataFrame, pairs: Mapping[str, Target]) -> pl.DataFrame:
 
 def _of_parts(text: pl.Series, parts: Sequence[Template]) -> pl.DataFrame:
     """A column per column that the parts fill; the first part that finds it counts."""
+    wanted: dict[str, tuple[str, Target]] = {}
+    for number, part in enumerate(parts):
+        for field in part.fields:
+            if field.target:
+                wanted[f"{number} {field.target.column}"] = (_only(part.regex, field.target.column), field.target)
+    # All at once: lines are put together by their templates once.
+    groups = captures(text, {name: pattern for name, (pattern, _) in wanted.items()})
     columns: dict[str, list[pl.Series]] = {}
-    for part in parts:
-        targets = {field.target.column: field.target for field in part.fields if field.target}
-        # One search per group, which lines of one template share, is faster than one for all groups in each line.
-        groups = captures(text, {name: _only(part.regex, name) for name in targets})
-        for name, kept in targets.items():
-            columns.setdefault(name, []).append(groups.select(_typed(pl.col(name), kept)).to_series())
+    for name, (_, kept) in wanted.items():
+        columns.setdefault(kept.column, []).append(groups.select(_typed(pl.col(name), kept)).to_series())
     return pl.DataFrame(pl.select(pl.coalesce(found).alias(name)).to_series() for name, found in columns.items())
+
+
+def _of_groups(text: pl.Series, expression: str, targets: Mapping[str, Target]) -> pl.DataFrame:
+    """A column per named group of an expression that is safe in Python.
+
+    One search per group, which lines of one template share, is faster than one for all groups in each line.
+    """
+    groups = captures(text, {name: _only(expression, name) for name in targets})
+    return groups.select(_typed(pl.col(name), kept) for name, kept in targets.items())
 
 
 def _only(expression: str, name: str) -> str:

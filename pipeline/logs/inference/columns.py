@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sweepscope.pipeline.logs.inference.counter import Counter, columns_of
+from sweepscope.pipeline.logs.inference.fields import is_unnamed
 from sweepscope.pipeline.logs.inference.series import Course, Key, Line, Series, course
 from sweepscope.pipeline.logs.synonyms import EVALUATION
 
@@ -32,6 +33,9 @@ _MANY = 5
 _MOST_LOSS = 20.0
 _VAGUE = 3
 _UNNAMED = 2
+_OF_MEAN = 3
+_OF_FEW = 3
+"""Doubts about a mean in parentheses, and about what few lines print."""
 _MEMORY = re.compile(r"\b(?:mem(?:ory)?|vram|cuda|gpu|peak|max)\b")
 _NOT_THE_STEP = re.compile(
     r"\b(?:data|load(?:ing|er)?|eta|remaining|left|total|elapsed|wall|since|fwd|forward|bwd|backward|opt(?:imizer|im)?|compile|"
@@ -74,14 +78,16 @@ def guesses(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line]
         own = series.within(rows)
         if not own.rows or EVALUATION.search(key[0]):
             continue
-        for guess in _of_series(own, course(own, lines)):
+        for guess in of_series(own, course(own, lines)):
             share = len(set(own.rows)) / len(rows)
-            listed.append((guess.column, guess.sure + 3 * (key[1] == "mean"), -share, order, guess))
+            doubt = guess.sure + _OF_MEAN * (key[1] == "mean") + _OF_FEW * (share < 0.5)
+            listed.append((guess.column, doubt, -share, order, guess))
     listed.sort(key=lambda one: one[:4])
     return [guess for *_, guess in listed]
 
 
-def _of_series(series: Series, went: Course) -> list[Guess]:
+def of_series(series: Series, went: Course) -> list[Guess]:
+    """The columns that a series may be."""
     unit = next((one.unit for one in series.fields if one.unit), None)
     by_name = dict(columns_of(series.label))
     by_unit = dict.fromkeys(unit.columns if unit else (), 0)
@@ -91,7 +97,7 @@ def _of_series(series: Series, went: Course) -> list[Guess]:
         by_name |= (
             {"mem_allocated": 2} if re.search(r"\b(?:mem(?:ory)?|vram|cuda|gpu|peak|max)\b", series.label) else {}
         )
-    if unit and unit.quantity == "time" and not by_name and not series.label.removeprefix("> "):
+    if unit and unit.quantity == "time" and not by_name and is_unnamed(series.label):
         by_name = {"step_time": _UNNAMED}
     found = []
     for column in dict.fromkeys((*by_unit, *by_name)):
@@ -113,7 +119,7 @@ def _first(sure: int) -> str:
 
 def _named(series: Series) -> str:
     unit = next((one.unit for one in series.fields if one.unit), None)
-    name = f"named {series.label!r}" if series.label else "no name"
+    name = "no name" if is_unnamed(series.label) else f"named {series.label!r}"
     return f"{name}, unit {unit.word or unit.quantity}" if unit else name
 
 

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from sweepscope.pipeline.logs.inference.fields import is_unnamed
 from sweepscope.pipeline.logs.inference.series import Course, Key, Line, Series, course
 from sweepscope.pipeline.logs.synonyms import step_columns
 
 _LEAST = 4.0
 """Points below which nothing counts as a counter."""
+_BY_PART = 2
+_PART_OF_LOSS = re.compile(
+    r"aux|auxiliary|balance|balancing|router|z|kl|reg|best|min|lowest|act|cri|unsuper|mtp|distill|gen|disc|policy|value|"
+    r"critic|actor|entropy|delta|lb|load|moe|final"
+)
+"""Words in front of "loss" that make it another quantity than the loss of the training."""
+_OF_MOST = 2.0
+"""Points of the counter that most lines have."""
 _MANY = 3
 """Changes from which on the course of a series tells something."""
+_CLEAR = 3
+"""So many times more often a counter has to begin anew with an epoch than to go on; after a restart it may."""
 _SAMPLES = 2_000
 """A counter that moves by so much each time counts samples or tokens."""
 _NEVER = (
@@ -53,14 +65,19 @@ class Counter:
 
 
 def columns_of(label: str) -> tuple[tuple[str, int], ...]:
-    """The columns that a label may name: by all of its words, else by its last ones, which is less sure."""
+    """The columns that a label may name: by all of its words, else by those next to the value, which is less sure."""
     plain = label.removeprefix("> ")
     if whole := step_columns(plain):
         return whole
     parts = plain.split()
     for count in (3, 2, 1):
-        if count < len(parts) and (found := step_columns(" ".join(parts[-count:]))):
-            return tuple((column, sure + 1) for column, sure in found if column in ("step", "epoch", "loss"))
+        near = parts[:count] if label != plain else parts[-count:]
+        if count < len(parts) and (found := step_columns(" ".join(near))):
+            other = [] if label != plain else parts[: len(parts) - count]
+            allowed = (
+                ("step", "epoch") if any(_PART_OF_LOSS.fullmatch(word) for word in other) else ("step", "epoch", "loss")
+            )
+            return tuple((column, sure + _BY_PART) for column, sure in found if column in allowed)
     return ()
 
 
@@ -82,7 +99,8 @@ def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter 
             scored.append((points, len(series.rows), key, went))
     if not scored:
         return None
-    points, _, key, went = max(scored, key=lambda one: one[:2])
+    most = max(count for _, count, *_ in scored)
+    points, _, key, _ = max(scored, key=lambda one: (one[0] + _OF_MOST * one[1] / most, one[1]))
     if points < _LEAST:
         return None
     is_epoch = named(key[0], "epoch") is not None and named(key[0], "step") is None
@@ -126,7 +144,7 @@ def _points(series: Series, went: Course, losses: set[int], found: Mapping[Key, 
         points += 3.0 - 0.5 * step
     elif epoch is not None:
         points += 0.5
-    elif label:
+    elif not is_unnamed(label):
         points -= 1.0
     points += 1.5 if has_total else 0.0
     if went.moves >= _MANY:
@@ -136,7 +154,9 @@ def _points(series: Series, went: Course, losses: set[int], found: Mapping[Key, 
     elif went.distinct >= 2:
         points += 1.0 if went.down == 0 else 0.0
     rows = set(series.rows)
-    points += 2.5 * len(rows & losses) / len(rows)
+    if is_unnamed(label) and rows.isdisjoint(losses):
+        return None  # a bar of anything
+    points += 2.5 * len(rows & losses) / len(rows) - (1.5 if losses and rows.isdisjoint(losses) else 0.0)
     points += min(math.log10(len(rows)), 3) / 2
     return points
 
@@ -154,7 +174,8 @@ def _epoch(found: Mapping[Key, Series], key: Key, lines: Sequence[Line]) -> Key 
         if other[1] or named(other[0], "epoch") is None or not series.is_whole:
             continue
         agree, differ = _restarts_with(counter, series, lines)
-        if not differ and (agree or (other[0], "of", other[2]) in found):
+        is_clear = agree >= _CLEAR * differ if agree else not differ and (other[0], "of", other[2]) in found
+        if is_clear:
             return other
     return None
 

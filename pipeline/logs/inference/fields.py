@@ -6,10 +6,11 @@ A number is no value where it is part of something else: a time, a path, a versi
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sweepscope.pipeline.logs.inference.units import Unit, behind, in_label
-from sweepscope.pipeline.logs.synonyms import EVALUATION, TRAINING, words
+from sweepscope.pipeline.logs.synonyms import EVALUATION, TRAINING, step_columns, words
 
 _COUNTED = r"(?:steps?|iter(?:ation)?s?|epochs?|ep|it|batch|rank|gpu|update)"
 _OTHER = "|".join(
@@ -20,7 +21,7 @@ _OTHER = "|".join(
         r"(?:\d+ days?,? +)?\d{1,4}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?![\w:.])",
         r"(?:\d+(?:\.\d+)?(?:d|h|hrs?|m|min|s)\s?){2,}(?![\w])",
         # Places: URLs, paths, file:line.
-        r"\w+://\S+|(?:~|\.{1,2})?/[\w.@%+=-]+(?:/[\w.@%+=-]*)+|[\w./-]+\.(?:py|cpp|cu|cc|jsonl?|ya?ml|pth?|"
+        r"\w+://\S+|(?:~|\.{1,2})?/[\w.@%+=-]+(?:/[\w.@%+=-]*)+|(?<![/-])[\w./-]{1,200}\.(?:py|cpp|cu|cc|jsonl?|ya?ml|pth?|"
         r"bin|log|txt)(?::\d+)?\b",
         # Versions and addresses, hashes.
         r"v?\d+\.\d+\.\d+[\w.+-]*",
@@ -42,9 +43,13 @@ _TOKEN = re.compile(
 _ENDS_LABEL = " \t\"'=:~*#@>→([{<≈"
 _BREAK = re.compile(r"[|│┃,;\t{}\[\]()<>]|\s[-–—·•/]{1,2}\s|\s{3,}|[:=]\s|\.\s|\s(?:and|at|with)\s")
 _QUALIFIER = re.compile(r"[(\[]([^()\[\]|]{0,24})[)\]]$")
-_FILLERS = re.compile(r"^(?:the|a|of|is|was|at|in|with|and|for|done|after|on|my|our) |(?: (?:is|was|of|at|in))+$")
+_FILLERS = re.compile(r"^(?:the|a|of|is|was|at|in|with|and|for|done|after|on|my|our)(?: |$)|(?: (?:is|was|of|at|in))+$")
 _AT = re.compile(r"([A-Za-z][\w /]*?) (?:at|after|for|in|@) (?:\w+ )?[#:]?$")
 _MAX_WORDS = 5
+_WHOLE = re.compile(r"[-+]?[\d,]+")
+_NEXT = re.compile(r"\s*[:=]?\s*[-+]?\d")
+_RATES = ("rate", "other rate")
+_QUANTITIES = {"step_time": ("time", "step time"), "mem_allocated": ("bytes",), "mem_reserved": ("bytes",)}
 MAX_CHARS = 4_096
 """A longer line is no record of a step."""
 
@@ -58,7 +63,7 @@ class Field:
         text: as printed, with its metric suffix.
         number: its value, without its unit; None where it is printed as missing.
         is_whole: printed without a fraction or an exponent.
-        label: words in front of it, without a unit; those behind it where there are none.
+        label: words in front of it, without a unit; those behind it where there are none; see `is_unnamed`.
         unit: behind it or in its label.
         role: "of" for what follows a slash, as in 3/10; "mean" for one in parentheses behind another value.
         split: "train" or "eval" where words in front of it tell.
@@ -105,21 +110,23 @@ def fields(text: str, start: int = 0) -> list[Field]:
             token.span("number") if token["number"] else token.span("odd") if token["odd"] else token.span("none")
         )
         stop, suffix, unit = behind(text, end)
-        role = _role(gap, before)
+        printed = text[begin:end]
+        is_whole = token["number"] is not None and _WHOLE.fullmatch(printed) is not None and not suffix
+        number = _value(printed, suffix) if token["none"] is None else None
+        role = _role(gap, before, number if is_whole or before is None or not before.is_whole else None)
         label, named = in_label(_label(gap)) if role == "" else (before.label if before else "", None)
         if role == "" and not label:
-            label = _following(text, end if unit is None else stop)
-        printed = text[begin:end]
+            label = _following(text, end if unit is None else stop) or _place(text, gap, stop, found)
+        if unit and _names_the_next(text, stop, label, unit):
+            stop, unit = end + len(suffix), None
         found.append(
             Field(
                 begin=begin,
                 end=end + len(suffix),
                 stop=stop,
                 text=text[begin : end + len(suffix)],
-                number=_value(printed, suffix) if token["none"] is None else None,
-                is_whole=token["number"] is not None
-                and re.fullmatch(r"[-+]?[\d,]+", printed) is not None
-                and not suffix,
+                number=number,
+                is_whole=is_whole,
                 label=label,
                 unit=unit or named or (before.unit if before and role else None),
                 role=role,
@@ -139,10 +146,10 @@ def _completed(text: str, found: list[Field]) -> list[Field]:
         after = found[at + 1] if at + 1 < len(found) else None
         before = found[at - 1] if at else None
         if after and after.role == "of" and not field.role:
-            label = field.label or _following(text, after.stop)
+            label = (_following(text, after.stop) if is_unnamed(field.label) else "") or field.label
             found[at] = replace(field, label=label, unit=field.unit or after.unit)
             found[at + 1] = replace(after, label=label)
-        elif not field.label and before and re.fullmatch(r"\s*[:=]\s*", text[before.stop : field.begin]):
+        elif is_unnamed(field.label) and before and re.fullmatch(r"\s*[:=]\s*", text[before.stop : field.begin]):
             named = _AT.search(text[: before.begin])
             if named:
                 found[at] = replace(field, label=words(named[1]))
@@ -154,11 +161,14 @@ def _value(printed: str, suffix: str) -> float:
     return float(printed.replace(",", "")) * factor
 
 
-def _role(gap: str, before: Field | None) -> str:
+def _role(gap: str, before: Field | None, number: float | None) -> str:
+    """What a value is to the one before it. A slash between blanks may also separate two fields."""
     if before is None:
         return ""
-    if re.fullmatch(r"\s*(?:/|of|out of)\s*", gap):
-        return "of"
+    if number is not None and before.number is not None and number >= before.number:
+        is_pair = before.is_whole and re.fullmatch(r"\s*(?:/|of|out of)\s*", gap)
+        if is_pair or gap == "/":
+            return "of"
     if re.fullmatch(r"\s*\(\s*(?:avg:?\s*|mean:?\s*)?", gap):
         return "mean"
     return ""
@@ -190,6 +200,31 @@ def _label(gap: str) -> str:
     while (bare := _FILLERS.sub("", name)) != name:
         name = bare
     return " ".join(name.split()[-_MAX_WORDS:])
+
+
+def _names_the_next(text: str, stop: int, label: str, unit: Unit) -> bool:
+    """Whether a unit belongs to the value behind it: `loss 2.3 tokens/s 13800`."""
+    if not label or is_unnamed(label) or not (unit.columns or unit.quantity in _RATES) or not _NEXT.match(text, stop):
+        return False
+    columns = [column for column, _ in step_columns(label)]
+    return not any(column in unit.columns or unit.quantity in _QUANTITIES.get(column, ()) for column in columns)
+
+
+def is_unnamed(label: str) -> bool:
+    """Whether a label is no name, but the place of a value among the signs of its line."""
+    return label.startswith("@")
+
+
+def _place(text: str, gap: str, stop: int, found: Sequence[Field]) -> str:
+    """What stands for the name of a value that has none: its number among such values, and the signs around it."""
+    number = 0
+    for field in reversed(found):
+        if not is_unnamed(field.label):
+            break
+        number += 1
+    behind = re.match(r"[ \t]*([^\w\s]{0,2})", text[stop:])
+    before = re.search(r"([^\w\s]{0,2})[ \t]*$", gap)
+    return f"@{number}{before[1] if before else ''}_{behind[1] if behind else ''}"
 
 
 def _following(text: str, position: int) -> str:

@@ -5,28 +5,44 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import polars as pl
 
-from sweepscope.pipeline.logs.declared.compile import settings as read_settings
+from sweepscope.pipeline.logs.declared.compile import own_settings
 from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.declared.rules import Document
+from sweepscope.pipeline.logs.inference.below import find_below
 from sweepscope.pipeline.logs.inference.checks import checked, evidence
-from sweepscope.pipeline.logs.inference.columns import LOW, Guess, guesses
-from sweepscope.pipeline.logs.inference.counter import Counter, find_counter
+from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, Guess, guesses
+from sweepscope.pipeline.logs.inference.counter import Counter, find_counter, named
 from sweepscope.pipeline.logs.inference.milestones import training_end
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules, stated_by
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
 from sweepscope.pipeline.logs.inference.stated import stated
 from sweepscope.pipeline.logs.inference.step_rules import StepRule, rows_of_steps, step_rule
+from sweepscope.pipeline.logs.inference.tables import Table, find_table
 from sweepscope.pipeline.logs.inference.toml_text import Draft, toml_text
+from sweepscope.pipeline.logs.synonyms import SETTING_WORDS
 
 NAME = "my-trainer"
 """Of a generated file, until its user finds a better one."""
-_TELLING = ("loss", "tokens_per_s", "tokens_per_s_per_gpu", "step_time", "grad_norm")
+_TELLING = ("loss", "tokens_per_s", "tokens_per_s_per_gpu", "step_time", "grad_norm", "learning_rate")
 """Columns of which a line of a step has one; the first that a log prints is meant."""
+_ENOUGH = 900
+"""Lines with numbers that are looked at."""
+_STRETCH = 20
+_TABLE_ROWS = 1_500
+_MOST_STATED = 1_500
+_MOST_OTHERS = 6_000
+_NUMBER = r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?|\s+"
+_DIGIT = re.compile("[0-9]")
 _LEAST_SIGNATURE = 5
+_LONG_SIGNATURE = 60
+
+
+_Row = tuple[int, str, int, int | None, datetime | None]
 
 
 @dataclass(frozen=True)
@@ -62,12 +78,15 @@ class Inference:
         document: its rules.
         has_steps: whether steps were found; otherwise the rules are of settings only.
         columns: what was found.
+        step_lines: numbers of lines that are steps, of `seen_lines`, all that were looked at.
     """
 
     toml: str
     document: Document | None
     has_steps: bool
     columns: tuple[Inferred, ...]
+    step_lines: frozenset[int] = frozenset()
+    seen_lines: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -86,34 +105,68 @@ def infer(sample: pl.DataFrame) -> Inference:
         sample: `line_no`, `text`, `rank`, `ts` of cleaned lines, in order; `block` numbers stretches without gaps.
     """
     rows = list(sample.select("line_no", "text", "block", "rank", "ts").iter_rows())
-    lines = [one for one in (line(*row) for row in rows) if one.fields]
+    near = _thinned(rows)
+    lines = [one for one in (line(*row) for row in near) if one.fields]
     found = all_series(lines)
-    counter = find_counter(found, lines)
-    counted = {lines[row].number for row in found[counter.key].rows} if counter else set()
-    others = [(line_no, text) for line_no, text, *_ in rows if line_no not in counted]
-    statements = list(stated(dict.fromkeys(others)))
+    table = find_table([(line_no, text) for line_no, text, *_ in rows[:_TABLE_ROWS]])
+    counter = find_counter(found, lines) if table is None else None
+    counted = set(table.line_nos) if table else set()
+    counted |= {lines[row].number for row in found[counter.key].rows} if counter else set()
+    others = _others(sample, counted)
+    statements = list(stated(_telling(others)))
     chosen = choose(statements)
     rules = _tried(chosen, setting_rules(chosen, statements), others)
     settings = {one.column: one.value for one in chosen if one.is_used}
-    steps = _steps(found, lines, counter, settings) if counter else _Steps()
+    steps = _steps(found, lines, counter, settings) if counter else _of_table(table) if table else _Steps()
     last = max(steps.line_nos, default=0)
-    end = training_end(others, last) if steps.rules else None
-    events = (
-        [("training_end", end)] if end and not any(end in text for line_no, text in others if line_no < last) else []
-    )
-    if not steps.rules and not rules.by_column:
+    before, behind = others.filter(pl.col("line_no") < last), others.filter(pl.col("line_no") > last)
+    end = training_end(list(behind.iter_rows())) if steps.listed else None
+    is_early = end is not None and before["text"].str.contains(end, literal=True).any()
+    events = [("training_end", end)] if end and not is_early else []
+    if not steps.listed and not rules.by_column:
         return Inference("", None, has_steps=False, columns=())
     draft = Draft(
         NAME,
-        _signature(steps, others),
-        tuple((rule, one.text) for rule, one in steps.rules),
-        (),
-        rules,
-        tuple(events),
+        _signature(steps, table, others),
+        steps=tuple((rule, one.text) for rule, one in steps.rules),
+        table=table,
+        settings=rules,
+        events=tuple(events),
     )
+    seen = frozenset(line_no for line_no, *_ in (rows[:_TABLE_ROWS] if table else near))
     text = toml_text(draft)
     document = read_document(text, "the inferred dialect", is_trusted=True, needs_steps=False)
-    return Inference(text, document, bool(steps.rules), (*steps.listed, *_listed(chosen, rules)))
+    return Inference(text, document, bool(steps.listed), (*steps.listed, *_listed(chosen, rules)), steps.line_nos, seen)
+
+
+def _thinned(rows: Sequence[_Row]) -> list[_Row]:
+    """Lines with numbers: those at the begin and the end, and stretches from between; each stretch is a block."""
+    numbered = [row for row in rows if _DIGIT.search(row[1])]
+    if len(numbered) <= _ENOUGH:
+        return numbered
+    head, tail = numbered[: _ENOUGH // 3], numbered[-_ENOUGH // 6 :]
+    middle = numbered[len(head) : -len(tail)]
+    count = _ENOUGH // 2 // _STRETCH
+    kept = list(head)
+    for at in range(count):
+        begin = at * len(middle) // count
+        kept += [(number, text, -at - 1, rank, ts) for number, text, _, rank, ts in middle[begin : begin + _STRETCH]]
+    return kept + tail
+
+
+def _others(sample: pl.DataFrame, counted: set[int]) -> pl.DataFrame:
+    """Lines of the begin and the end that are no steps, nor look like one of `counted`: `line_no`, `text`."""
+    near = sample.select("line_no", "text", shape=pl.col("text").str.replace_all(_NUMBER, "0"))
+    if near.height > _MOST_OTHERS:
+        near = pl.concat([near.head(_MOST_OTHERS - _ENOUGH), near.tail(_ENOUGH)])
+    shapes = near.filter(pl.col("line_no").is_in(list(counted)))["shape"].unique()
+    return near.filter(~pl.col("shape").is_in(shapes.implode())).select("line_no", "text")
+
+
+def _telling(others: pl.DataFrame) -> list[tuple[int, str]]:
+    """Lines that may state a setting, each text once."""
+    found = others.filter(pl.col("text").str.contains(SETTING_WORDS)).unique("text", keep="first", maintain_order=True)
+    return list(found.head(_MOST_STATED).iter_rows())
 
 
 def _steps(found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter, settings: Mapping[str, str]) -> _Steps:
@@ -124,18 +177,26 @@ def _steps(found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter,
         same = next((one for one in chosen if one.column == guess.column), None)
         if same is None or (is_better and (same.confidence == LOW or same.word is None)):
             chosen = [*(one for one in chosen if one is not same), guess]
-    telling = next((column for column in _TELLING if any(one.column == column for one in chosen)), None)
-    if telling is None:
+    columns = [one.column for one in chosen]
+    below = {} if "loss" in columns else find_below(found, counter, lines)
+    telling = next((column for column in _TELLING if column in columns), None)
+    has_loss = "loss" in columns or any(one.column == "loss" for one in below.values())
+    if not has_loss and (telling is None or named(counter.key[0], "step") != 0):
         return _Steps()
-    beside = [guess.key for guess in ranked if guess.column == telling]
-    rows = rows_of_steps(found, counter, beside[:3])
+    keys = [one.key for one in chosen if one.column == telling] if telling else [counter.key]
+    rows = rows_of_steps(found, counter, keys)
     rule = step_rule(found, lines, counter, chosen, rows) if rows else None
     if rule is None:
         return _Steps()
+    rule = replace(rule, below={key: one for key, one in below.items() if one.column not in columns})
     example = lines[min(rows)]
     used = [
         Inferred(one.column, part, one.word or "", one.confidence, one.reason, True, example.number, example.text)
         for part, one in zip(rule.parts, rule.guesses, strict=False)
+    ]
+    used += [
+        Inferred(one.column, key, one.word or "", one.confidence, one.reason, True, example.number, example.text)
+        for key, one in rule.below.items()
     ]
     unused = [
         Inferred(one.column, one.key[0], one.word or "", LOW, one.reason, False, example.number, example.text)
@@ -145,17 +206,25 @@ def _steps(found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter,
     return _Steps(((rule, example),), (*used, *unused), frozenset(lines[row].number for row in rows))
 
 
-def _tried(chosen: Sequence[Chosen], rules: SettingRules, others: Sequence[tuple[int, str]]) -> SettingRules:
+def _of_table(table: Table) -> _Steps:
+    line_no, text = table.example
+    listed = tuple(
+        Inferred(column, name, unit, HIGH, f"the cell is called {name!r}", True, line_no, text)
+        for column, name, unit in table.columns
+    )
+    return _Steps(listed=listed, line_nos=table.line_nos)
+
+
+def _tried(chosen: Sequence[Chosen], rules: SettingRules, others: pl.DataFrame) -> SettingRules:
     """The rules without those that would read another value than was meant."""
-    frame = pl.DataFrame(others, schema={"line_no": pl.Int64, "text": pl.String}, orient="row")
-    frame = frame.with_columns(source=pl.lit(0, pl.Int64), prefix=pl.lit(None, pl.String))
+    frame = others.with_columns(source=pl.lit(0, pl.Int64), prefix=pl.lit(None, pl.String))
     wanted = {one.column: one.value for one in chosen if one.is_used and one.column in rules.by_column}
     for _ in range(2):
         if not rules.by_column:
             break
         text = toml_text(Draft(NAME, ("signature",), settings=rules))
         document = read_document(text, "the inferred dialect", is_trusted=True, needs_steps=False)
-        read = stated_by(read_settings(frame, document.settings, document.arguments))
+        read = stated_by(own_settings(frame, document.settings, document.arguments))
         bad = {
             column
             for column, value in wanted.items()
@@ -208,9 +277,11 @@ def _listed(chosen: Sequence[Chosen], rules: SettingRules) -> list[Inferred]:
     return found
 
 
-def _signature(steps: _Steps, others: Sequence[tuple[int, str]]) -> tuple[str, ...]:
-    """The longest fixed text of a step's line; of a log without steps, its first line with words."""
+def _signature(steps: _Steps, table: Table | None, others: pl.DataFrame) -> tuple[str, ...]:
+    """The longest fixed text of a step's line, or the header of a table; without steps, the first line with words."""
+    if table:
+        return (table.header[:_LONG_SIGNATURE],)
     texts = [text for rule, _ in steps.rules for part in rule.parts for text in re.split(r"\{[^{}]*\}", part)]
-    texts = [text.replace("{{", "{").replace("}}", "}") for text in texts] or [text for _, text in others[:20]]
+    texts = [text.replace("{{", "{").replace("}}", "}") for text in texts] or others["text"].head(20).to_list()
     good = [text for text in texts if len(text.strip()) >= _LEAST_SIGNATURE and re.search(r"[^\W\d_]{2}", text)]
-    return (max(good, key=len)[:60],) if good else ("text that only this trainer prints",)
+    return (max(good, key=len)[:_LONG_SIGNATURE],) if good else ("text that only this trainer prints",)

@@ -23,10 +23,10 @@ _MOST_CHARS = 160
 _TEXT = re.compile(r"[^\d{}]*")
 
 
-def training_end(lines: Sequence[tuple[int, str]], last_step: int) -> str | None:
-    """Fixed text of the first line behind the last step that says so; None where no line does."""
-    for line_no, text in lines:
-        if line_no <= last_step or len(text) > _MOST_CHARS:
+def training_end(lines: Sequence[tuple[int, str]]) -> str | None:
+    """Fixed text of the first of the lines behind the last step that says so; None where no line does."""
+    for _, text in lines:
+        if len(text) > _MOST_CHARS:
             continue
         found = _DONE.search(text)
         if found and not _NOT_YET.search(text):

@@ -17,12 +17,13 @@ _MOST_WORDS = 6
 
 # `name = value`, `name: value`, `"name": value`, `name ... value`, `| name | value |`, `name -> value`, columns.
 _PAIR = re.compile(
-    r"""(?P<name>-{0,2}[A-Za-z][\w./-]*(?:[ ](?:[A-Za-z0-9(][\w./()%,-]*|&)){0,9})["']?"""
+    r"""(?<![\w./-])(?P<name>-{0,2}[A-Za-z][\w./-]{0,79}"""
+    r"""(?:[ ](?:[A-Za-z0-9(](?:[\w./()%,-]{0,79}[\w)%,])?|&)){0,9})["']?"""
     r"""(?P<form>\s*(?:=>|->|:=|=|:)\s*|\s*\.{2,}\s*|\s*[|│┃]\s*|\s{2,}|\t+)"""
     r"""(?P<open>["'\[]{0,2})(?P<value>\d{1,3}(?:,\d{3})+(?![\d])|[^\s,;(){}\[\]|│┃"']+)"""
 )
 _OPTION = re.compile(
-    r"(?:^|\s)--?(?P<name>[A-Za-z][\w.-]*)(?P<form>[= ]|\s+)(?P<open>[\"']?)(?P<value>[^\s\"'-][^\s\"']*)"
+    r"(?:^|\s)--?(?P<name>[A-Za-z][\w.-]{0,79})(?P<form>[= ]|\s+)(?P<open>[\"']?)(?P<value>[^\s\"'-][^\s\"']*)"
 )
 _COUNTED: tuple[tuple[str, re.Pattern[str]], ...] = (
     (

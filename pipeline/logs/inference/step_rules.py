@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sweepscope.pipeline.logs.inference.columns import LOW, Guess
 from sweepscope.pipeline.logs.inference.counter import Counter
@@ -18,13 +18,17 @@ _MOST_WORDS = 6
 
 @dataclass(frozen=True)
 class StepRule:
-    """A [[step]] of a dialect file. `guesses` are what its pieces stand for, in their order, the counter's first."""
+    """A [[step]] of a dialect file.
+
+    `guesses` are what its pieces stand for, in their order, the counter's first; `below` those of lines below, by key.
+    """
 
     parts: tuple[str, ...]
     guesses: tuple[Guess, ...]
     contains: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     first_epoch: int = 0
+    below: Mapping[str, Guess] = field(default_factory=dict)
 
 
 def rows_of_steps(found: Mapping[Key, Series], counter: Counter, beside: Iterable[Key]) -> set[int]:

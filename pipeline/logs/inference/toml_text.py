@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from sweepscope.pipeline.logs.inference.columns import Guess
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules
 from sweepscope.pipeline.logs.inference.step_rules import StepRule
+from sweepscope.pipeline.logs.inference.tables import Table
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Draft:
     Attributes:
         signature: texts that tell whose log it is.
         steps: rules of steps, each with a line as an example.
-        raw_steps: rules that are expressions: whole tables, as text.
+        table: rows under a header.
         settings: arguments, and lines with one setting.
         events: kind and line.
         left_out: guesses that were not sure enough.
@@ -27,7 +28,7 @@ class Draft:
     name: str
     signature: tuple[str, ...]
     steps: tuple[tuple[StepRule, str], ...] = ()
-    raw_steps: tuple[str, ...] = ()
+    table: Table | None = None
     settings: SettingRules = field(default_factory=SettingRules)
     events: tuple[tuple[str, str], ...] = ()
     left_out: tuple[tuple[Guess, str], ...] = field(default=())
@@ -46,7 +47,7 @@ def toml_text(draft: Draft) -> str:
         f"signature = {_list(draft.signature)}"
     ]
     blocks += [_step(rule, example) for rule, example in draft.steps]
-    blocks += list(draft.raw_steps)
+    blocks += [_rows(draft.table)] if draft.table else []
     rules = draft.settings
     for line, columns in rules.arguments.items():
         mine = {name: words for name, words in rules.words.items() if name in columns}
@@ -63,6 +64,17 @@ def toml_text(draft: Draft) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+def _rows(table: Table) -> str:
+    lines = [
+        "[[step]]",
+        f"# {_comment(table.header)}",
+        f"# {_comment(table.example[1])}",
+        f"cells = {_list(table.cells)}",
+    ]
+    lines += [f"separator = {_text(table.separator)}"] if table.separator != " " else []
+    return "\n".join(lines)
+
+
 def _step(rule: StepRule, example: str) -> str:
     notes = list(dict.fromkeys(f"# {guess.column}: {guess.confidence}, {guess.reason}" for guess in rule.guesses))
     lines = ["[[step]]", f"# {_comment(example)}", *notes, f"parts = {_list(rule.parts)}"]
@@ -70,6 +82,8 @@ def _step(rule: StepRule, example: str) -> str:
         f"{key} = {_list(words)}" for key, words in (("contains", rule.contains), ("without", rule.without)) if words
     ]
     lines += [f"first_epoch = {rule.first_epoch}"] if rule.first_epoch else []
+    below = {key: f"{guess.column}:{guess.word}" if guess.word else guess.column for key, guess in rule.below.items()}
+    lines += [f"below = {_table(below)}"] if below else []
     return "\n".join(lines)
 
 

@@ -275,6 +275,28 @@ def test_parts_of_many_lines_are_those_of_each_line(count: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("separator", "line"),
+    [
+        (",", "7,2.5,0.1,412.5"),
+        (", ", "2026-01-31 12:00:59 INFO 7, 2.5, 0.1, 412.5 ms"),
+        ("\\t", "7\t2.5\tx y\t412.5"),
+        ("|", "|   7 |  2.5 | x y | 412.5 |"),
+        (" ", "  7   2.5  x  412.5"),
+    ],
+)
+def test_cells_of_a_row(separator: str, line: str) -> None:
+    rule = f'cells = ["step", "loss", "_", "step_time:ms"]\nseparator = "{separator}"'
+    step = step_of(line, rule)
+    assert [step[name] for name in ("step", "loss", "step_time_s")] == [7, 2.5, 0.4125]
+
+
+def test_a_row_of_more_cells_is_none_and_a_missing_value_unknown() -> None:
+    text = f'{HEAD}[[step]]\ncells = ["step", "loss"]\nseparator = ","'
+    steps = facts("1,2.5\n2,\n3,N/A\n4,2.5,7\nstep,loss\n", text).steps.drop_nulls("step")
+    assert steps.select("step", "loss").rows() == [(1, 2.5), (2, None), (3, None)]
+
+
+@pytest.mark.parametrize(
     ("rule", "line"),
     [
         ('line = "[{epoch}/{epochs}][{epoch_step}/{epoch_steps}] loss {loss}"', "[2/3][5/100] loss 2.5"),

@@ -27,6 +27,11 @@ FORMS: dict[str, Callable[[int, float], str]] = {
     "dict": lambda step, loss: f"{{'iter': {step}, 'loss': {loss:.4f}, 'lr': 3e-4, 'step_time': '0.4125s'}}",
     "json": lambda step, loss: f'{{"train": {{"loss": {loss:.4f}}}, "global_step": {step}, "sec/step": 0.4125}}',
     "brackets": lambda step, loss: f"[{step}/{STEPS}] loss: {loss:.4f} (avg {loss + 0.1:.4f}) 0.4125 s/it",
+    "counter first": lambda step, loss: f"{step}/{STEPS} [==>...] - ETA: 9s - loss: {loss:.4f} - 412.5ms/step",
+    "rows": lambda step, loss: (
+        f"{step},{loss:.4f},0.4125" if step > 1 else f"step,loss,step_time_s\n1,{loss:.4f},0.4125"
+    ),
+    "below": lambda step, loss: f"[step={step}/{STEPS}]:\n    Train loss: {loss:.4f}\n    step_time: 0.4125s",
     "bare": lambda step, loss: f"#{step}: loss {loss:.4f}, took 412.5ms per step",
     "logger": lambda step, loss: (
         f"2026-01-31 12:00:{step:02d},123 - train - INFO - iter {step}: loss={loss:.4f} (0.4125 s/iter)"

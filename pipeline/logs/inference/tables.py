@@ -1,0 +1,131 @@
+"""Rows of values under a header that names them: CSV, cells between bars, aligned columns.
+
+A row has no words of its own, so its rule names its cells in their order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from sweepscope.pipeline.logs.inference.counter import columns_of
+from sweepscope.pipeline.logs.inference.units import in_label
+from sweepscope.pipeline.logs.synonyms import EVALUATION, words
+
+_SEPARATORS = ("\t", "|", "│", ";", ",", "  ", " ")
+_VALUE = r"[-+]?(?:[0-9][0-9,]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+|nan|NaN|inf|N/A|None|-{1,2})"
+_NUMERIC = re.compile(rf"{_VALUE}(?: ?(?:%|ms|s|[KMG]i?B?|it/s|tok/s))?")
+_HEADS = 400
+"""Lines in which a header is looked for."""
+_LEAST_ROWS = 3
+_DEFAULT_UNITS = {"step_time": None, "mfu": "fraction", "mem_allocated": None, "mem_reserved": None}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of steps.
+
+    Attributes:
+        cells: columns of a row as a dialect file names them, "_" for others.
+        separator: what stands between two of them.
+        header: the line that names the cells, and its number.
+        columns: column, printed name and unit of each cell that is kept.
+        line_nos: rows of the sample; `example` is the first.
+    """
+
+    cells: tuple[str, ...]
+    separator: str
+    header: str
+    columns: tuple[tuple[str, str, str], ...]
+    line_nos: frozenset[int]
+    example: tuple[int, str]
+
+
+def find_table(rows: Sequence[tuple[int, str]]) -> Table | None:
+    """The table of the training's steps; None where there is none."""
+    best: Table | None = None
+    seen: set[str] = set()
+    for at, (_, text) in enumerate(rows[:_HEADS]):
+        plain = text.strip()
+        if not 3 <= len(plain) <= 400 or plain in seen or any(char.isdigit() for char in plain[:2]):
+            continue
+        seen.add(plain)
+        for separator in _SEPARATORS:
+            if separator not in plain:
+                continue
+            table = _table(_cells(plain, separator), separator, plain, rows[at + 1 :])
+            if table and (best is None or len(table.line_nos) > len(best.line_nos)):
+                best = table
+                break
+    return best
+
+
+def _cells(text: str, separator: str) -> list[str]:
+    bare = text.strip().strip("|│") if separator in ("|", "│") else text.strip()
+    parts = (
+        re.split(r"\s{2,}", bare) if separator == "  " else bare.split() if separator == " " else bare.split(separator)
+    )
+    return [part.strip().strip("\"'") for part in parts]
+
+
+def _table(names: list[str], separator: str, header: str, rows: Sequence[tuple[int, str]]) -> Table | None:
+    if len(names) < 2 or any(not re.search(r"[A-Za-z]", name) or len(name) > 40 for name in names):
+        return None
+    columns = _columns(names)
+    if "step" not in columns or not {"loss", "step_time", "tokens_per_s"} & columns.keys():
+        return None
+    mine = [(line_no, text) for line_no, text in rows if _is_row(_cells(text, separator), columns, len(names))]
+    if len(mine) < _LEAST_ROWS:
+        return None
+    steps = [float(_cells(text, separator)[columns["step"][0]].replace(",", "")) for _, text in mine]
+    ups = sum(after >= before for before, after in pairwise(steps))
+    if ups < 0.7 * (len(steps) - 1):
+        return None
+    return _rule(names, columns, separator, header, mine)
+
+
+def _columns(names: Sequence[str]) -> dict[str, tuple[int, str]]:
+    """Index and unit of each column that a cell is named after; the first cell of that name counts."""
+    found: dict[str, tuple[int, str, int]] = {}
+    for at, name in enumerate(names):
+        label, unit = in_label(words(name))
+        if EVALUATION.search(label):
+            continue
+        for column, sure in columns_of(label):
+            if column == "epoch" or (unit and column in ("loss", "step", "grad_norm", "learning_rate")):
+                continue
+            word = unit.word if unit else _DEFAULT_UNITS.get(column, "")
+            if word is None or (column not in found or sure < found[column][2]) is False:
+                continue
+            found[column] = (at, word, sure)
+    return {column: (at, word) for column, (at, word, sure) in found.items() if sure < 3}
+
+
+def _is_row(cells: Sequence[str], columns: Mapping[str, tuple[int, str]], count: int) -> bool:
+    if len(cells) != count:
+        return False
+    needed = (cells[at] for at, _ in columns.values())
+    return cells[columns["step"][0]].replace(",", "").isdigit() and all(
+        _NUMERIC.fullmatch(cell) or not cell for cell in needed
+    )
+
+
+def _rule(
+    names: Sequence[str],
+    columns: Mapping[str, tuple[int, str]],
+    separator: str,
+    header: str,
+    rows: Sequence[tuple[int, str]],
+) -> Table:
+    by_index = {at: (column, word) for column, (at, word) in columns.items()}
+    cells = [":".join(filter(None, by_index[at])) if at in by_index else "_" for at in range(len(names))]
+    return Table(
+        cells=tuple(cells),
+        separator=" " if separator == "  " else separator,
+        header=header,
+        columns=tuple((column, names[at], word) for at, (column, word) in sorted(by_index.items())),
+        line_nos=frozenset(line_no for line_no, _ in rows),
+        example=rows[0],
+    )
