@@ -83,8 +83,7 @@ def _page(view: View) -> None:
     with head:
         is_narrowed = matching["runs"] != everything["runs"]
         answer = texts.answer(matching, everything, is_narrowed=is_narrowed)
-        # only published tables repeat each other, so own runs alone leave nothing out
-        duplicates = int(queries.duplicates().run(con).item()) if "published" in (matching["origins"] or ()) else 0
+        duplicates = int(queries.duplicates(matching["origins"] or ()).run(con).item())
         meta = texts.page_line(offset=offset, shown=rows.height, runs=matching["runs"], duplicates=duplicates)
         shown = matching["origins"] or ()
         links = [

@@ -91,9 +91,10 @@ WHERE {where}"""
     return Query(sql, params)
 
 
-def duplicates() -> Query:
-    """One row: rows of published tables that repeat a run of another table; the list leaves them out."""
-    return Query("SELECT count(*) AS runs FROM runs WHERE duplicate_of IS NOT NULL")
+def duplicates(origins: Sequence[str]) -> Query:
+    """One row: rows of some origins that tell of a run of another row; the list leaves them out."""
+    sql = "SELECT count(*) AS runs FROM runs WHERE duplicate_of IS NOT NULL AND list_contains($origins, origin)"
+    return Query(sql, {"origins": list(origins)})
 
 
 def page(search: Search, *, sort: str, rows: int, offset: int) -> Query:

@@ -11,7 +11,7 @@ from functools import cache, partial
 
 import polars as pl
 
-from sweepscope.pipeline.ingest.folder_roles import run_names
+from sweepscope.pipeline.ingest.folder_roles import log_roles
 from sweepscope.pipeline.ingest.job_names import job_of
 from sweepscope.pipeline.ingest.run_tree import Listed, Place, places
 from sweepscope.pipeline.io.files import Entry
@@ -101,11 +101,11 @@ def discover(
             },
         )
     log_of = {path: log for path, (log, _) in parts.items()}
-    by_directory = _judge_histories(by_directory, dialects, log_of)
-    runs = _run_names(by_directory, log_of)
+    roles = _log_roles(by_directory, log_of)
+    by_directory = _judge_histories(by_directory, dialects, roles)
     listed = {
         directory: [
-            Listed(entry.path, kind, runs.get(entry.path, "")) for entry, kind in files if kind in _TELLS_OF_RUN
+            Listed(entry.path, kind, *roles.get(entry.path, ("", ""))) for entry, kind in files if kind in _TELLS_OF_RUN
         ]
         for directory, files in by_directory.items()
     }
@@ -113,7 +113,6 @@ def discover(
     roots = {place.root for place in place_of.values()}
     single = {directory for directory, files in listed.items() if len({file.run for file in files} - {""}) == 1}
     siblings = Counter(map(_parent, single | roots))
-    newest_job = _newest_jobs(by_directory, place_of, log_of)
     rows: list[tuple[object, ...]] = []
     for directory, files in by_directory.items():
         origin = "simulated" if is_simulated(directory) else "measured"
@@ -124,14 +123,14 @@ def discover(
             # Logs of one run each, side by side, are a sweep, too: `sweep/tp2/run.log`, `sweep/tp4/run.log`.
             is_nested = place is not None or (directory in single and siblings[_parent(directory)] > 1)
             sweep = _name(_parent(run_dir) if is_nested else directory)
-            unit = place.root if place else _lone_unit(log, kind, runs.get(entry.path))
-            job = job_of(_name(log)) or (newest_job.get(place.root, "") if place else "")
-            launch = place.launch if place else ""
+            run, own_launch = roles.get(entry.path, (None, ""))
+            unit = place.root if place else _lone_unit(log, kind, run)
+            launch = place.launch if place else own_launch
             shared = (run_dir, sweep, launch, origin, entry.linked_path, *parts.get(entry.path, (None, None)))
-            rows.append((entry.path, unit, job, kind, entry.bytes, entry.mtime, *shared))
+            rows.append((entry.path, unit, job_of(_name(log)), kind, entry.bytes, entry.mtime, *shared))
     columns = zip(*rows, strict=True) if rows else ((),) * len(FOUND)
     found = pl.DataFrame(dict(zip(FOUND, columns, strict=True)), schema=FOUND)
-    return found.unique("path").sort("path")
+    return _with_newest_job(found.unique("path").sort("path"))
 
 
 def _parts(
@@ -151,7 +150,7 @@ def _in(directory: str, name: str) -> str:
 
 
 def _judge_histories(
-    by_directory: dict[str, list[tuple[Entry, str]]], dialects: Sequence[Dialect], log_of: Mapping[str, str]
+    by_directory: dict[str, list[tuple[Entry, str]]], dialects: Sequence[Dialect], roles: Mapping[str, tuple[str, str]]
 ) -> dict[str, list[tuple[Entry, str]]]:
     """The listing with one directory of step histories per run; other such files get the kind of their name otherwise.
 
@@ -171,8 +170,7 @@ def _judge_histories(
     for folder, files in by_directory.items():
         home = _parent(folder) if folder in latest else folder
         is_old = bool(_CHECKPOINT.fullmatch(_name(folder))) and folder not in latest
-        logs = {log_of.get(entry.path, entry.path) for entry, kind in by_directory.get(home, []) if kind == "log"}
-        is_shared = len(set(map(_stem, logs))) > 1
+        is_shared = len({roles[entry.path][0] for entry, kind in by_directory.get(home, []) if kind == "log"}) > 1
         for entry, kind in files:
             if kind != "history":
                 judged[folder].append((entry, kind))
@@ -183,27 +181,25 @@ def _judge_histories(
     return judged
 
 
-def _run_names(by_directory: Mapping[str, list[tuple[Entry, str]]], log_of: Mapping[str, str]) -> dict[str, str]:
-    """Name of the run of each log, the same for its ranks and streams in one directory."""
-    runs: dict[str, str] = {}
+def _log_roles(
+    by_directory: Mapping[str, list[tuple[Entry, str]]], log_of: Mapping[str, str]
+) -> dict[str, tuple[str, str]]:
+    """Names of the run and launch of each log by its path, as far as those beside it tell them."""
+    roles: dict[str, tuple[str, str]] = {}
     for files in by_directory.values():
         stems = {entry.path: _name(_stem(log_of.get(entry.path, entry.path))) for entry, kind in files if kind == "log"}
-        of_run = run_names(stems.values())
-        runs |= {path: of_run[stem] for path, stem in stems.items()}
-    return runs
+        of_stem = log_roles(stems.values())
+        roles |= {path: of_stem[stem] for path, stem in stems.items()}
+    return roles
 
 
-def _newest_jobs(
-    by_directory: Mapping[str, list[tuple[Entry, str]]], place_of: Mapping[str, Place], log_of: Mapping[str, str]
-) -> dict[str, str]:
-    """Newest job of the logs of each run directory."""
-    jobs: dict[str, str] = {}
-    for files in by_directory.values():
-        for entry, kind in files:
-            if kind == "log" and (place := place_of.get(entry.path)):
-                job = job_of(_name(log_of.get(entry.path, entry.path)))
-                jobs[place.root] = max(jobs.get(place.root, ""), job, key=lambda text: (len(text), text))
-    return jobs
+def _with_newest_job(found: pl.DataFrame) -> pl.DataFrame:
+    """FOUND rows; a file without a job is of the newest one of its unit's logs."""
+    jobs = found.filter(pl.col("kind") == "log").sort(pl.col("job").str.len_chars(), "job")
+    newest = jobs.group_by("unit").agg(newest=pl.col("job").last())
+    joined = found.join(newest, on="unit", how="left", maintain_order="left")
+    is_without = (pl.col("job") == "") & pl.col("newest").is_not_null()
+    return joined.with_columns(job=pl.when(is_without).then("newest").otherwise("job")).drop("newest")
 
 
 def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: bool = True) -> str:

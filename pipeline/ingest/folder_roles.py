@@ -20,6 +20,10 @@ _RANK = re.compile(
     r"(?P<of>(?:.*[-_.])?(?:rank|node|worker|host|proc|process))[-_.]?(?P<rank>\d{1,6})(?P<rest>(?:[-_.].*)?)"
 )
 _ATTEMPT = re.compile(r"attempt_\d+")
+# Slurm's slurm-%j.out, names with a job id of PBS and SGE, and what users call the output of a shell or launcher.
+_CONSOLE = re.compile(
+    r"(?:(?:slurm|sbatch|pbs|lsf|job)[-_.]?\d{3,}.*|.*\.\d{3,}|nohup|console|std|launch(?:er)?|torchrun|srun)(?:\.txt)?"
+)
 _STREAMS = re.compile(r"(?:^|(?<=[-_.]))std(?:out|err)(?=$|[-_.])")
 
 
@@ -61,20 +65,30 @@ def ranks(names: Collection[str], *, of_attempt: bool = False) -> frozenset[str]
     return frozenset(name for group in groups.values() if _count_from_zero(group.values()) for name in group)
 
 
-def run_names(stems: Collection[str]) -> dict[str, str]:
-    """Name of the run by names, without suffix, of the logs of one folder: the same for all ranks and both streams.
+def log_roles(stems: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Run and launch of the logs of one folder, by their names without suffix.
 
-    >>> run_names(["rank0", "rank1"]), run_names(["node2", "node4"]), run_names(["stdout", "stderr"])
-    ({'rank0': 'rank', 'rank1': 'rank'}, {'node2': 'node2', 'node4': 'node4'}, {'stdout': 'std', 'stderr': 'std'})
+    Ranks and both streams have the name of one run. Beside one other log, what a scheduler or a shell keeps of the
+    console is of that log's run, and may tell of one launch of it.
+
+    >>> log_roles(["rank0", "rank1"]), log_roles(["node2", "node4"])
+    ({'rank0': ('rank', ''), 'rank1': ('rank', '')}, {'node2': ('node2', ''), 'node4': ('node4', '')})
+    >>> log_roles(["train", "slurm-4711"]), log_roles(["tp2", "tp4", "nohup"])["nohup"]
+    ({'train': ('train', ''), 'slurm-4711': ('train', 'slurm-4711')}, ('nohup', ''))
     """
     streams = {stem: _STREAMS.sub("std", stem) for stem in stems}
     of_ranks = ranks(set(streams.values()))
-    return {
+    runs = {
         stem: f"{hit['of']}{hit['rest']}"
         if stream in of_ranks and len(of_ranks) > 1 and (hit := _RANK.fullmatch(stream.lower()))
         else stream
         for stem, stream in streams.items()
     }
+    own = {run for run in runs.values() if not _CONSOLE.fullmatch(run.lower())}
+    if len(own) != 1:
+        return {stem: (run, "") for stem, run in runs.items()}
+    (name,) = own
+    return {stem: (name, "" if run == name else run) for stem, run in runs.items()}
 
 
 def _count_from_zero(numbers: Collection[int]) -> bool:

@@ -110,5 +110,6 @@ def _without(
         frame = frame.filter(~path.is_in(list(paths)))
     if "run_id" in frame.columns:
         frame = frame.filter(~pl.col("run_id").is_in(runs.implode()).fill_null(value=False))
-        frame = frame.with_columns(pl.col("run_id").replace(ids)) if ids else frame
+        names = [name for name in ("run_id", "duplicate_of") if name in frame.columns]
+        frame = frame.with_columns(pl.col(names).replace(ids)) if ids else frame
     return frame

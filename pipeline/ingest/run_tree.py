@@ -24,11 +24,12 @@ _MANY = 50
 
 @dataclass(frozen=True)
 class Listed:
-    """A file that may tell of a run: `kind` is log, history, config or status; `run` names the run of a log."""
+    """A file that may tell of a run: `kind` is log, history, config or status; logs have a `run` and a `launch`."""
 
     path: str
     kind: str
     run: str = ""
+    launch: str = ""
 
     @property
     def name(self) -> str:
@@ -115,7 +116,7 @@ def _own(
 def _piece(root: str, listed: Iterable[Listed]) -> _Piece:
     piece = _Piece(root)
     for file in listed:
-        piece.launches[file.path] = ""
+        piece.launches[file.path] = file.launch
         piece.has_log |= file.kind == "log"
         if file.kind == "history":
             piece.histories.add(file.name)

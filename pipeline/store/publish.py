@@ -22,6 +22,7 @@ import duckdb
 from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.fault_points import reach
+from sweepscope.pipeline.logs.runs import same_runs
 from sweepscope.pipeline.scheduler import reconcile
 from sweepscope.pipeline.store import published_contents
 from sweepscope.pipeline.store.durable_files import storing, sync
@@ -115,6 +116,7 @@ def fingerprint(views: Mapping[str, str]) -> str:
     texts = [
         _STORAGE_VERSION,
         str(reconcile.VERSION),
+        str(same_runs.VERSION),
         *tables,
         *views.values(),
         *(text for view in VIEWS.values() for text in ddl.comments(view)),

@@ -1,15 +1,19 @@
 """The rows of each table as a published store shows them: the lake's, reconciled with the schedulers' tables.
 
+Runs that are told of twice are marked here, too: which of two files came first does not matter then.
+
 Publishing and verifying both take them from here, so that a store can be compared with the lake behind it.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import duckdb
 import polars as pl
 
+from sweepscope.pipeline.logs.runs.same_runs import SAME, near_each_other, same_runs
 from sweepscope.pipeline.scheduler.reconcile import changes, reconcile
 from sweepscope.pipeline.store import lake_sql
 from sweepscope.pipeline.store.lake import Lake, Release
@@ -22,11 +26,31 @@ Changes = dict[str, tuple[pl.DataFrame, pl.DataFrame]]
 def changed(lake: Lake, release: Release) -> Changes:
     """By table: keys of rows of the lake that are left out, and rows that replace or join them."""
     jobs = lake.read("scheduler_jobs", release=release)
-    if jobs.is_empty():
+    histories = lake.read("files", ["path"], pl.col("kind") == "history", release=release)["path"]
+    if jobs.is_empty() and histories.is_empty():
         return {}
     runs = lake.read("runs", predicate=pl.col("origin") != "published", release=release)
+    again = _told_again(lake, release, runs, histories)
+    runs = runs.join(again, on="run_id", how="left", maintain_order="left", suffix="_found")
+    runs = runs.with_columns(duplicate_of=pl.coalesce("duplicate_of", "duplicate_of_found")).drop("duplicate_of_found")
     assumed = lake.read("settings", predicate=pl.col("setting_source") == "assumed", release=release)
-    return {name: parts for name, parts in changes(reconcile(runs, jobs, assumed)).items() if parts[0].height}
+    found = reconcile(runs, jobs, assumed)
+    marked = runs.join(again, on="run_id", how="semi").join(found.runs, on="run_id", how="anti")
+    found = replace(found, runs=pl.concat([found.runs, marked]))
+    return {name: parts for name, parts in changes(found).items() if parts[0].height}
+
+
+def _told_again(lake: Lake, release: Release, runs: pl.DataFrame, histories: pl.Series) -> pl.DataFrame:
+    """same_runs.SAME rows of runs that only a file of steps tells of, and a log as well."""
+    counting = runs.filter(pl.col("duplicate_of").is_null() & (pl.col("steps_logged") > 0))
+    is_file = pl.col("source_path").is_in(histories.implode())
+    files, logs = (counting.filter(which).select("run_id", "run_dir") for which in (is_file, ~is_file))
+    pairs = near_each_other(files, logs)
+    if pairs.is_empty():
+        return pl.DataFrame(schema=SAME)
+    ids = pl.concat([pairs["run_id"], pairs["log_id"]]).unique()
+    steps = lake.read("steps", ["run_id", "step", "loss"], pl.col("run_id").is_in(ids.implode()), release=release)
+    return same_runs(pairs, steps)
 
 
 def select(

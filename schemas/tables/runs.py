@@ -65,7 +65,10 @@ RUNS = Table(
             "pipeline/logs/diagnostics/divergence.py, stays far above its best; NULL when it did not diverge",
         ),
         text("quarantine_reason", "why the run is kept out of every ranking; NULL when it is ranked"),
-        text("duplicate_of", "table that holds the same run; such a row counts nowhere. NULL for a run of its own"),
+        text(
+            "duplicate_of",
+            "run_id, or published table, of the same run; such a row counts nowhere. NULL for a run of its own",
+        ),
         HARDWARE,
         MODEL,
         LAYOUT,

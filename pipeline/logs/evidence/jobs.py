@@ -71,14 +71,15 @@ def launches(events: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 def ids_of_runs(events: pl.DataFrame, begun: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
     """`run_id`, `job_id`: the job that names itself in the lines of a run, else the one that is said to end there.
 
-    A run in whose lines no job is named is of the job of the run before it in the file. The tasks of an array have the
-    number that the file's name has: they call themselves otherwise.
+    A run in whose lines no job is named is of the job of the run before it in the file, unless its job is known from
+    the name of another file. The tasks of an array have the number that the file's name has: they call themselves
+    otherwise.
 
     Args:
         events: EVENT_FACTS with `run_id`.
         begun: those of kind "job" with the `run_id` of the attempt that they configure: a job names itself before its
             trainer prints anything.
-        runs: attempts with `run_id`, `source`, `attempt_in_source` and `job`, which is from the file's name.
+        runs: attempts with `run_id`, `source`, `attempt_in_source` and `job`, which is from a file's name.
     """
     parts = [begun, events.filter(pl.col("kind") != KIND)]
     jobs = pl.concat(
@@ -89,7 +90,7 @@ def ids_of_runs(events: pl.DataFrame, begun: pl.DataFrame, runs: pl.DataFrame) -
         runs.select("run_id", "source", "attempt_in_source", "job")
         .join(last.select("run_id", "job_id"), on="run_id", how="left")
         .sort("source", "attempt_in_source")
-        .with_columns(pl.col("job_id").forward_fill().over("source"))
+        .with_columns(pl.col("job_id").forward_fill().over("source", "job"))
         .with_columns(job_id=pl.when(pl.col("job").str.contains("_")).then("job").otherwise("job_id"))
     )
     return found.drop_nulls("job_id").select("run_id", "job_id")

@@ -30,7 +30,14 @@ from sweepscope.pipeline.logs.runs.attribution import (
     with_run,
 )
 from sweepscope.pipeline.logs.runs.folders import of_folders
-from sweepscope.pipeline.logs.runs.join_readings import contradictions, in_own_logs, join_readings, with_own_paths
+from sweepscope.pipeline.logs.runs.join_readings import (
+    contradictions,
+    doubts,
+    duplicates,
+    in_own_logs,
+    join_readings,
+    with_own_paths,
+)
 from sweepscope.pipeline.logs.runs.launches import ends, launches
 from sweepscope.pipeline.logs.runs.primary_logs import primary_logs
 from sweepscope.pipeline.logs.runs.settings import (
@@ -151,12 +158,14 @@ def assemble(
         trainer_starts=trainer_starts(facts, _with_process_tables(runs, events)),
     )
     rows = _completed(rows, diverged)
+    rows = _completed(rows, duplicates(found.doubtful, runs))
     rows = _completed(rows, failed_workers.first_failures(events))
     begun = attribute_events(facts.events.filter(pl.col("kind") == jobs.KIND), configured, sources, owners)
     rows = _completed(rows, jobs.ids_of_runs(events, begun, runs))
     events = diagnose.without_symptoms(events)
     rejects = pl.concat([bad_steps, bad_peaks, repeated_steps(repeats, sources), rejected_settings(chosen)])
-    noted = [setting_precedence.conflicts(chosen), contradictions(found.conflicts, runs, sources)]
+    of_readings = [contradictions(found.conflicts, runs, sources), doubts(found.doubtful, runs)]
+    noted = [setting_precedence.conflicts(chosen), *of_readings]
     return {
         "runs": rows,
         "steps": TABLES["steps"].conform(steps),

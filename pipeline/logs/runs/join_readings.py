@@ -23,12 +23,14 @@ class Runs:
         readings: one row per run, with `reading` and `run`, NULL where it has no steps.
         joined: JOINED rows.
         conflicts: joined_steps.CONFLICTS rows.
+        doubtful: readings.DECISIONS rows of readings that may be of another run, and count nowhere.
     """
 
     steps: pl.DataFrame
     readings: pl.DataFrame
     joined: pl.DataFrame
     conflicts: pl.DataFrame
+    doubtful: pl.DataFrame
 
 
 def join_readings(steps: pl.DataFrame, readings: pl.DataFrame, spans: pl.DataFrame) -> Runs:
@@ -41,20 +43,26 @@ def join_readings(steps: pl.DataFrame, readings: pl.DataFrame, spans: pl.DataFra
     """
     readings = numbered(readings)
     started = spans.group_by("source").agg(started_at=pl.col("ts").first())
-    decisions = decide(readings, steps, started)
+    decided = decide(readings, steps, started)
+    doubtful, decisions = decided.filter("is_doubtful"), decided.filter(~pl.col("is_doubtful"))
     if decisions.is_empty():
-        return Runs(steps, readings, pl.DataFrame(schema=JOINED), pl.DataFrame(schema=CONFLICTS))
+        return Runs(steps, readings, pl.DataFrame(schema=JOINED), pl.DataFrame(schema=CONFLICTS), doubtful)
     kept = readings.join(decisions, on="reading", how="anti", maintain_order="left")
     gone = readings.join(decisions, on="reading", maintain_order="left")
     of_gone = gone.group_by("target").agg(
         further_run=pl.col("run").min(),
         written=pl.col("modified_at").max(),
         further_dialect=pl.col("dialect").drop_nulls().first(),
+        # The folder's newest job is that of a log without one; what the scheduler keeps of a job has its own.
+        further_job=pl.col("job")
+        .filter((pl.col("kind") == "log") & (pl.col("launch") != "") & (pl.col("job") != ""))
+        .last(),
     )
     kept = kept.join(of_gone, left_on="reading", right_on="target", how="left", maintain_order="left").with_columns(
         run=pl.coalesce("run", "further_run"),
         modified_at=pl.max_horizontal("modified_at", "written"),
         dialect=pl.coalesce("dialect", "further_dialect"),
+        job=pl.coalesce("further_job", "job"),
     )
     of_gone_sources = gone.drop("reading").rename({"target": "reading"})
     involved = pl.concat([decisions["reading"], decisions["target"]]).unique()
@@ -67,6 +75,7 @@ def join_readings(steps: pl.DataFrame, readings: pl.DataFrame, spans: pl.DataFra
         readings=kept.select(readings.columns),
         joined=of_gone_sources.select(JOINED.names()).cast(JOINED),
         conflicts=whole.conflicts,
+        doubtful=doubtful,
     )
 
 
@@ -86,6 +95,39 @@ def with_own_paths(steps: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
     return own.with_columns(source_path=pl.coalesce("path", "source_path")).drop("path")
 
 
+def duplicates(doubtful: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+    """`run_id`, `duplicate_of`: runs that may be another one, read twice.
+
+    Args:
+        doubtful: readings.DECISIONS rows.
+        runs: `reading`, `run_id`.
+    """
+    ids = runs.select("reading", "run_id")
+    pairs = doubtful.join(ids, on="reading").join(ids, left_on="target", right_on="reading", suffix="_other")
+    return pairs.select("run_id", duplicate_of="run_id_other")
+
+
+def doubts(doubtful: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+    """Events that tell why such runs count nowhere; arguments as of `duplicates`, `runs` with `path`, too."""
+    names = runs.select("reading", "run_id", "path", name=_name())
+    pairs = doubtful.join(names, on="reading").join(names, left_on="target", right_on="reading", suffix="_other")
+    return pairs.select(
+        "run_id",
+        line_no=pl.lit(None, pl.Int64),
+        source_path="path",
+        kind=pl.lit("inconsistent"),
+        text=pl.format(
+            "it has the steps of {}, with another loss for {} of them: it may be that run, and counts nowhere",
+            "name_other",
+            "differing",
+        ),
+    )
+
+
+def _name() -> pl.Expr:
+    return pl.col("path").str.extract(r"([^/]*)$")
+
+
 def contradictions(conflicts: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
     """Events where a further reading of a run has other losses.
 
@@ -94,8 +136,7 @@ def contradictions(conflicts: pl.DataFrame, runs: pl.DataFrame, sources: pl.Data
         runs: `reading`, `run_id`.
         sources: `source`, `path`.
     """
-    name = pl.col("path").str.extract(r"([^/]*)$")
-    names = sources.select("source", "path", name=name)
+    names = sources.select("source", "path", name=_name())
     located = (
         conflicts.join(runs.select("reading", "run_id"), on="reading")
         .join(names, on="source")

@@ -3,23 +3,26 @@
 Each launch in a log, and each file in which a trainer keeps its steps, is a reading. Names put them into one directory;
 values decide. A reading whose losses agree with those of another is of the same run. Where no step is in both, the file
 of steps is that of the log's last launch, if it goes on from its steps. Readings that contradict each other are runs of
-their own.
+their own; but if one launch and one file end at the same step, the file may hold averages of what the log prints.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from sweepscope.pipeline.logs.runs.agreement import compare, tolerances
 
-DECISIONS = pl.Schema({"reading": pl.Int64, "target": pl.Int64, "by_order": pl.Boolean})
+DECISIONS = pl.Schema(
+    {"reading": pl.Int64, "target": pl.Int64, "by_order": pl.Boolean, "is_doubtful": pl.Boolean, "differing": pl.Int64}
+)
 """One row per reading that is of the run of another, `target`, and for each of those. `by_order`: their values agree in
-order, while their steps are numbered differently."""
+order, while their steps are numbered differently. `is_doubtful`: it has the steps of the only launch, and other losses
+for so many of them (`differing`)."""
 
 _OLDER_US = 86_400_000_000
 """A file that was last written so long before a launch is not of it, whatever the time zone of the log."""
@@ -40,16 +43,31 @@ class _Compared:
 
     by_step: dict[tuple[int, int], tuple[int, int]]
     by_order: dict[tuple[int, int], tuple[int, int]]
+    reach: dict[int, tuple[int, int, int]]
 
     def are_same(self, one: int, other: int) -> bool:
         """Whether at least half of the losses in common agree."""
         common, agreeing = self.by_step.get(_pair(one, other), (0, 0))
         return 0 < common <= 2 * agreeing and (agreeing > 1 or common == 1)
 
+    def are_copies(self, one: int, other: int) -> bool:
+        """Whether two logs agree, and one has all of the other: a launch that resumes another goes on behind it."""
+        return self.are_same(one, other) and _has_all(self.reach[one], self.reach[other])
+
     def are_same_in_order(self, one: int, other: int) -> bool:
         """Whether nearly all losses agree, taken in turn."""
         common, agreeing = self.by_order.get(_pair(one, other), (0, 0))
         return common > 2 and agreeing >= 0.9 * common
+
+    def differing(self, one: int, other: int) -> int:
+        """Number of losses in common that differ."""
+        common, agreeing = self.by_step.get(_pair(one, other), (0, 0))
+        return common - agreeing
+
+    def end_alike(self, one: int, other: int) -> bool:
+        """Whether they end at the same step, as far as both log it."""
+        first, second = self.reach[one], self.reach[other]
+        return abs(first[1] - second[1]) < max(first[2], second[2], 1)
 
     def contradict(self, one: int, other: int) -> bool:
         """Whether losses are in common that differ."""
@@ -93,8 +111,8 @@ def decide(readings: pl.DataFrame, steps: pl.DataFrame, started: pl.DataFrame) -
     of_several = several.drop_nulls("run").select("run", "reading", group="unit")
     losses = tolerances(steps.select("run", "step", "loss").join(of_several, on="run").drop_nulls("loss"))
     nth = losses.sort("reading", "step", maintain_order=True).with_columns(n=pl.int_range(pl.len()).over("reading"))
-    compared = _Compared(_by_pair(compare(losses, "step")), _by_pair(compare(nth, "n")))
     reach = _reach(steps.join(of_several, on="run"))
+    compared = _Compared(_by_pair(compare(losses, "step")), _by_pair(compare(nth, "n")), reach)
     facts = {row["reading"]: row for row in several.iter_rows(named=True)}
 
     def follows(reading: int, launch: int) -> bool:
@@ -112,38 +130,62 @@ def decide(readings: pl.DataFrame, steps: pl.DataFrame, started: pl.DataFrame) -
 
 def _decide(
     unit: _Unit, compared: _Compared, stepped: Collection[int], follows: Callable[[int, int], bool]
-) -> list[tuple[int, int, bool]]:
+) -> list[tuple[int, int, bool, bool, int]]:
     """Rows of DECISIONS for one unit. `stepped` are readings with steps."""
     targets, by_order = _by_values(unit, compared)
     logs = [log for log in unit.logs if log in stepped and log not in targets]
-    launches = [*unit.own, *logs] if not logs or any(own in stepped for own in unit.own) else logs
+    own = [launch for launch in unit.own if launch not in targets]
+    launches = [*own, *logs] if not logs or any(launch in stepped for launch in own) else logs
     # What a log without steps tells, a launcher's for example, is of the last launch.
     for reading in [*unit.own, *unit.logs]:
         if launches and reading not in stepped and reading not in launches:
             targets[reading] = launches[-1:]
     _by_place(unit, launches, targets, compared, follows)
+    doubtful = _in_doubt(unit, launches, targets, compared)
     return [
-        (reading, final, reading in by_order)
+        (reading, final, reading in by_order, False, 0)
         for reading in targets
         for final in dict.fromkeys(final for target in targets[reading] for final in targets.get(target, [target]))
-    ]
+    ] + [(file, launch, False, True, compared.differing(file, launch)) for file, launch in doubtful]
+
+
+def _in_doubt(
+    unit: _Unit, launches: Collection[int], targets: Mapping[int, list[int]], compared: _Compared
+) -> list[tuple[int, int]]:
+    """The file that may be of the only launch although its losses differ, and that launch."""
+    alone = [file for file in unit.files if file not in targets and file in compared.reach]
+    stepped = [launch for launch in launches if launch in compared.reach]
+    if len(alone) == 1 == len(stepped) and compared.contradict(alone[0], stepped[0]):
+        return [(file, launch) for file in alone for launch in stepped if compared.end_alike(file, launch)]
+    return []
 
 
 def _by_values(unit: _Unit, compared: _Compared) -> tuple[dict[int, list[int]], set[int]]:
     """Targets of readings whose losses agree with theirs, and those of them that agree in order alone."""
     targets: dict[int, list[int]] = {}
     by_order: set[int] = set()
-    others = [*unit.logs, *unit.files]
-    for reading in others:
-        known = [own for own in unit.own if compared.are_same(reading, own)]
-        before = next((other for other in others if other < reading and compared.are_same(reading, other)), None)
+    logs: list[int] = []
+    for log in unit.logs:
+        if before := [other for other in logs if compared.are_copies(log, other)]:
+            targets[log] = before[:1]
+        else:
+            logs.append(log)
+    for own in unit.own:
+        copies = [log for log in logs if log not in targets and compared.are_copies(own, log)]
+        if len(copies) > 1:  # it has several launches, each of which has a log of its own
+            targets[own] = copies
+        targets |= {log: [own] for log in copies if len(copies) == 1}
+    launches = [launch for launch in [*unit.own, *logs] if launch not in targets]
+    for file in unit.files:
+        known = [launch for launch in launches if compared.are_same(file, launch)]
+        before = [other for other in unit.files if other < file and compared.are_same(file, other)]
         if known:
-            targets[reading] = known
-        elif before is not None:
-            targets[reading] = targets.get(before, [before])
-        elif in_turn := [own for own in unit.own if compared.are_same_in_order(reading, own)]:
-            targets[reading] = in_turn[-1:]
-            by_order.add(reading)
+            targets[file] = known
+        elif before:
+            targets[file] = targets.get(before[0], before[:1])
+        elif in_turn := [launch for launch in launches if compared.are_same_in_order(file, launch)]:
+            targets[file] = in_turn[-1:]
+            by_order.add(file)
     return targets, by_order
 
 
@@ -185,6 +227,13 @@ def _reach(steps: pl.DataFrame) -> dict[int, tuple[int, int, int]]:
     step = pl.col("step")
     found = rows.agg(step.first().alias("first"), step.last().alias("last"), gap=step.diff().max().fill_null(1))
     return {reading: (first, last, gap) for reading, first, last, gap in found.iter_rows()}
+
+
+def _has_all(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    """Whether one stretch of steps lies within the other, but for a gap at each end."""
+    gap = max(one[2], other[2])
+    inner, outer = sorted((one, other), key=lambda stretch: stretch[1] - stretch[0])
+    return outer[0] - gap <= inner[0] and inner[1] <= outer[1] + gap
 
 
 def _adjoin(one: tuple[int, int, int] | None, other: tuple[int, int, int] | None) -> bool:

@@ -39,7 +39,8 @@ def ids(con: Any, search: Search, sort: str = "mfu") -> list[str]:
 
 def test_lists_every_run_but_duplicates_and_quarantined_ones_last(con: Any) -> None:
     assert ids(con, Search()) == ["a3", "p1", "a1", "a2", "a4"]
-    assert runs.duplicates().run(con).item() == 1
+    assert runs.duplicates(["published", "measured"]).run(con).item() == 1
+    assert runs.duplicates(["measured"]).run(con).item() == 0
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import duckdb
+import polars as pl
 import pytest
 
 from sweepscope.pipeline.errors import StoreError
@@ -50,6 +51,20 @@ def test_publishes_what_the_lake_holds(home: Home, lake: Lake) -> None:
             found = connection.sql(f"SELECT * FROM {ddl.quote(name)}").pl()
             assert found.equals(table.conform(found))
             assert found.equals(lake.read(name).sort(table.primary_key)), f"not in the order of {key}"
+
+
+def test_what_a_file_of_steps_and_a_log_elsewhere_tell_of_counts_once(home: Home, lake: Lake) -> None:
+    log, again = (
+        unit("log", run_dir="/sweep/logs", steps_logged=3),
+        unit("again", run_dir="/sweep/a/out", steps_logged=3),
+    )
+    again["files"] = again["files"].with_columns(kind=pl.when(pl.col("kind") == "log").then(pl.lit("history")))
+    for part in (again, log):
+        lake.commit(together([part]))
+        publish(home)
+    with connect(current(home.path)) as connection:
+        rows = connection.sql("SELECT run_id, duplicate_of FROM runs ORDER BY run_id").fetchall()
+    assert rows == [("again", "log"), ("log", None)]
 
 
 def test_a_store_explains_itself(shown: Home) -> None:

@@ -61,9 +61,20 @@ def test_of_two_versions_each_is_the_launch_whose_values_it_has() -> None:
 
 
 def test_steps_of_another_run_are_a_run_of_their_own() -> None:
+    tables = found({"train.log": RUN.log(range(12)), "out/metrics.csv": OTHER.table(range(8))})
+    assert steps_of(tables) == {"train.log 1": [*range(1, 13)], "out/metrics.csv 2": [*range(1, 9)]}
+    assert tables["events"].filter(kind="inconsistent").is_empty()
+    assert tables["runs"]["duplicate_of"].null_count() == 2
+
+
+def test_what_ends_at_the_same_step_with_other_losses_may_be_the_same_run() -> None:
     tables = found({"train.log": RUN.log(range(12)), "out/metrics.csv": OTHER.table(range(12))})
     assert steps_of(tables) == {"train.log 1": [*range(1, 13)], "out/metrics.csv 2": [*range(1, 13)]}
-    assert tables["events"].filter(kind="inconsistent").is_empty()
+    log, table = tables["runs"].sort("attempt").to_dicts()
+    assert (log["duplicate_of"], table["duplicate_of"]) == (None, log["run_id"])
+    (event,) = tables["events"].filter(kind="inconsistent").to_dicts()
+    assert (event["run_id"], event["source_path"]) == (table["run_id"], "run/out/metrics.csv")
+    assert event["text"].startswith("it has the steps of train.log, with another loss for 12 of them")
 
 
 def test_single_values_that_differ_are_an_event() -> None:
@@ -121,6 +132,25 @@ def test_what_a_wrapper_has_kept_of_the_console_is_no_other_run() -> None:
     log = picotron(1, 20)
     files = {"train.log": log, "wandb/run-20260101_120000-1a2b3c4d/files/output.log": log.replace("[default0]:", "")}
     assert steps_of(found(files)) == {"train.log 1": [*range(1, 21)]}
+
+
+CANCELLED = "slurmstepd: error: *** STEP 4711.0 ON node1 CANCELLED AT 2026-01-02T01:00:00 DUE TO TIME LIMIT ***\n"
+
+
+def test_what_slurm_has_kept_of_the_console_is_that_of_the_run() -> None:
+    log = picotron(1, 20)
+    (run,) = found({"train.log": log, "slurm-4711.out": log + CANCELLED})["runs"].to_dicts()
+    assert (run["status"], run["steps_logged"], run["job_id"]) == ("timeout", 20, "4711")
+    assert run["source_path"] == "run/train.log"
+
+
+@pytest.mark.parametrize("begin", [21, 15], ids=["behind the last step", "at the last checkpoint"])
+def test_what_slurm_has_kept_of_each_job_is_a_launch(begin: int) -> None:
+    first, second = picotron(1, 20), picotron(begin, begin + 19, minute=100)
+    jobs = {"slurm-4711.out": first + CANCELLED, "slurm-4712.out": second}
+    runs = found(jobs | {"train.log": first + second})["runs"].sort("attempt")
+    columns = ("status", "steps_logged", "job_id", "first_step")
+    assert runs.select(columns).rows() == [("timeout", 20, "4711", 1), ("truncated", 20, "4712", begin)]
 
 
 def test_a_crash_in_the_folder_of_logs_is_that_of_the_run() -> None:

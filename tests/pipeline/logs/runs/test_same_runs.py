@@ -1,0 +1,59 @@
+"""Files of steps and logs that lie where names do not tell which belong together."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from sweepscope.pipeline.logs.runs.same_runs import near_each_other, same_runs
+from tests.pipeline.ingest.split_run import Run
+
+
+def steps(**runs: Run) -> pl.DataFrame:
+    rows = [(name, step, run.loss(step)) for name, run in runs.items() for step in range(run.steps)]
+    return pl.DataFrame(rows, schema=["run_id", "step", "loss"], orient="row")
+
+
+def folders(**runs: str) -> pl.DataFrame:
+    return pl.DataFrame({"run_id": list(runs), "run_dir": list(runs.values())})
+
+
+def found(files: dict[str, str], logs: dict[str, str], rows: pl.DataFrame) -> dict[str, str]:
+    pairs = near_each_other(folders(**files), folders(**logs))
+    return dict(same_runs(pairs, rows).iter_rows())
+
+
+FILES = {"out_a": "/s/sweep/a/out", "out_b": "/s/sweep/b/out"}
+LOGS = {"log_1": "/s/sweep/logs", "log_2": "/s/sweep/logs"}
+
+
+def test_each_file_is_of_the_log_whose_losses_it_has() -> None:
+    rows = steps(out_a=Run(1), out_b=Run(2), log_1=Run(2), log_2=Run(1))
+    assert found(FILES, LOGS, rows) == {"out_a": "log_2", "out_b": "log_1"}
+
+
+def test_of_two_logs_with_the_same_losses_it_is_unknown_which() -> None:
+    rows = steps(out_a=Run(1), out_b=Run(2), log_1=Run(1), log_2=Run(1))
+    assert found(FILES, LOGS, rows) == {}
+
+
+def test_two_files_with_the_losses_of_one_log_stay() -> None:
+    rows = steps(out_a=Run(1), out_b=Run(1), log_1=Run(1), log_2=Run(2))
+    assert found(FILES, LOGS, rows) == {}
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_few_steps_are_no_proof(count: int) -> None:
+    rows = steps(out_a=Run(1, steps=count), out_b=Run(2), log_1=Run(1), log_2=Run(3))
+    assert found(FILES, LOGS, rows) == {}
+
+
+def test_a_log_of_another_sweep_is_too_far() -> None:
+    rows = steps(out_a=Run(1), log_1=Run(1))
+    assert found({"out_a": "/a/b/c/d/e"}, {"log_1": "/a/log"}, rows) == {}
+    assert found({"out_a": "/a/b/c/d"}, {"log_1": "/a/log"}, rows) == {"out_a": "log_1"}
+
+
+def test_the_nearest_log_counts() -> None:
+    rows = steps(out_a=Run(1), log_1=Run(1), log_2=Run(1))
+    assert found({"out_a": "/s/x/a/out"}, {"log_1": "/s/x/a/logs", "log_2": "/s/y/logs"}, rows) == {"out_a": "log_1"}
