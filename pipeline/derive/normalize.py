@@ -110,6 +110,11 @@ def _derive(runs: pl.DataFrame) -> pl.DataFrame:
         runs = filled
 
 
+def derive_layout(runs: pl.DataFrame) -> pl.DataFrame:
+    """`runs` with every value of FILLED that follows exactly from the others; it has all of these columns."""
+    return _derive(runs)
+
+
 def _assume_place(runs: pl.DataFrame) -> pl.DataFrame:
     """Accelerators per node where no source states them: all of them on one node up to 8, else 8 (4 on GB200 and TPUs).
 

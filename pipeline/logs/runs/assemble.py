@@ -39,6 +39,7 @@ from sweepscope.pipeline.logs.runs.join_readings import (
     with_own_paths,
 )
 from sweepscope.pipeline.logs.runs.launches import ends, launches
+from sweepscope.pipeline.logs.runs.named_layouts import without_contradicted
 from sweepscope.pipeline.logs.runs.primary_logs import primary_logs
 from sweepscope.pipeline.logs.runs.settings import (
     configured_from,
@@ -135,7 +136,10 @@ def assemble(
     stated = settings_of_runs(facts.settings, beside, configured, sources, owners)
     stated = pl.concat([stated, stepped(lines_of_steps, stated)])
     rules = {dialect.name: dialect.combined for dialect in dialects}
-    chosen = setting_precedence.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
+    named = without_contradicted(
+        setting_precedence.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
+    )
+    chosen = named.chosen
     wide = setting_precedence.widen(chosen, TABLES["runs"].columns)
     peaks = reported_peaks(with_run(observed_peaks, runs, owners))
     current = [dialect.name for dialect in dialects if dialect.steps_show_current_memory]
@@ -165,7 +169,7 @@ def assemble(
     events = diagnose.without_symptoms(events)
     rejects = pl.concat([bad_steps, bad_peaks, repeated_steps(repeats, sources), rejected_settings(chosen)])
     of_readings = [contradictions(found.conflicts, runs, sources), doubts(found.doubtful, runs)]
-    noted = [setting_precedence.conflicts(chosen), *of_readings]
+    noted = [setting_precedence.conflicts(chosen), named.conflicts, *of_readings]
     return {
         "runs": rows,
         "steps": TABLES["steps"].conform(steps),

@@ -9,8 +9,9 @@ import polars as pl
 from sweepscope.pipeline.logs.facts import NOTHING
 from sweepscope.schemas.core.column import Column, DataType
 
-# What the process printed about itself is nearer to the truth than a file beside it; a folder name is only a name.
-PRECEDENCE = ("log_line", "argument_dump", "config_file", "command_line", "published_table", "folder_name")
+# What the process printed about itself is nearer to the truth than a file beside it, and what follows from both than a
+# name: it was given before anything ran.
+PRECEDENCE = ("log_line", "argument_dump", "config_file", "command_line", "published_table", "derived", "folder_name")
 
 INPUT_PREFIX = "arg:"
 """Beginning of the names of values that only feed other settings (`dialect.CombinedSetting`)."""
@@ -49,10 +50,9 @@ def choose(settings: pl.DataFrame) -> pl.DataFrame:
 
 def conflicts(chosen: pl.DataFrame) -> pl.DataFrame:
     """Events (`run_id`, `source_path`, `line_no`, `kind`, `text`) where a source contradicts the value that counts."""
-    observed = chosen.filter(
-        ~pl.col("setting_source").is_in(NOT_EVIDENCE) & ~pl.col("name").str.starts_with(INPUT_PREFIX)
-    )
-    used = observed.filter("is_used").select(
+    settings = chosen.filter(~pl.col("name").str.starts_with(INPUT_PREFIX))
+    observed = settings.filter(~pl.col("setting_source").is_in(NOT_EVIDENCE))
+    used = settings.filter("is_used").select(
         "run_id", "name", pl.col("value").alias("used"), pl.col("setting_source").alias("used_source")
     )
     other = observed.filter(~pl.col("is_used")).join(used, on=["run_id", "name"])

@@ -247,17 +247,17 @@ class TestConfiguration:
         ids=["empty", "cut", "null", "list", "odd", "foreign", "deep", "binary"],
     )
     def test_a_damaged_config_is_rejected_and_the_run_stays(self, damaged: str) -> None:
-        tables = tables_of({"dp4_tp2/config.json": damaged, "dp4_tp2/log_1.out": log(1, 3)})
+        tables = tables_of({"dp1_tp4/config.json": damaged, "dp1_tp4/log_1.out": log(1, 3)})
         assert attempts(tables) == [(1, 1, 3, "truncated")]
-        assert tables["runs"].select("dp", "tp").rows() == [(4, 2)]  # from the folder's name
-        (status, error) = tables["files"].filter(path="dp4_tp2/config.json").select("status", "error").row(0)
+        assert tables["runs"].select("dp", "tp").rows() == [(1, 4)]  # from the folder's name
+        (status, error) = tables["files"].filter(path="dp1_tp4/config.json").select("status", "error").row(0)
         assert status == "rejected"
         assert error
         assert "\n" not in error
 
     def test_without_a_config_the_folder_name_is_what_is_known(self) -> None:
-        tables = tables_of({"dp2_tp4_pp1_mbs8_ga4_sl256/train.log": log(1, 3)})
-        assert tables["runs"].select("dp", "tp", "seq_len").rows() == [(2, 4, 256)]
+        tables = tables_of({"dp2_tp2_pp1_mbs8_ga4_sl256/train.log": log(1, 3)})
+        assert tables["runs"].select("dp", "tp", "seq_len").rows() == [(2, 2, 256)]
 
     def test_a_status_file_that_contradicts_the_log_loses(self) -> None:
         files = {"r/config.json": config(planned=6), "r/log_1.out": log(1, 6), "r/status.txt": "oom"}
