@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from sweepscope.pipeline.logs.declared.line_template import Anything, Element, Literal, Maybe, Template
+from sweepscope.pipeline.logs.declared.line_template import Anything, Element, Field, Literal, Maybe, Template
 
 _BEGIN_NAME = r"(?:^|[^\w./-])"
 _NAME_AND_VALUE = {
@@ -22,6 +23,21 @@ def check_field(name: str, word: str | None) -> None:
 def argument_regex(template: Template) -> str:
     """Finds the lines, with the name and the value in groups."""
     return _BEGIN_NAME + "".join(_regex(part) for part in template.elements)
+
+
+def argument_literals(template: Template, names: Iterable[str]) -> tuple[str, ...]:
+    """Texts of which a line that names one of the arguments holds one: the names with what is printed close to them.
+
+    >>> argument_literals(Template((Literal("--"), Field("{name}", None), Literal(" "))), ["tp"])
+    ('--tp', "--'tp'", '--"tp"')
+    """
+    at = next(at for at, part in enumerate(template.elements) if isinstance(part, Field) and part.text == "{name}")
+    before, after = (template.elements[near : near + 1] if near >= 0 else () for near in (at - 1, at + 1))
+    head = re.search(r"\S*$", before[0].text)[0] if before and isinstance(before[0], Literal) else ""  # type: ignore[index]
+    tail = re.match(r"\S*", after[0].text)[0] if after and isinstance(after[0], Literal) else ""  # type: ignore[index]
+    if not head and not tail:
+        return tuple(names)
+    return tuple(f"{head}{quote}{name}{quote}{tail}" for name in names for quote in ("", "'", '"'))
 
 
 def _regex(part: Element) -> str:

@@ -19,7 +19,7 @@ from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACT
 
 def compile_document(document: Document, *, revision: int = 1, claims: int = 0, is_declared: bool = True) -> Dialect:
     """The dialect that a document describes; for the other arguments see `Dialect`."""
-    dumped = {name for dump in document.arguments for name in dump.columns}
+    dumped = {literal for dump in document.arguments for literal in dump.literals}
     literals_by_function = {
         "steps": _contained(document.steps),
         "settings": tuple(sorted({*_contained(document.settings), *dumped, *environment.LITERALS})),
@@ -68,7 +68,7 @@ _LIST_OF_ONE = r"^\[(.*)\]$"
 
 def _dumped(lines: pl.DataFrame, dump: Arguments) -> pl.DataFrame:
     """SETTING_FACTS of printed arguments, in our words."""
-    near = lines.filter(pl.col("text").str.contains_any(list(dump.columns)))
+    near = lines.filter(pl.col("text").str.contains_any(list(dump.literals)))
     names = {name: name for name in dump.columns}
     facts = named_settings(near, dump.regex, names, setting_source="argument_dump")
     facts = facts.with_columns(pl.col("value").str.replace(_LIST_OF_ONE, "${1}").str.strip_chars("'\""))

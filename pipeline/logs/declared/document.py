@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sweepscope.pipeline.logs.declared.argument_lines import argument_regex, check_field
+from sweepscope.pipeline.logs.declared.argument_lines import argument_literals, argument_regex, check_field
 from sweepscope.pipeline.logs.declared.columns import (
     EVENT_COLUMNS,
     RUN_COLUMNS,
@@ -130,7 +130,8 @@ class _Reader(RuleReader):
         regex = argument_regex(parsed)
         self.check(regex)
         columns = self.columns(part, "arguments", number)
-        return Arguments(location, label, regex, columns, self.words(part, "arguments", number, columns))
+        literals = argument_literals(parsed, columns)
+        return Arguments(location, label, regex, literals, columns, self.words(part, "arguments", number, columns))
 
     def file(self, number: int, part: dict[str, Any]) -> File:
         self.only(part, ("name", "requires", "columns", "words"), "file", number)

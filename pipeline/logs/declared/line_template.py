@@ -94,6 +94,12 @@ class Template:
         return max(words, key=len, default="")
 
     @property
+    def longest_word(self) -> str:
+        """The longest word that every whole line of this kind holds."""
+        words = [word for part in self.elements if isinstance(part, Literal) for word in part.words]
+        return max(words, key=len, default="")
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Words with letters behind the head, without which it is not this line."""
         remainder = [part for part in self.elements[self.head :] if isinstance(part, Literal)]

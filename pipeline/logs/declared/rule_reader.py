@@ -105,7 +105,8 @@ class RuleReader(Tables):
         expressions = (parsed.regex, parsed.cut) if parsed.fields else (parsed.regex,)
         for expression in expressions:
             self.check(expression)
-        return Rule("", "", (parsed.anchor,), template=parsed)
+        # A step that is cut counts as one that nearly is one.
+        return Rule("", "", (parsed.anchor if table == "step" else parsed.longest_word,), template=parsed)
 
     def parts(self, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
         pieces = tuple(parse(text, _resolver(allowed)) for text in self.strings(part, "parts", table, number))
@@ -113,7 +114,7 @@ class RuleReader(Tables):
             _check_short(piece)
             self.check(piece.regex)
         if table != "step":
-            return Rule("", "", (), parts=pieces, any_of=tuple(piece.anchor for piece in pieces))
+            return Rule("", "", (), parts=pieces, any_of=tuple(piece.longest_word for piece in pieces))
         _check_outside(pieces[0])
         return Rule("", "", (pieces[0].anchor,), parts=pieces)
 

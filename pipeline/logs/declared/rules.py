@@ -86,11 +86,13 @@ class Arguments:
     """Lines that each print the name and the value of a setting.
 
     `columns` maps those names; `words`, for some of them, printed values to ours: other values of theirs say nothing.
+    A line that names one of them holds one of `literals`.
     """
 
     location: str
     label: str
     regex: str
+    literals: tuple[str, ...]
     columns: Mapping[str, str]
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
