@@ -58,7 +58,7 @@ ESTIMATES = Table(
         number("est_mfu_lo", "fraction", "MFU at est_step_time_hi_s", minimum=0),
         number("est_mfu_hi", "fraction", "MFU at est_step_time_lo_s", minimum=0),
         integer("est_interval_runs", "runs", "comparable runs behind the time's interval; NULL: too few", minimum=1),
-        text("est_interval_basis", "which runs those are: profile and pattern"),
+        text("est_interval_basis", "which runs those are: of the profile, by pattern, or of other frameworks"),
         number("expected_mem_bytes", "bytes", "est_mem_bytes times the learned factor; NULL: none learned", minimum=0),
         number("est_mem_lo_bytes", "bytes", "lower end of the 80 % interval of peak allocated memory", minimum=0),
         number("est_mem_hi_bytes", "bytes", "upper end of the 80 % interval of peak allocated memory", minimum=0),

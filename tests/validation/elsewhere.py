@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.estimate.calibration.published_tables import published_table
+from sweepscope.pipeline.estimate.calibration.transfer_tables import transfers
+from sweepscope.pipeline.estimate.learned.transfer import transfer_interval
 from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
 from sweepscope.pipeline.estimate.rows.ceiling import ceilings
 from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, estimate_frame
@@ -22,6 +24,7 @@ TABLES = (
     "selene_megatron",
     "torchtitan",
     "simumax_b200",
+    "mlperf_training",
     "ultrascale_playbook_all_runs",
 )
 _SWEEP = ("model", "accelerator", "num_gpus", "seq_len", "global_batch_tokens")
@@ -93,6 +96,26 @@ def fits() -> pl.DataFrame:
     )
     schema = ["table", "what happened", "runs", "said so, %", "by own constants, %"]
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def transfer() -> pl.DataFrame:
+    """Per table, generation and precision: how far off its rows are as those of an unknown framework, and the share of
+    them inside the intervals that the other tables give."""
+    found = transfers()
+    rows = []
+    for what in ("time", "memory"):
+        for one in found:
+            ratios = np.exp(getattr(one, what))
+            others = transfer_interval([other for other in found if other.table != one.table], what)
+            if ratios.size and others is not None:
+                inside = 100 * float(np.mean((ratios >= others.low) & (ratios <= others.high)))
+                precision = "FP8" if one.is_fp8 else "16 bit"
+                middle = float(np.median(ratios))
+                rows.append((what, one.table, one.generation, precision, one.rows, middle, inside))
+    schema = ["what", "table", "generation", "precision", "rows", "measured / estimated", "inside, % (80)"]
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    mean = frame.group_by("what", maintain_order=True).agg(pl.col("rows").sum(), pl.col("inside, % (80)").mean())
+    return pl.concat([frame, mean.with_columns(table=pl.lit("all, each alike"))], how="diagonal")
 
 
 def frontier() -> pl.DataFrame:

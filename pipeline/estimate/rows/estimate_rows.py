@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.estimate.learned.expected import EXPECTED, expect
+from sweepscope.pipeline.estimate.learned.transfer import with_transfers
 from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
 from sweepscope.pipeline.estimate.physics.feasible import REASONS, reason_codes
 from sweepscope.pipeline.estimate.physics.memory import Memory
@@ -61,10 +62,11 @@ est_step_time_s; est_mem_reserved_bytes has the fragmentation too. EXPECTED has 
 def estimate_frame(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
     """`frame` with the columns of PREDICTED. Columns of that name that it has already are replaced.
 
-    `choose` finds the constants for a card generation and a framework.
+    `choose` finds the constants for a card generation and a framework. Where comparable runs of the framework are too
+    few for an interval, it is that of other frameworks' runs.
     """
     kept = frame.drop([name for name in PREDICTED if name in frame.columns])
-    return pl.concat([kept, predict(read_rows(frame), choose)], how="horizontal")
+    return pl.concat([kept, with_transfers(predict(read_rows(frame), choose))], how="horizontal")
 
 
 def estimate_runs(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:

@@ -1,0 +1,87 @@
+"""Intervals of other frameworks' runs: for estimates of a framework that nothing was measured of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sweepscope.pipeline.estimate.calibration.transfer_tables import transfers
+from sweepscope.pipeline.estimate.learned.transfer import (
+    Transfer,
+    load_transfers,
+    quantiles_of,
+    render_transfers,
+    transfer_interval,
+)
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
+
+ROW = {
+    **{"model": "Llama 2 7B", "accelerator": "H100", "precision": "bf16", "recompute": "none", "seq_len": "4096"},
+    **{"num_gpus": "8", "dp": "8", "tp": "1", "pp": "1", "micro_batch_size": "1", "grad_accum": "8"},
+    "zero_stage_or_fsdp": "zero3",
+}
+
+
+def table(name: str, *, rows: int, middle: float) -> Transfer:
+    ratios = np.log(middle) + np.linspace(-0.1, 0.1, rows)
+    return Transfer(name, "hopper", False, rows, quantiles_of(ratios), ())
+
+
+def test_a_table_counts_once_however_many_rows_it_has() -> None:
+    few = transfer_interval([table("a", rows=10, middle=1.0), table("b", rows=10, middle=2.0)], "time")
+    many = transfer_interval([table("a", rows=10, middle=1.0), table("b", rows=10_000, middle=2.0)], "time")
+    assert few is not None
+    assert many is not None
+    assert few.low == pytest.approx(many.low, rel=0.01)
+    assert few.high == pytest.approx(many.high, rel=0.01)
+    assert few.low < 1.0
+    assert few.high > 2.0
+    assert many.runs == 10_010
+    assert transfer_interval([], "time") is None
+    assert transfer_interval([table("a", rows=10, middle=1.0)], "memory") is None
+
+
+def test_a_file_holds_what_was_found(tmp_path: Path) -> None:
+    path = tmp_path / "tables.json"
+    found = (table("a", rows=10, middle=1.0), table("b", rows=20, middle=2.0))
+    path.write_text(render_transfers(found))
+    assert load_transfers(path) == found
+    other = tmp_path / "old.json"
+    other.write_text(render_transfers(found).replace('"equations": ', '"equations": 9'))
+    assert load_transfers(other) == ()
+
+
+def test_the_bundled_file_is_of_the_tables_and_equations_in_force() -> None:
+    remedy = "The physics changed: sweepscope calibrate --published --out data/calibration"
+    found, bundled = transfers(), load_transfers()
+    assert [(one.table, one.rows) for one in found] == [(one.table, one.rows) for one in bundled], remedy
+    for now, then in zip(found, bundled, strict=True):
+        assert now.time == pytest.approx(then.time, abs=0.02), remedy
+
+
+@pytest.mark.parametrize(("what", "least", "most"), [("time", 0.75, 0.9), ("memory", 0.75, 0.9)])
+def test_intervals_hold_four_fifths_of_a_table_that_is_left_out(what: str, least: float, most: float) -> None:
+    found, inside = load_transfers(), []
+    for one in found:
+        ratios = np.exp(getattr(one, what))
+        others = transfer_interval([other for other in found if other.table != one.table], what)
+        if ratios.size and others is not None:
+            inside.append(np.mean((ratios >= others.low) & (ratios <= others.high)))
+    assert least <= np.mean(inside) <= most
+
+
+def test_only_rows_without_an_interval_of_their_own_get_one() -> None:
+    own = {**ROW, "zero_stage_or_fsdp": "zero1"}
+    got = estimate_frame(pl.DataFrame([ROW, {**own, "framework": "nanotron"}, {**ROW, "framework": "nanotron"}]))
+    unknown, known, unseen = got.iter_rows(named=True)
+    assert "other frameworks" in unknown["est_interval_basis"]
+    assert unknown["est_step_time_lo_s"] < unknown["est_step_time_s"] < unknown["est_step_time_hi_s"]
+    assert unknown["est_mem_lo_bytes"] < unknown["est_mem_bytes"] < unknown["est_mem_hi_bytes"]
+    assert unknown["est_mfu_lo"] < unknown["est_mfu"] < unknown["est_mfu_hi"]
+    assert "of hopper-nanotron" in known["est_interval_basis"]
+    assert unseen["est_interval_basis"] == unknown["est_interval_basis"]  # nanotron's sweep had no ZeRO-3
+    refused = estimate_frame(pl.DataFrame([{**ROW, "accelerator": "abacus"}])).row(0, named=True)
+    assert refused["est_interval_basis"] is None
