@@ -15,6 +15,7 @@ import polars as pl
 from tests.validation.elsewhere import elsewhere, fits, frontier, transfer
 from tests.validation.html import plots, write_report
 from tests.validation.nested import choices, on_measured_sets
+from tests.validation.recipes import recipes
 from tests.validation.report import (
     PLAYBOOK,
     ablation,
@@ -87,6 +88,7 @@ def main() -> None:
         show("Stand-in for held-back OOM labels: does the estimate predict what happened", fits())
         show("Tables as those of unknown frameworks, and intervals from the other tables", transfer())
         show("Published runs of frontier models beside what the estimate allows them", frontier())
+        show("Published recipes: the layout that ran, predicted, and where search ranks it", recipes())
         show("Every table; playbook: healthy runs only", tables(found))
         show("Beside other estimators", peers(found))
         show("Playbook: which runs are healthy, and how near they are (percent)", populations(play))

@@ -16,6 +16,7 @@ from tests.validation.cells import rank_cells
 from tests.validation.html import against, write_report
 from tests.validation.naive import naive_memory_bytes, naive_step_s
 from tests.validation.nested import beaten, capped_error, choices, healthy_error, measured_sets, on_measured_sets
+from tests.validation.recipes import PUBLISHED, Published, chosen, questions, recipes
 
 
 def test_ranks_within_cells_only() -> None:
@@ -108,3 +109,33 @@ def test_every_choice_of_weights_is_shown_beside_the_nested_one() -> None:
         "10/1",
     ]
     assert found["top 5"].max() <= 2
+
+
+def test_every_published_recipe_asks_what_can_be_answered() -> None:
+    for recipe in PUBLISHED:
+        asked, at = questions(recipe)
+        assert at.shape[0] >= 1, recipe.name
+        assert (at.num_gpus == at.num_gpus[0]).all()
+        index, predicted = chosen(asked, at)
+        assert np.isfinite(predicted.step_time_s).all()
+        assert 0 <= index < at.shape[0]
+
+
+def test_the_choice_that_counts_is_the_fastest_that_fits() -> None:
+    small = Published(
+        "a recipe",
+        "a test",
+        {"model": "Llama 2 7B", "accelerator": "H100", "seq_len": 4096, "num_gpus": 8, "dp": 8, "tp": 1, "pp": 1}
+        | {"micro_batch_size": 1, "grad_accum": 1, "precision": "bf16"},
+        {"recompute": ("full", "none"), "zero_stage": (0, 1)},
+        mfu=0.4,
+    )
+    asked, at = questions(small)
+    index, predicted = chosen(asked, at)
+    assert predicted.fits[index]
+    assert predicted.fits.sum() < at.shape[0]  # 16 bytes a parameter do not fit with ZeRO-0
+    assert predicted.step_time_s[index] == predicted.step_time_s[predicted.fits].min()
+    (judged,) = recipes((small,)).to_dicts()
+    assert judged["fits"] == "yes"
+    assert 1 <= judged["rank"] <= judged["layouts that fit"]
+    assert judged["off by %"] == pytest.approx(100 * (judged["estimated %"] / 40 - 1))
