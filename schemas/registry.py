@@ -37,6 +37,7 @@ TABLES = _by_name(
     runs.SETTINGS,
     ledger.REJECTS,
     inference.INFERRED_COLUMNS,
+    inference.INFERRED_DIALECTS,
     scheduler.SCHEDULER_JOBS,
     *NCCL_TABLES,
     *memory.TABLES,

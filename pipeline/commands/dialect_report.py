@@ -39,6 +39,11 @@ def _values(values: Mapping[str, object]) -> str:
 
 def _owner(result: Explanation, document: Document) -> str:
     counts = ", ".join(f"{literal!r} {hits:,} times" for literal, hits in result.signature.items())
+    if not document.signature:
+        if result.owner == document.name:
+            return f"read by {document.name}: its steps are found, and no other dialect knows the log"
+        reason = f"but by {result.owner}, which knows the log" if result.owner else "no line is one of its steps"
+        return f"NOT read by {document.name}: {reason}"
     if result.owner == document.name:
         return f"read by {document.name}: {counts}"
     if result.owner is None:

@@ -147,7 +147,7 @@ def _compiled(found: Sequence[Remembered], claims: int) -> Sequence[Dialect]:
     declared = [compile_document(file.document, revision=file.revision, claims=claims) for file in found]
     names = {file.name for file in found}
     others = [replace(dialect, claims=claims) for dialect in DIALECTS if dialect.name not in names]
-    return (*declared, *others) if claims else DIALECTS
+    return (*declared, *others) if claims or declared else DIALECTS
 
 
 def _remembered(home: Home, index: Mapping[str, Any]) -> list[Remembered]:
@@ -183,6 +183,9 @@ def _has_changed(one: Remembered, index: Mapping[str, Any]) -> bool:
 
 
 def _claims(document: Document) -> str:
+    """Hash of what makes a file take logs from other dialects; "" where nothing does."""
+    if not (document.signature or document.logs or document.files):
+        return ""
     return _hash(repr((document.signature, document.logs, [(file.pattern, file.requires) for file in document.files])))
 
 

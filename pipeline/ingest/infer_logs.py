@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -20,8 +20,11 @@ from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.io.text_encoding import Holes, text_chunks
-from sweepscope.pipeline.logs.declared.columns import STEP_COLUMNS
+from sweepscope.pipeline.logs.declared.columns import RUN_COLUMNS, STEP_COLUMNS, canonical
 from sweepscope.pipeline.logs.declared.compile import compile_document
+from sweepscope.pipeline.logs.declared.explain import FAR_MORE
+from sweepscope.pipeline.logs.declared.toml_writer import bare
+from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.evidence.text_kinds import TextKind, kind_of
 from sweepscope.pipeline.logs.facts import INFERRED, SETTING_FACTS, Facts, conform
@@ -29,11 +32,14 @@ from sweepscope.pipeline.logs.inference.columns import HIGH
 from sweepscope.pipeline.logs.inference.infer import Inference, infer
 from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.secret_columns import hide_frame
-from sweepscope.schemas.tables.inference import INFERRED_COLUMNS
+from sweepscope.schemas.tables.inference import INFERRED_COLUMNS, INFERRED_DIALECTS
 
 _LOG = logging.getLogger(__name__)
 
-_FAR_MORE = 3
+_MOST_MISSING = 4
+"""Of so many kinds of values that a confirmed file knows, a log may lack one."""
+_LEAST_SETTINGS = 2
+"""Settings by which a confirmed file knows a log without steps."""
 
 Open = Callable[[], Reader | RotatedReader]
 
@@ -66,56 +72,113 @@ class InferredLogs:
 
     Attributes:
         facts: of all of them.
-        sources: of those in which steps were found.
+        readers: dialect by source, of those in which steps were found, or that a confirmed file knows.
+        with_steps: those in which steps were found.
         columns: INFERRED_COLUMNS rows.
+        dialects: INFERRED_DIALECTS rows.
         unread: what those without any step were taken for.
     """
 
     facts: Facts
-    sources: tuple[int, ...]
+    readers: Mapping[int, str]
+    with_steps: tuple[int, ...]
     columns: pl.DataFrame
+    dialects: pl.DataFrame
     unread: Mapping[int, TextKind]
 
 
-def read_inferred(logs: Mapping[int, Candidate], known: Facts) -> InferredLogs:
-    """What the logs hold, by what each of them seems to print.
+@dataclass(frozen=True)
+class _Reading:
+    """How one log is read: by a confirmed file, or by what it seems to print."""
+
+    sample: pl.DataFrame
+    inference: Inference
+    confirmed: Dialect | None
+    has_steps: bool
+    facts: Facts
+
+
+def read_inferred(logs: Mapping[int, Candidate], known: Facts, confirmed: Sequence[Dialect] = ()) -> InferredLogs:
+    """What the logs hold, by a dialect file that somebody has confirmed, or else by what each of them seems to print.
 
     Args:
         logs: by source.
         known: what dialects have read; a setting that they state is not inferred.
+        confirmed: dialects without a signature.
     """
-    parts, sources, columns = [Facts.empty()], [], [INFERRED_COLUMNS.empty()]
+    parts, columns, dialects = [Facts.empty()], [INFERRED_COLUMNS.empty()], []
+    readers: dict[int, str] = {}
+    with_steps: list[int] = []
     unread: dict[int, TextKind] = {}
     for source, log in logs.items():
         try:
-            sample, inference, is_better, facts = _inferred(source, log)
+            reading = _reading(source, log, confirmed)
         except (InputError, UsageError) as error:  # it was read a moment ago; or what was inferred is no dialect file
             event(_LOG, logging.INFO, "not_inferred", path=log.path, reason=str(error))
             continue
-        parts.append(facts)
-        if is_better:
-            sources.append(source)
+        inference, name = reading.inference, reading.confirmed.name if reading.confirmed else INFERRED
+        parts.append(reading.facts)
+        with_steps += [source] if reading.has_steps else []
+        if reading.has_steps or reading.confirmed:
+            readers[source] = name
         elif not log.is_known:
-            unread[source] = kind_of(sample, is_named_log=is_output_name(log.path))
-        if is_better or not log.has_settings:
-            columns.append(_rows(log.path, inference, has_steps=is_better))
-        event(_LOG, logging.DEBUG, "inferred", path=log.path, columns=len(inference.columns), steps=facts.steps.height)
+            unread[source] = kind_of(reading.sample, is_named_log=is_output_name(log.path))
+        if not reading.confirmed and (reading.has_steps or not log.has_settings):
+            columns.append(_rows(log.path, inference, has_steps=reading.has_steps))
+            dialects += [{"source_path": log.path, "dialect_text": bare(inference.toml)}] if reading.has_steps else []
+        steps = reading.facts.steps.height
+        event(_LOG, logging.DEBUG, "inferred", path=log.path, by=name, columns=len(inference.columns), steps=steps)
     facts = Facts.concat(parts)
     settings = facts.settings.join(known.settings, on=["source", "name"], how="anti", maintain_order="left")
-    return InferredLogs(replace(facts, settings=settings), tuple(sources), pl.concat(columns), unread)
+    return InferredLogs(
+        replace(facts, settings=settings),
+        readers,
+        tuple(with_steps),
+        pl.concat(columns),
+        pl.DataFrame(dialects, schema=INFERRED_DIALECTS.polars_schema),
+        unread,
+    )
 
 
-def _inferred(source: int, log: Candidate) -> tuple[pl.DataFrame, Inference, bool, Facts]:
-    """Lines of a log, what they seem to print, whether that is better than what is known, and what the log holds then.
-
-    Raises LimitError.
-    """
+def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect]) -> _Reading:
+    """How a log is read. Raises LimitError."""
     reader = log.opened()
     with metered(log.path, lambda: reader.unpacked_bytes):
         sample = _sample(replace(log, opened=lambda: reader))
         inference = infer(sample)
-        is_better = inference.has_steps and _knows_more(inference, log)
-        return sample, inference, is_better, _read(source, log, inference, sample, has_steps=is_better)
+        if best := _confirmed(sample, inference, log, confirmed):
+            dialect, has_steps = best
+            return _Reading(sample, inference, dialect, has_steps, _read(source, log, dialect, sample, has_steps=True))
+        has_steps = inference.has_steps and _knows_more(inference, log)
+        found = replace(compile_document(inference.document), name=INFERRED) if inference.document else None
+        return _Reading(sample, inference, None, has_steps, _read(source, log, found, sample, has_steps=has_steps))
+
+
+def _confirmed(
+    sample: pl.DataFrame, inference: Inference, log: Candidate, confirmed: Sequence[Dialect]
+) -> tuple[Dialect, bool] | None:
+    """The confirmed dialect that fits a log best, and whether it finds steps; None where none does.
+
+    It has to find nearly all kinds of values that it knows, steps in half of the lines in which they were inferred, and
+    far more than a dialect that knows the log. Of a log without steps, it has to read all settings that were inferred.
+    """
+    lines = frozenset(sample["line_no"])
+    stated = {canonical(one.column, RUN_COLUMNS) or one.column for one in inference.columns if one.is_used}
+    good: list[tuple[int, int, Dialect]] = []
+    for dialect in confirmed:
+        fit = dialect.fit(sample) if dialect.fit else None
+        if fit is None:
+            continue
+        is_like = fit.wanted - fit.values <= fit.wanted // _MOST_MISSING
+        inferred = len(inference.step_lines)
+        has_most = 2 * len(fit.step_lines & inference.seen_lines) >= inferred
+        is_ahead = not log.step_lines or len(fit.step_lines) >= FAR_MORE * len(log.step_lines & lines)
+        if fit.step_lines and is_like and has_most and is_ahead:
+            good.append((fit.values, len(fit.step_lines), dialect))
+        elif not fit.step_lines and not inferred and not log.is_known and stated <= fit.settings:
+            good += [(0, len(fit.settings), dialect)] if len(fit.settings) >= _LEAST_SETTINGS else []
+    values, _, best = max(good, key=lambda one: one[:2], default=(0, 0, None))
+    return (best, values > 0) if best else None
 
 
 def _knows_more(inference: Inference, log: Candidate) -> bool:
@@ -125,7 +188,7 @@ def _knows_more(inference: Inference, log: Candidate) -> bool:
     sure = {one.column for one in inference.columns if one.is_used and one.confidence == HIGH}
     found = len(log.step_lines & inference.seen_lines)
     is_sure = log.is_doubtful or {"step", "loss"} <= sure
-    return is_sure and len(inference.step_lines) >= _FAR_MORE * max(found, 1)
+    return is_sure and len(inference.step_lines) >= FAR_MORE * max(found, 1)
 
 
 def infer_log(path: str, opened: Open) -> Inference:
@@ -139,11 +202,10 @@ def _sample(log: Candidate) -> pl.DataFrame:
     return hide_frame(log_blocks.sample(itertools.islice(blocks, 1) if log.is_known else blocks))
 
 
-def _read(source: int, log: Candidate, inference: Inference, sample: pl.DataFrame, *, has_steps: bool) -> Facts:
+def _read(source: int, log: Candidate, dialect: Dialect | None, sample: pl.DataFrame, *, has_steps: bool) -> Facts:
     """Facts of a log: of the whole of it, or, where a dialect knows its steps, the settings of the sample."""
-    if inference.document is None or (log.is_known and not has_steps and log.has_settings):
+    if dialect is None or (log.is_known and not has_steps and log.has_settings):
         return Facts.empty()
-    dialect = replace(compile_document(inference.document), name=INFERRED)
     if log.is_known and not has_steps:
         rows = sample.with_columns(source=pl.lit(source, pl.Int64), prefix=pl.lit(None, pl.String))
         return replace(Facts.empty(), settings=conform(dialect.settings(rows), SETTING_FACTS))

@@ -25,6 +25,7 @@ from sweepscope.pipeline.ingest.read_sidecar import (
     read_sidecar,
     read_table,
     reading_whole,
+    stated_constants,
 )
 from sweepscope.pipeline.ingest.resume import ResumeState
 from sweepscope.pipeline.ingest.unread_logs import judge_unread
@@ -34,11 +35,11 @@ from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine.detect import rank_dialects
 from sweepscope.pipeline.logs.engine.extract import SPANS, Extract, stamps_of
-from sweepscope.pipeline.logs.facts import INFERRED, STEP_FACTS, Facts, conform, in_order
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS, SOURCES
 from sweepscope.pipeline.store.checkpoints import Records
-from sweepscope.schemas.tables.inference import INFERRED_COLUMNS
+from sweepscope.schemas.tables.inference import INFERRED_COLUMNS, INFERRED_DIALECTS
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,7 +91,15 @@ def read_batch(
         on_file: called with each path and its size, for a progress display.
     """
     newest = dict(found.group_by("unit").agg(pl.col("mtime").max()).iter_rows())
-    batch = BatchAccumulator(dialects, ResumeState(records, dialects, newest))
+    # What reads unknown logs only is not looked for in others.
+    confirmed = [dialect for dialect in dialects if dialect.fit]
+    by_signature = [
+        replace(dialect, literals_by_function=dict.fromkeys(dialect.literals_by_function, ()))
+        if dialect.fit
+        else dialect
+        for dialect in dialects
+    ]
+    batch = BatchAccumulator(by_signature, ResumeState(records, dialects, newest))
     rotated = _Rotated(found)
     for source, row in enumerate(found.iter_rows(named=True)):
         begin = time.perf_counter()
@@ -100,9 +109,9 @@ def read_batch(
         on_file(row["path"], row["bytes"])
     extracted = batch.merged()
     _log_dialects(found, extracted)
-    inferred = read_inferred(_unknown_logs(found, batch, rotated, extracted), extracted.facts)
-    facts = Facts.concat([extracted.facts.without_steps(inferred.sources), inferred.facts]).map(in_order)
-    dialect_of = extracted.dialect_of | dict.fromkeys(inferred.sources, INFERRED)
+    inferred = read_inferred(_unknown_logs(found, batch, rotated, extracted), extracted.facts, confirmed)
+    facts = Facts.concat([extracted.facts.without_steps(inferred.with_steps), inferred.facts]).map(in_order)
+    dialect_of = {**extracted.dialect_of, **inferred.readers}
     names = pl.DataFrame(
         {"source": list(dialect_of), "dialect": list(dialect_of.values())},
         schema={"source": pl.Int64, "dialect": pl.String},
@@ -115,9 +124,10 @@ def read_batch(
         .join(names, on="source", how="left", maintain_order="left")
     )
     batch.other.setdefault(INFERRED_COLUMNS.name, []).append(inferred.columns)
+    batch.other.setdefault(INFERRED_DIALECTS.name, []).append(inferred.dialects)
     files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), extracted)
     files, facts = judge_unread(files, facts, inferred.unread, batch.nccl.sources())
-    batch.sidecars += folder_names(sources)
+    batch.sidecars += [*folder_names(sources), *stated_constants(sources, dialects)]
     return Batch(
         sources=rotated.under_their_logs(files.with_columns(dialect=pl.coalesce("dialect", "parser"))),
         facts=_with_histories(facts, batch.histories),

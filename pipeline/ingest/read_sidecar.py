@@ -236,3 +236,22 @@ def folder_names(sources: pl.DataFrame) -> list[dict[str, str]]:
             for key, value in merged.items()
         ]
     return found
+
+
+def stated_constants(sources: pl.DataFrame, dialects: Sequence[Dialect]) -> list[dict[str, str]]:
+    """Settings that dialect files state for the logs in a folder, one set per unit; the nearest folder counts."""
+    by_name = {dialect.name: sorted(dialect.constants, key=lambda one: len(one[0])) for dialect in dialects}
+    logs = sources.filter(pl.col("dialect").is_in([name for name, constants in by_name.items() if constants]))
+    found: list[dict[str, str]] = []
+    for unit, path, name in (
+        logs.unique("unit", keep="first", maintain_order=True).select("unit", "path", "dialect").iter_rows()
+    ):
+        near = [
+            values for folder, values in by_name[name] if not folder or path == folder or path.startswith(f"{folder}/")
+        ]
+        merged = {column: value for values in near for column, value in values.items()}
+        found += [
+            {"unit": unit, "path": path, "name": column, "value": value, "setting_source": "dialect_file"}
+            for column, value in merged.items()
+        ]
+    return found

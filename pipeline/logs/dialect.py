@@ -82,6 +82,23 @@ class CombinedSetting:
 
 
 @dataclass(frozen=True)
+class Fit:
+    """How well a dialect fits the lines of a log.
+
+    Attributes:
+        step_lines: numbers of the lines in which it finds steps.
+        values: how many kinds of values it finds in them, those that it passes over too.
+        wanted: how many kinds it knows.
+        settings: columns of `runs` that other lines fill.
+    """
+
+    step_lines: frozenset[int]
+    values: int
+    wanted: int
+    settings: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Dialect:
     """One framework's way of logging.
 
@@ -100,6 +117,8 @@ class Dialect:
         finalize: corrects the facts of whole files, such as the unit of a counter; keeps sources apart.
         log_names: patterns (fnmatch, small letters) of names of logs, beside the usual ones.
         is_declared: a user's dialect file describes it; it comes before all others where its signature occurs.
+        fit: how well it fits lines; of a dialect without a signature, which reads logs that no other one knows.
+        constants: folder, "" for all, to columns of `runs` and values that hold for the logs in it.
         is_last_resort: its signature is printed under other frameworks, too; it reads what no other dialect knows.
         steps_show_current_memory: `mem_allocated_bytes` of its steps is what is in use when the line is printed, which
             after a step is far below the peak: it is no peak of the run.
@@ -121,6 +140,8 @@ class Dialect:
     combined: tuple[CombinedSetting, ...] = ()
     finalize: Callable[[Facts], Facts] | None = None
     log_names: tuple[str, ...] = ()
+    fit: Callable[[pl.DataFrame], Fit] | None = None
+    constants: tuple[tuple[str, Mapping[str, str]], ...] = ()
     is_declared: bool = False
     is_last_resort: bool = False
     steps_show_current_memory: bool = False

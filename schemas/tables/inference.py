@@ -25,3 +25,16 @@ INFERRED_COLUMNS = Table(
         text("example", "a line that prints the value"),
     ),
 )
+
+INFERRED_DIALECTS = Table(
+    name="inferred_dialects",
+    description="The dialect file by which each log that no dialect knows was read.",
+    grain="one row per log in which steps were inferred",
+    primary_key=("source_path",),
+    columns=columns(
+        "source_path",
+        text(
+            "dialect_text", "rules of the dialect file, as TOML without comments; logs of one form have the same steps"
+        ),
+    ),
+)

@@ -225,6 +225,7 @@ SETTING_SOURCE: dict[str, str] = {
     "log_line": "a line of the log",
     "scheduler": "the scheduler's table",
     "command_line": "the launch command echoed in the log",
+    "dialect_file": "a constant of a dialect file: what somebody states of logs that do not print it",
     "folder_name": "the run directory's name",
     "published_table": "a column of a published table",
     "derived": "computed from other settings",

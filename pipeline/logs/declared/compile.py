@@ -8,10 +8,11 @@ import polars as pl
 
 from sweepscope.pipeline.logs.declared.columns import PEAKS
 from sweepscope.pipeline.logs.declared.configuration import read_configuration
+from sweepscope.pipeline.logs.declared.fit import fit_of
 from sweepscope.pipeline.logs.declared.rules import Arguments, Document, File, Rule
 from sweepscope.pipeline.logs.declared.steps import finalizer, steps
 from sweepscope.pipeline.logs.declared.values import holds, stamp, with_values
-from sweepscope.pipeline.logs.dialect import Dialect, Sidecar
+from sweepscope.pipeline.logs.dialect import Dialect, Fit, Sidecar
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.extractors import named_settings
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACTS, conform
@@ -41,7 +42,14 @@ def compile_document(document: Document, *, revision: int = 1, claims: int = 0, 
         sidecars=tuple(Sidecar(file.pattern, "config", _reader(file)) for file in document.files),
         log_names=document.logs,
         finalize=finalizer(document),
+        fit=None if document.signature else lambda lines: _fit(lines, document),
+        constants=tuple((one.folder, one.values) for one in document.constants),
     )
+
+
+def _fit(lines: pl.DataFrame, document: Document) -> Fit:
+    rows = lines.with_columns(source=pl.lit(0, pl.Int64), prefix=pl.lit(None, pl.String))
+    return fit_of(rows, document.steps, own_settings(rows, document.settings, document.arguments))
 
 
 def _contained(rules: Sequence[Rule]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from sweepscope.pipeline.logs.declared.columns import (
 )
 from sweepscope.pipeline.logs.declared.parse_template import parse
 from sweepscope.pipeline.logs.declared.rule_reader import RuleReader
-from sweepscope.pipeline.logs.declared.rules import Arguments, Document, File
+from sweepscope.pipeline.logs.declared.rules import Arguments, Constants, Document, File
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.schemas import vocab
 
@@ -66,7 +66,7 @@ class _Reader(RuleReader):
     def document(self, *, needs_steps: bool) -> Document:
         known = (
             *("name", "description", "signature", "logs", "repeated"),
-            *("step", "setting", "arguments", "event", "file"),
+            *("step", "setting", "arguments", "event", "file", "constants"),
         )
         self.only(self.data, known, "")
         steps = tuple(self.rule("step", n, part, STEP_COLUMNS) for n, part in self.tables("step"))
@@ -74,6 +74,7 @@ class _Reader(RuleReader):
         events = tuple(self.rule("event", n, part, EVENT_COLUMNS) for n, part in self.tables("event"))
         if needs_steps and not steps:
             raise self.fail(self.location(), "no [[step]]: it has to say how a training step is printed")
+        constants = tuple(self.constants(n, part) for n, part in self.tables("constants"))
         return Document(
             name=self.name(),
             description=self.text(self.data, "description", "", default=""),
@@ -85,6 +86,7 @@ class _Reader(RuleReader):
             arguments=tuple(dump for n, part in self.tables("arguments") for dump in self.argument_dumps(n, part)),
             events=events,
             files=tuple(self.file(n, part) for n, part in self.tables("file")),
+            constants=constants,
         )
 
     def name(self) -> str:
@@ -99,7 +101,8 @@ class _Reader(RuleReader):
 
     def signature(self) -> tuple[str, ...]:
         location = self.location(key="signature")
-        literals = self.strings(self.data, "signature", "", 0)
+        # Without one, the file is for logs that no other dialect knows: its steps tell which.
+        literals = self.strings(self.data, "signature", "", 0, default=())
         for literal in literals:
             if len(literal.strip()) < _MIN_SIGNATURE_CHARS or not re.search(r"[^\W\d_]{2}", literal):
                 message = f"signature {literal!r} could stand in anybody's log. Give at least {_MIN_SIGNATURE_CHARS} "
@@ -146,6 +149,25 @@ class _Reader(RuleReader):
         location = self.location("file", number)
         columns = self.columns(part, "file", number)
         return File(location, pattern, form, columns, requires, self.words(part, "file", number, columns))
+
+    def constants(self, number: int, part: dict[str, Any]) -> Constants:
+        given = dict(part)
+        folder = self.text(given, "folder", "constants", number, default="").rstrip("/")
+        given.pop("folder", None)
+        values = {}
+        for key, value in given.items():
+            location = self.location("constants", number, key)
+            try:
+                column = target(key, None, RUN_COLUMNS)
+            except ValueError as error:
+                raise self.fail(location, f"[[constants]] {number + 1}: {error}") from error
+            is_number = column.dtype.is_numeric()
+            fits = isinstance(value, int | float) and value > 0 if is_number else isinstance(value, str | bool)
+            if not fits or (is_number and isinstance(value, bool)):
+                wanted = "a number above 0" if is_number else "a text between quotes"
+                raise self.fail(location, f"[[constants]] {number + 1}: {key} is {value!r}. Write {wanted}")
+            values[column.column] = str(value)
+        return Constants(folder, values)
 
     def columns(self, part: dict[str, Any], table: str, number: int) -> dict[str, str]:
         """Name as printed to column of `runs`."""

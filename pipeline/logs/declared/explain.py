@@ -24,6 +24,8 @@ MAX_SHOWN = 5
 _SHAPES_SHOWN = 8
 _NAMES_SHOWN = 20
 _MIN_TELLING_CHARS = 4
+FAR_MORE = 3
+"""A dialect without a signature reads a log that another one knows where it finds so many times as many steps."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def explain(rows: pl.DataFrame, document: Document, others: Sequence[Dialect]) -
     dialect = compile_document(document)
     dialects = [dialect, *others]
     signature_hits = count_signatures(rows, LineTemplates.of(rows), dialects)
-    owner = detect(signature_hits, dialects)
+    known_by = next(iter(detect(signature_hits, dialects).values()), None)
     rows = rows.with_row_index("row")
     hits = {rule.label: is_found(rows, rule) for rule in (*document.steps, *document.settings, *document.events)}
     values_below = [(rule, below(rows, rule)) for rule in document.steps if rule.below]
@@ -90,13 +92,17 @@ def explain(rows: pl.DataFrame, document: Document, others: Sequence[Dialect]) -
     facts = replace(Facts.empty(), steps=dialect.steps(bare), events=dialect.events(bare))
     steps = (dialect.finalize(facts) if dialect.finalize else facts).steps
     settings = dialect.settings(bare)
+    other = next((one for one in others if one.name == known_by), None)
+    if not document.signature and steps["step"].count():
+        others_steps = other.steps(bare).drop_nulls("step").height if other else 0
+        known_by = known_by if others_steps * FAR_MORE > steps["step"].count() else document.name
     hits_by_literal = dict(signature_hits.group_by("literal").agg(pl.col("hits").sum()).iter_rows())
     rejects = steps.filter(pl.col("step").is_null())
     rejects = rows.join(rejects, on="line_no", how="semi", maintain_order="left").select("line_no", "text")
     unmatched = rows.filter(~is_known).join(rejects, on=["line_no", "text"], how="anti", maintain_order="left")
     return Explanation(
         lines=rows.height,
-        owner=next(iter(owner.values()), None),
+        owner=known_by,
         signature={literal: hits_by_literal.get(literal, 0) for literal in document.signature},
         steps=steps["step"].count(),
         rejects=rejects.height,

@@ -113,8 +113,16 @@ class File:
 
 
 @dataclass(frozen=True)
+class Constants:
+    """Values that hold for the logs in a folder, "" for all, by column of `runs`."""
+
+    folder: str
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Document:
-    """A checked dialect file."""
+    """A checked dialect file. Without a `signature` it is for logs that no other dialect knows."""
 
     name: str
     description: str
@@ -126,6 +134,7 @@ class Document:
     arguments: tuple[Arguments, ...]
     events: tuple[Rule, ...]
     files: tuple[File, ...]
+    constants: tuple[Constants, ...] = ()
 
 
 def key_regex(key: str) -> str:

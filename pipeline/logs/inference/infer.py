@@ -199,7 +199,16 @@ def _steps(found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter,
         for key, one in rule.below.items()
     ]
     unused = [
-        Inferred(one.column, one.key[0], one.word or "", LOW, one.reason, False, example.number, example.text)
+        Inferred(
+            one.column,
+            rule.doubted.get(one.key, one.key[0]).replace("{_}", f"{{{one.column}}}"),
+            one.word or "",
+            LOW,
+            one.reason,
+            False,
+            example.number,
+            example.text,
+        )
         for one in chosen
         if one not in rule.guesses
     ]
@@ -278,10 +287,11 @@ def _listed(chosen: Sequence[Chosen], rules: SettingRules) -> list[Inferred]:
 
 
 def _signature(steps: _Steps, table: Table | None, others: pl.DataFrame) -> tuple[str, ...]:
-    """The longest fixed text of a step's line, or the header of a table; without steps, the first line with words."""
+    """The header of a table, whose rows have no words; none where steps tell; else the first line with words."""
     if table:
         return (table.header[:_LONG_SIGNATURE],)
-    texts = [text for rule, _ in steps.rules for part in rule.parts for text in re.split(r"\{[^{}]*\}", part)]
-    texts = [text.replace("{{", "{").replace("}}", "}") for text in texts] or others["text"].head(20).to_list()
+    if steps.rules:
+        return ()
+    texts = others["text"].head(20).to_list()
     good = [text for text in texts if len(text.strip()) >= _LEAST_SIGNATURE and re.search(r"[^\W\d_]{2}", text)]
     return (max(good, key=len)[:_LONG_SIGNATURE],) if good else ("text that only this trainer prints",)

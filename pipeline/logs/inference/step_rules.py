@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from sweepscope.pipeline.logs.declared.parse_template import parse
+from sweepscope.pipeline.logs.declared.toml_reader import MAX_LITERALS
 from sweepscope.pipeline.logs.inference.columns import LOW, Guess
 from sweepscope.pipeline.logs.inference.counter import Counter
 from sweepscope.pipeline.logs.inference.pieces import Filled, compiled, pieces
@@ -14,6 +16,10 @@ from sweepscope.pipeline.logs.synonyms import EVALUATION
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_./-]{2,}")
 _MOST_WORDS = 6
+_MOST_PASSED = 3
+_PLAIN, _WITH_SUFFIX = "loss", "tokens_per_s:human"
+_STANDS_IN = {_PLAIN: Filled("loss"), _WITH_SUFFIX: Filled("tokens_per_s", "human")}
+"""What a piece is tried with for a number that fills nothing."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +27,7 @@ class StepRule:
     """A [[step]] of a dialect file.
 
     `guesses` are what its pieces stand for, in their order, the counter's first; `below` those of lines below, by key.
+    `passed` are pieces for values that are in no column, with the reason; `doubted` those of them that were guessed.
     """
 
     parts: tuple[str, ...]
@@ -29,6 +36,8 @@ class StepRule:
     without: tuple[str, ...] = ()
     first_epoch: int = 0
     below: Mapping[str, Guess] = field(default_factory=dict)
+    passed: Mapping[str, str] = field(default_factory=dict)
+    doubted: Mapping[Key, str] = field(default_factory=dict)
 
 
 def rows_of_steps(found: Mapping[Key, Series], counter: Counter, beside: Iterable[Key]) -> set[int]:
@@ -71,7 +80,47 @@ def step_rule(
     rule = StepRule(
         tuple(dict.fromkeys(parts)), tuple(taken), contains, (), counter.first_epoch if counter.epoch else 0
     )
-    return replace(rule, without=_in_others(rule, lines, rows))
+    rule = replace(rule, without=_in_others(rule, lines, rows))
+    doubts = {guess.key: guess for guess in chosen if guess not in rule.guesses}
+    others = {key: series for key, series in found.items() if key not in (counter.key, counter.epoch)}
+    return _with_passed(rule, others, lines, doubts, rows)
+
+
+def _with_passed(
+    rule: StepRule,
+    found: Mapping[Key, Series],
+    lines: Sequence[Line],
+    doubts: Mapping[Key, Guess],
+    rows: set[int],
+) -> StepRule:
+    """The rule with pieces for the other numbers that most lines of steps have: by them the lines are known again."""
+    taken = {guess.key for guess in rule.guesses}
+    passed: dict[str, str] = {}
+    doubted: dict[Key, str] = {}
+    for key, series in sorted(found.items(), key=lambda one: one[0] not in doubts):
+        own = series.within(rows)
+        is_rare = len(set(own.rows)) * 2 < len(rows)
+        if key in taken or key[1] == "of" or (is_rare and key not in doubts):
+            continue
+        if len(rule.parts) + len(passed) == MAX_LITERALS:
+            break
+        has_suffix = any(re.search("[kKMBGT]$", one.text) for one in own.fields)
+        filled = _WITH_SUFFIX if has_suffix else _PLAIN
+        ways = [piece.replace(f"{{{filled}}}", "{_}") for piece in pieces(own, lines, _STANDS_IN[filled])[:1]]
+        for piece in ways:
+            if piece not in rule.parts and piece not in passed and _is_piece(piece):
+                guess = doubts.get(key)
+                passed[piece] = f"perhaps {guess.column}, {guess.reason}" if guess else "not known, and passed over"
+                doubted |= {key: piece} if guess else {}
+    return replace(rule, passed=passed, doubted=doubted)
+
+
+def _is_piece(text: str) -> bool:
+    try:
+        parse(text, lambda _name, _word: None)
+    except ValueError:
+        return False
+    return text.count("{_}") <= _MOST_PASSED
 
 
 def _counter_guess(counter: Counter) -> Guess:

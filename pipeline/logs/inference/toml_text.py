@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sweepscope.pipeline.logs.inference.columns import Guess
+from sweepscope.pipeline.logs.declared.toml_writer import toml_value
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules
 from sweepscope.pipeline.logs.inference.step_rules import StepRule
 from sweepscope.pipeline.logs.inference.tables import Table
@@ -17,12 +15,11 @@ class Draft:
     """Parts of a dialect file.
 
     Attributes:
-        signature: texts that tell whose log it is.
+        signature: texts that tell whose log it is; () where the steps tell.
         steps: rules of steps, each with a line as an example.
         table: rows under a header.
         settings: arguments, and lines with one setting.
         events: kind and line.
-        left_out: guesses that were not sure enough.
     """
 
     name: str
@@ -31,7 +28,6 @@ class Draft:
     table: Table | None = None
     settings: SettingRules = field(default_factory=SettingRules)
     events: tuple[tuple[str, str], ...] = ()
-    left_out: tuple[tuple[Guess, str], ...] = field(default=())
 
 
 _HEAD = """\
@@ -39,28 +35,26 @@ _HEAD = """\
 # `sweepscope ingest --dialect FILE PATH`. docs/dialects.md explains what may stand here.
 """
 
+_SIGNED = "# Text that only this trainer prints: choose better than a program can.\n"
+_UNSIGNED = """\
+# No signature: this file reads the logs that no other dialect knows and in which nearly all of its parts are found."""
+
 
 def toml_text(draft: Draft) -> str:
     """The file."""
-    blocks = [
-        f"{_HEAD}name = {_text(draft.name)}\n# Text that only this trainer prints: choose better than a program can.\n"
-        f"signature = {_list(draft.signature)}"
-    ]
+    signature = f"{_SIGNED}signature = {toml_value(draft.signature)}" if draft.signature else _UNSIGNED
+    blocks = [f"{_HEAD}name = {toml_value(draft.name)}\n{signature}"]
     blocks += [_step(rule, example) for rule, example in draft.steps]
     blocks += [_rows(draft.table)] if draft.table else []
     rules = draft.settings
     for line, columns in rules.arguments.items():
         mine = {name: words for name, words in rules.words.items() if name in columns}
-        words = f"\nwords = {_nested(mine)}" if mine else ""
-        blocks.append(f"[[arguments]]\nline = {_text(line)}\ncolumns = {_table(columns)}{words}")
-    blocks += [f"[[setting]]\n# {_comment(example)}\nline = {_text(line)}" for line, example in rules.settings.items()]
-    blocks += [f"[[event]]\nkind = {_text(kind)}\nline = {_text(line)}" for kind, line in draft.events]
-    if draft.left_out:
-        notes = [
-            f"#   {guess.column}: {guess.reason} ({guess.confidence})\n#     {_comment(text)}"
-            for guess, text in draft.left_out
-        ]
-        blocks.append("# Not sure enough to be read; add a part for what you know:\n" + "\n".join(notes))
+        words = f"\nwords = {toml_value(mine)}" if mine else ""
+        blocks.append(f"[[arguments]]\nline = {toml_value(line)}\ncolumns = {toml_value(columns)}{words}")
+    blocks += [
+        f"[[setting]]\n# {_comment(example)}\nline = {toml_value(line)}" for line, example in rules.settings.items()
+    ]
+    blocks += [f"[[event]]\nkind = {toml_value(kind)}\nline = {toml_value(line)}" for kind, line in draft.events]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -69,42 +63,27 @@ def _rows(table: Table) -> str:
         "[[step]]",
         f"# {_comment(table.header)}",
         f"# {_comment(table.example[1])}",
-        f"cells = {_list(table.cells)}",
+        f"cells = {toml_value(table.cells)}",
     ]
-    lines += [f"separator = {_text(table.separator)}"] if table.separator != " " else []
+    lines += [f"separator = {toml_value(table.separator)}"] if table.separator != " " else []
     return "\n".join(lines)
 
 
 def _step(rule: StepRule, example: str) -> str:
     notes = list(dict.fromkeys(f"# {guess.column}: {guess.confidence}, {guess.reason}" for guess in rule.guesses))
-    lines = ["[[step]]", f"# {_comment(example)}", *notes, f"parts = {_list(rule.parts)}"]
+    notes += [f"# {piece}: {why}" for piece, why in rule.passed.items()]
+    parts = (*rule.parts, *rule.passed)
+    lines = ["[[step]]", f"# {_comment(example)}", *map(_comment, notes), f"parts = {toml_value(parts)}"]
     lines += [
-        f"{key} = {_list(words)}" for key, words in (("contains", rule.contains), ("without", rule.without)) if words
+        f"{key} = {toml_value(words)}"
+        for key, words in (("contains", rule.contains), ("without", rule.without))
+        if words
     ]
     lines += [f"first_epoch = {rule.first_epoch}"] if rule.first_epoch else []
     below = {key: f"{guess.column}:{guess.word}" if guess.word else guess.column for key, guess in rule.below.items()}
-    lines += [f"below = {_table(below)}"] if below else []
+    lines += [f"below = {toml_value(below)}"] if below else []
     return "\n".join(lines)
 
 
 def _comment(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text.strip())[:300]
-
-
-def _text(text: str) -> str:
-    """A text as TOML writes it."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _list(texts: Sequence[str]) -> str:
-    if len(texts) > 3:
-        return "[\n" + "".join(f"  {_text(text)},\n" for text in texts) + "]"
-    return "[" + ", ".join(map(_text, texts)) + "]"
-
-
-def _table(pairs: Mapping[str, str]) -> str:
-    return "{ " + ", ".join(f"{_text(key)} = {_text(value)}" for key, value in pairs.items()) + " }"
-
-
-def _nested(tables: Mapping[str, Mapping[str, str]]) -> str:
-    return "{ " + ", ".join(f"{_text(key)} = {_table(value)}" for key, value in tables.items()) + " }"

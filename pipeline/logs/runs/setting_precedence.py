@@ -11,7 +11,16 @@ from sweepscope.schemas.core.column import Column, DataType
 
 # What the process printed about itself is nearer to the truth than a file beside it, and what follows from both than a
 # name: it was given before anything ran.
-PRECEDENCE = ("log_line", "argument_dump", "config_file", "command_line", "published_table", "derived", "folder_name")
+PRECEDENCE = (
+    "log_line",
+    "argument_dump",
+    "config_file",
+    "command_line",
+    "dialect_file",
+    "published_table",
+    "derived",
+    "folder_name",
+)
 
 INPUT_PREFIX = "arg:"
 """Beginning of the names of values that only feed other settings (`dialect.CombinedSetting`)."""
