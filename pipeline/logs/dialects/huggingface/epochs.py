@@ -52,11 +52,10 @@ def steps_of(epochs: Sequence[Span | None], *, steps: int, over: Span) -> tuple[
     high = [min(epoch.high * steps / over.low + slack, float(steps)) for epoch in known]
     if any(most < least for least, most in zip(low, high, strict=True)):
         return None
-    for first in (0, 1):
-        if found := _regular(low, high, first, steps):
-            return found
-    if found := _taken_up(low, high):
-        return found
+    rows = [row for row in (_regular(low, high, 0, steps), _regular(low, high, 1, steps), _taken_up(low, high)) if row]
+    if rows:
+        found, basis = rows[0]
+        return found, basis if all(row == rows[0] for row in rows) else "epoch"
     if all(math.ceil(least) == math.floor(most) for least, most in zip(low, high, strict=True)):
         return [math.ceil(least) for least in low], "step"
     return [round((least + most) / 2) for least, most in zip(low, high, strict=True)], "epoch"

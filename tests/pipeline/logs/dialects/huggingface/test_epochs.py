@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.logs.dialects.huggingface.epochs import span_of, steps_of
@@ -17,7 +17,8 @@ def printed(epoch: float, version: int) -> str:
 
 def found(steps: list[int], per_epoch: float, total: int, version: int) -> tuple[list[int], str] | None:
     over = span_of(printed(total / per_epoch, version))
-    assert over is not None
+    if over is None:
+        return None  # less than a hundredth of an epoch: no epoch tells anything
     return steps_of([span_of(printed(step / per_epoch, version)) for step in steps], steps=total, over=over)
 
 
@@ -59,7 +60,8 @@ def logged(draw: st.DrawFn) -> tuple[list[int], int]:
     return [*first, *range(every, every * count + 1, every)], every * count + draw(st.integers(0, 499)) % every
 
 
-@pytest.mark.xfail(strict=False, reason="a known fault: steps of a few very short trainings are placed wrongly")
+@example(training=([1, 2, 4], 4), per_epoch=3, version=4)
+@example(training=([1], 1), per_epoch=201, version=4)
 @given(logged(), st.integers(3, 5_000), st.sampled_from([4, 5]))
 def test_what_is_called_a_step_is_right(training: tuple[list[int], int], per_epoch: int, version: int) -> None:
     steps, total = training
