@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-fast install lint format types docs bench chaos audit validate clean
+.PHONY: demo test test-fast install lint format types docs bench chaos test-real audit validate clean
 
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
@@ -56,6 +56,11 @@ bench: install
 # Kill what writes, three hundred times, with readers beside it: what is lost, doubled, half or stuck.
 chaos: install
 	$(BIN)/python -m tests.chaos $(ARGS)
+
+# Real trainers (transformers, TRL, Lightning, litgpt) on the CPU, installed in a scratch environment, and what is read of
+# them live and afterwards. ARGS='--nanogpt CHECKOUT' adds nanoGPT. Wants a package index; takes minutes.
+test-real: install
+	$(BIN)/python -m tests.real $(ARGS)
 
 # Known vulnerabilities of the pinned packages. Asks the package index, so it is no part of continuous integration, which may be
 # offline; a package that could not be asked about fails it, too.
