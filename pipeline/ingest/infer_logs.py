@@ -183,8 +183,10 @@ def _confirmed(
 
 def _knows_more(inference: Inference, log: Candidate) -> bool:
     """Whether far more steps were inferred than a dialect has found in the same lines, and it is the one in doubt."""
-    if not log.is_known or not log.step_lines:
+    if not log.is_known:
         return True
+    if not log.step_lines:
+        return len(inference.step_lines) >= FAR_MORE  # a dialect leaves out a line that may have been cut
     sure = {one.column for one in inference.columns if one.is_used and one.confidence == HIGH}
     found = len(log.step_lines & inference.seen_lines)
     is_sure = log.is_doubtful or {"step", "loss"} <= sure

@@ -10,7 +10,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from sweepscope.pipeline.io import children
+from tests.paths import ROOT
 
 _PARENT = """
 import os, sys, time
@@ -102,3 +105,11 @@ def test_the_command_line_imports_nothing_from_the_current_directory(tmp_path: P
         check=False,
     )
     assert (done.returncode, " ran" in done.stderr) == (0, False), done.stderr
+
+
+def test_a_package_that_pythonpath_leads_to_is_not_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dagster takes the first entry for a script's folder and imports our assets without it."""
+    monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
+    first, *_, last = children.import_path()
+    assert Path(first) != ROOT
+    assert Path(last) == ROOT
