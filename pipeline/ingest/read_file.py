@@ -1,0 +1,104 @@
+"""Read one file: choose its reader, and note what became of it.
+
+A note has columns of the ledger (schemas/tables/ledger.py FILES) as far as reading decides them. What the file holds
+goes to the batch's accumulator. A new kind of file is one line in `_read_kind`; how a kind is read belongs to
+`read_log` and `read_sidecar`.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Mapping
+from contextlib import nullcontext
+
+import polars as pl
+
+from sweepscope.pipeline.errors import InputError, UnreadableError
+from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
+from sweepscope.pipeline.ingest.read_log import read_log
+from sweepscope.pipeline.ingest.read_sidecar import (
+    read_dump,
+    read_history,
+    read_memory,
+    read_sidecar,
+    read_table,
+    reading_whole,
+)
+from sweepscope.pipeline.io.reader import Reader
+
+_LOG_KINDS = ("log", "nccl", "scheduler")
+
+
+def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> dict[str, object]:
+    """The note of one file.
+
+    Args:
+        source: its number in the batch.
+        row: a row of discover.FOUND.
+        batch: gets what the file holds.
+    """
+    if row["kind"] == "other":
+        return {"status": "skipped", "error": "not a log or configuration that a parser reads"}
+    reader = open_log(row) if row["kind"] in _LOG_KINDS else Reader(str(row["path"]))
+    is_continued = begins_as_known(row, reader)
+    note = read_contents(source, row, reader, batch)
+    return {**content_columns(reader), **note, "is_continued": is_continued}
+
+
+def open_log(row: Mapping[str, object]) -> Reader:
+    """A reader of a log, which may grow while it is read: it stops at the size that discovery found."""
+    size = row["bytes"]
+    return Reader(str(row["path"]), size=size if isinstance(size, int) and size else None, is_lenient=True)
+
+
+def begins_as_known(row: Mapping[str, object], reader: Reader) -> bool | None:
+    """Whether a file begins with what the ledger knows of it; None where it knows nothing."""
+    size, digest = row.get("known_bytes"), row.get("known_digest")
+    return reader.begins_with(size, digest) if isinstance(size, int) and isinstance(digest, str) else None
+
+
+def read_contents(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
+    """The note on what is in a file: its status, and what its reader says. A fault of the file is its status."""
+    path = reader.path
+    is_log = row["kind"] in _LOG_KINDS  # read in blocks of several files, which no limit of one may stop
+    try:
+        with nullcontext() if is_log else reading_whole(reader):
+            return {"status": "parsed", **_read_kind(source, row, reader, batch)}
+    except InputError as error:
+        batch.discard(source)
+        return {"status": "rejected", "error": str(error), "was_opened": not isinstance(error, UnreadableError)}
+    except RecursionError:
+        reason = f"its values nest too deep, over {sys.getrecursionlimit():,} levels"
+        return {"status": "rejected", "error": f"Cannot read {path}: {reason}. Leave it out."}
+    except (ValueError, csv.Error, pl.exceptions.PolarsError) as error:
+        # The last two: a table that its reader cannot make sense of.
+        reason = str(error).split("\n", 1)[0]
+        return {"status": "rejected", "error": f"{path} is not what its name says: {reason}"}
+
+
+def content_columns(reader: Reader) -> dict[str, object]:
+    """Columns by which the bytes that were read are recognised, under any name: hashes and sizes."""
+    content = reader.content
+    return {
+        "sha256": reader.sha256,
+        "read_bytes": reader.bytes_read,
+        "content_bytes": content.size if content else None,
+        "content_digest": content.digest if content else None,
+        "content_head": content.head if content else None,
+    }
+
+
+def _read_kind(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
+    """Columns in which a file differs from one that was parsed. Raises for a file that cannot be read."""
+    if row["kind"] in _LOG_KINDS:
+        return read_log(source, row, reader, batch)
+    if row["kind"] == "bench_csv":
+        return read_table(source, row, reader, batch)
+    if row["kind"] == "memory":
+        return read_memory(row, reader, reader.chunks(), batch)
+    if row["kind"] == "history":
+        return read_history(source, row, reader, batch)
+    if row["kind"] == "flight_record":
+        return read_dump(source, reader, batch)
+    return read_sidecar(row, reader, batch)
