@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sweepscope.pipeline.commands.output import note, say, say_json, table
 from sweepscope.pipeline.commands.progress import file_progress
@@ -12,6 +12,9 @@ from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.commands.worker_option import add_workers_argument, asked_workers
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER
 from sweepscope.pipeline.store.home import Home
+
+if TYPE_CHECKING:
+    from sweepscope.pipeline.ingest.summary import Summary
 
 MAX_LISTED = 10
 MIN_SPEED_BYTES = 10_000_000
@@ -65,8 +68,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def ingest_with_progress(
     home: Home, paths: list[str], *, with_published: bool = True, dialect_files: Sequence[str] = (), workers: int = 0
-) -> Any:
-    """Ingest with a progress bar. Returns orchestration.run.Summary; raises as `ingest_paths` does."""
+) -> Summary:
+    """What an ingest with a progress bar did. Raises as `ingest_paths` does."""
     from sweepscope.pipeline.orchestration.run import (
         ingest_paths,  # Dagster takes seconds to import: only when it is needed
     )
@@ -83,7 +86,7 @@ def ingest_with_progress(
         )
 
 
-def as_dict(summary: Any) -> dict[str, Any]:
+def as_dict(summary: Summary) -> dict[str, Any]:
     """The summary as JSON values."""
     return {
         "files": {
@@ -108,7 +111,7 @@ def as_dict(summary: Any) -> dict[str, Any]:
     }
 
 
-def as_text(summary: Any) -> str:
+def as_text(summary: Summary) -> str:
     """The summary as a table of text."""
     files = f"{summary.files_seen:,} seen, {summary.files_new:,} new or changed"
     counted = ", ".join(f"{count:,} {status}" for status, count in summary.files.most_common())

@@ -3,6 +3,9 @@
 A batch travels through memory as far as the lake, so the run uses the in-process executor; `store` and `marts` read
 what is on disk. No partitions: a partition per run directory costs a hundred times the parsing; the `files` table is
 the ledger of what has been read.
+
+An asset takes its resources, calls functions of `ingest` and `store`, and says in metadata what came of it. What can be
+computed without Dagster belongs there; when the graph runs is decided in `jobs`.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of assets and configs at run time.
@@ -130,17 +133,19 @@ def parsed(
         )
         seconds = time.perf_counter() - begin
         reach("files.read")
-        is_published = with_published() if config.with_published is None else config.with_published
-        if is_published and bundled_is_pending(store_home.lake.read("files")):
-            added = bundled_tables()
-        elif hardware_is_pending(store_home.lake):
-            added = hardware_tables()
-        else:
-            added = {}
+        bundled = _bundled(config, store_home)
     size = int(tables["files"]["read_bytes"].sum() or 0)
-    tables = merge_tables(tables, added)
+    tables = merge_tables(tables, bundled)
     speed = {"bytes_read": size, "mb_per_s": round(size / 1e6 / max(seconds, 1e-9), 1)}
     return dg.Output(tables, metadata={**speed, **_row_counts(tables)})
+
+
+def _bundled(config: BatchConfig, store_home: HomeResource) -> dict[str, pl.DataFrame]:
+    """Bundled rows that the lake lacks: published results with the hardware, where wanted, or the hardware alone."""
+    is_wanted = with_published() if config.with_published is None else config.with_published
+    if is_wanted and bundled_is_pending(store_home.lake.read("files")):
+        return bundled_tables()
+    return hardware_tables() if hardware_is_pending(store_home.lake) else {}
 
 
 def _row_counts(tables: dict[str, pl.DataFrame]) -> dict[str, int]:

@@ -1,4 +1,8 @@
-"""Jobs, the schedule and the sensor, which compares the watched paths with the ledger and launches a run per batch."""
+"""Jobs, and what launches them: the sensor, the schedule, and the configuration of a run.
+
+The sensor compares the watched paths with the ledger and asks for a run per batch. Here it is decided when to read;
+`ingest.plan` decides what is new, and what a run does is in `assets`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import polars as pl
 from sweepscope.pipeline.errors import SweepscopeError
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.dialect_files import InForce, in_force
-from sweepscope.pipeline.orchestration.assets import ASSETS
+from sweepscope.pipeline.orchestration.assets import ASSETS, BatchConfig
 from sweepscope.pipeline.orchestration.batch_files import units_of, write_batch
 from sweepscope.pipeline.orchestration.landing import NO_LANDING, landing_paths, with_published
 from sweepscope.pipeline.orchestration.lost_runs import LOST_TAG, close_lost_runs
@@ -59,8 +63,7 @@ def _requests(
 
     Requests of a schedule need run keys (`are_keyed`), which count within one tick. Those of a sensor have none: with
     one, Dagster would never launch a batch again whose run was interrupted, met a full disk or a file that it was not
-    allowed to read. Such a batch is requested again after a pause. Units that an unfinished run reads are left out,
-    even when they have grown since: runs that take longer than a tick would pile up.
+    allowed to read. Such a batch is requested again after a pause.
     """
     paths = landing_paths()
     if not paths:
@@ -70,18 +73,12 @@ def _requests(
         context.log.warning("Run %s was killed; what it was to read is read again.", run_id)
     try:
         in_use = in_force(store_home.home)
-        pending = plan.pending(store_home.lake, paths, dialects=in_use.dialects, are_watched=True)
+        pending = _unread(context.instance, store_home, paths, in_use)
     except SweepscopeError as error:
         yield dg.SkipReason(str(error))
         return
-    if pending.is_empty():
-        waiting = plan.awaited(paths)
-        nothing = f"Nothing new under {', '.join(paths)}."
-        yield dg.SkipReason(f"{nothing} No file yet at {', '.join(waiting)}." if waiting else nothing)
-        return
-    pending = pending.filter(~pl.col("unit").is_in(_being_read(context.instance, store_home.home)))
-    if pending.is_empty():
-        yield dg.SkipReason("Runs that are not finished read all that is new.")
+    if isinstance(pending, dg.SkipReason):
+        yield pending
         return
     ids = [write_batch(store_home.home, batch, in_use.files) for batch in plan.batches(pending)]
     waits_s = {batch_id: _wait_s(context.instance, batch_id) for batch_id in ids}
@@ -94,6 +91,23 @@ def _requests(
             key = batch_id if are_keyed else None
             config = run_config(in_use, batch_id=batch_id, with_published=with_published())
             yield dg.RunRequest(run_key=key, run_config=config, tags={BATCH_TAG: batch_id})
+
+
+def _unread(
+    instance: dg.DagsterInstance, store_home: HomeResource, paths: list[str], in_use: InForce
+) -> pl.DataFrame | dg.SkipReason:
+    """FOUND rows of what is new and read by no run yet, or why there are none.
+
+    Units that an unfinished run reads are left out, even when they have grown since: runs that take longer than a tick
+    would pile up.
+    """
+    pending = plan.pending(store_home.lake, paths, dialects=in_use.dialects, are_watched=True)
+    if pending.is_empty():
+        waiting = plan.awaited(paths)
+        nothing = f"Nothing new under {', '.join(paths)}."
+        return dg.SkipReason(f"{nothing} No file yet at {', '.join(waiting)}." if waiting else nothing)
+    pending = pending.filter(~pl.col("unit").is_in(_being_read(instance, store_home.home)))
+    return dg.SkipReason("Runs that are not finished read all that is new.") if pending.is_empty() else pending
 
 
 def _being_read(instance: dg.DagsterInstance, home: Home) -> list[str]:
@@ -140,8 +154,6 @@ def run_config(
         with_published: load the bundled results.
         workers: processes that read; 0: one per two cores, at most a few.
     """
-    from sweepscope.pipeline.orchestration.assets import BatchConfig
-
     config = BatchConfig(
         batch_id=batch_id,
         paths=paths or [],

@@ -1,11 +1,13 @@
-"""Run the graph in this process, batch by batch: what `sweepscope ingest` and the tests do."""
+"""Run the graph in this process, batch by batch: what `sweepscope ingest` and the tests do.
+
+The watcher's runs do not come through here: Dagster's daemon launches those that the sensor in `jobs` asks for.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import dagster as dg
 import polars as pl
@@ -17,7 +19,7 @@ from sweepscope.pipeline.ingest.batch import Tables
 from sweepscope.pipeline.ingest.bundled import bundled_is_pending
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
 from sweepscope.pipeline.ingest.discover import FOUND
-from sweepscope.pipeline.logs.evidence.text_kinds import NOTHING_TELLS
+from sweepscope.pipeline.ingest.summary import Summary
 from sweepscope.pipeline.orchestration.batch_files import write_batch
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.instance import open_instance
@@ -28,65 +30,8 @@ from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
 from sweepscope.pipeline.store.publish import publish
 from sweepscope.pipeline.store.published import connect
-from sweepscope.pipeline.store.replacement import KEPT
 
 _SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # errors reach the caller as exceptions
-
-
-@dataclass
-class Summary:
-    """Counts of one ingest. `runs` counts the parsed attempts by status, without bundled results.
-
-    `bytes` is the size of the files that were new or had changed, `bytes_read` the part that had to be read: of logs
-    that had only grown (`files_resumed`), only new lines are read. `other_names` has one more name, by path, of each
-    file that has several through links. `secrets_hidden` has the number of
-    texts with hidden credentials by file. `unknown_logs` are paths of logs of which no line is known.
-    """
-
-    files_seen: int = 0
-    files_new: int = 0
-    files_resumed: int = 0
-    other_names: dict[str, str] = field(default_factory=dict)
-    files: Counter[str] = field(default_factory=Counter)
-    runs: Counter[str] = field(default_factory=Counter)
-    published: int = 0
-    rows: Counter[str] = field(default_factory=Counter)
-    rejected_files: list[tuple[str, str]] = field(default_factory=list)
-    secrets_hidden: dict[str, int] = field(default_factory=dict)
-    unknown_logs: list[str] = field(default_factory=list)
-    dialects: list[str] = field(default_factory=list)
-    bytes: int = 0
-    bytes_read: int = 0
-    seconds: float = 0.0
-    batches: int = 0
-    store: str = ""
-    run_ids: list[str] = field(default_factory=list, repr=False)
-
-    @property
-    def mb_per_s(self) -> float | None:
-        """Megabytes read per second of the whole ingest; None when nothing was read."""
-        return self.bytes_read / 1e6 / self.seconds if self.bytes_read and self.seconds else None
-
-    def add(self, tables: Tables) -> None:
-        """Count the validated rows of one batch."""
-        files = tables["files"].filter(pl.col("kind") != "published")
-        self.files.update(files["status"].to_list())
-        resumed = files.filter(pl.col("read_bytes") < pl.col("bytes"), status="parsed")
-        self.files_resumed += resumed.height
-        self.bytes_read += int(files.filter(~pl.col("status").is_in(KEPT))["read_bytes"].sum() or 0)
-        unreadable = files.filter(pl.col("status").is_in(["rejected", "failed"]))
-        self.rejected_files += list(unreadable.select("path", "error").iter_rows())
-        self.secrets_hidden.update(
-            files.filter(pl.col("secrets_hidden") > 0).select("path", "secrets_hidden").iter_rows()
-        )
-        is_read = pl.all_horizontal(pl.col("kind") == "log", pl.col("status") == "parsed", pl.col("rows_parsed") == 0)
-        is_in_doubt = pl.col("error").str.contains(NOTHING_TELLS, literal=True).fill_null(value=False)
-        unknown = files.filter(pl.col("parser").is_null(), pl.col("bytes") > 0, is_read | is_in_doubt)
-        self.unknown_logs += unknown["path"].to_list()
-        self.published += tables["runs"].filter(pl.col("origin") == "published").height
-        self.run_ids += tables["runs"].filter(pl.col("origin") != "published")["run_id"].to_list()
-        self.rows.update({name: frame.height for name, frame in tables.items()})
-        self.batches += 1
 
 
 def ingest_paths(

@@ -21,9 +21,10 @@ import pytest
 
 from sweepscope.pipeline.__main__ import main
 from sweepscope.pipeline.commands.ingest import as_text
+from sweepscope.pipeline.ingest.summary import Summary
 from sweepscope.pipeline.orchestration import run
 from sweepscope.pipeline.orchestration.instance import open_instance
-from sweepscope.pipeline.orchestration.run import Summary, ingest_paths
+from sweepscope.pipeline.orchestration.run import ingest_paths
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.maintenance import verify
 from sweepscope.pipeline.store.published import connect, current

@@ -15,12 +15,13 @@ import pytest
 
 from sweepscope.pipeline.ingest.batch import parse_batch
 from sweepscope.pipeline.ingest.plan import batches
+from sweepscope.pipeline.ingest.summary import Summary
 from sweepscope.pipeline.orchestration.batch_files import write_batch
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.jobs import hourly, new_runs
 from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE, OWN_ONLY_VARIABLE, landing_paths
 from sweepscope.pipeline.orchestration.resources import HomeResource
-from sweepscope.pipeline.orchestration.run import Summary, ingest_paths
+from sweepscope.pipeline.orchestration.run import ingest_paths
 from sweepscope.pipeline.reference.accelerators import load_accelerator_links, load_accelerators
 from sweepscope.pipeline.store.checksum import Digest, digests
 from sweepscope.pipeline.store.home import Home
