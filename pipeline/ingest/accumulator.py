@@ -30,7 +30,32 @@ READ_BYTES = 12 << 20
 
 @dataclass
 class BatchAccumulator:
-    """Extracts, rows and notes of the files read so far, and lines that wait to be extracted."""
+    """What was read of the files so far, and lines that wait to be read.
+
+    Lines of logs go through three stages, because a pass over many costs hardly more than one over few: `pending` bytes
+    are filtered together, `filtered` candidates extracted together, `extracts` merged in the end. Other files give
+    their rows at once. A source is a file's number in the batch.
+
+    Attributes:
+        dialects: those to read with.
+        resume_state: decides which logs are read on from where the last ingest stopped.
+        pending: source, bytes and number of the first line of pieces that are not filtered yet.
+        pending_bytes, pending_lines: their size.
+        filtered: candidate lines that are not extracted yet.
+        extracts: facts of the lines so far.
+        unfinished: source, bytes and number of the last line of logs that may grow.
+        unfinished_nccl: the same for NCCL's output.
+        partial: sources of which more may follow than one piece has.
+        decided: dialects by source, where a piece was enough to tell.
+        unread: sources that became unreadable; their facts are dropped.
+        sidecars: rows of settings in configurations.
+        histories: dialect and STEP_FACTS of files in which trainers keep their steps.
+        tables: rows of `runs` from tables with one run per row.
+        files: a note per file (see `read_file`).
+        rejects: rows of `rejects`.
+        other: frames of further tables, by name.
+        nccl: facts of NCCL.
+    """
 
     dialects: Sequence[Dialect]
     resume_state: ResumeState
@@ -53,6 +78,7 @@ class BatchAccumulator:
     nccl: NcclCollector = field(default_factory=NcclCollector)
 
     def add(self, source: int, data: bytes, first_line: int, *, only_nccl: bool = False) -> None:
+        """Add whole lines of a log, or, with `only_nccl`, of a file in which only NCCL's lines count."""
         if only_nccl:
             self.nccl.add(source, data, first_line)
             return

@@ -31,22 +31,29 @@ _STEP = ("line_no", "step", "loss")
 class BatchState:
     """A batch while its files are compared with the lake.
 
+    Reconciliation goes over it several times (rotated logs, grown files, copies, files that are gone). Each pass reads
+    the first group of attributes, and decides in `new` and in the second group. A file without a decision replaces what
+    the lake has of it.
+
     Attributes:
-        new: ledger rows of the batch by path; those that are left out have been removed.
+        new: ledger rows to commit, by path: at first as reading gave them, then as the passes decide.
         known: ledger rows of the lake, by path, of the same units and paths.
         runs: RUN_COLUMNS of runs in the lake.
         new_runs: RUN_COLUMNS of runs of the batch.
-        ids: paths that run ids in the lake are made from, beside those of their files.
+        steps: rows of `steps` of the batch.
+        lake: before the commit.
+        ids: paths in the lake that run ids are made from, other than those of their files.
         paths: all paths in the lake.
-        fresh: paths of the batch whose content the ledger does not have under that path.
-        dropped: paths of the batch whose new rows are not recorded.
         read: ledger rows of the batch by path, as reading gave them.
-        kept: names under which overwritten content stays, by path.
+
+        fresh: paths whose content the ledger does not have under that path.
+        dropped: paths whose new rows are not committed: the lake keeps its own, or another file has the same ones.
+        kept: names that overwritten content gets (`PATH#1`), by the path that other content has now.
         forget: paths of the lake whose rows go.
-        moved: what each of these paths of the batch was before.
-        run_ids: of runs of rotated logs, by those that they were read with.
-        rotated: paths of the batch whose content is known, and the paths in the lake that had it.
-        aligned: paths of the batch, and of the lake, that belong to logs which `compare_rotated_logs` has judged.
+        moved: by path, the file in the lake that had the content before.
+        run_ids: new ids of runs of rotated logs, by those that they were read with.
+        rotated: by path, the paths in the lake that had the content of this part.
+        aligned: paths that need no other pass: they are parts of logs which `compare_rotated_logs` has judged.
     """
 
     new: dict[str, Row]

@@ -46,12 +46,9 @@ def reconcile(tables: Tables, lake: Lake) -> tuple[Tables, list[str]]:
     files = tables["files"].filter(pl.col("kind") != "published")
     ledger = lake.read("files").filter(pl.col("kind") != "published")
     of_batch = pl.concat([ledger.join(files, on=key, how="semi") for key in ("unit", "path")]).unique("path")
-    other_parts = ledger.join(of_batch.drop_nulls("part_of"), on="part_of", how="semi")
-    of_batch = pl.concat([of_batch, other_parts]).unique("path", maintain_order=True)
+    of_batch = _with_other_parts(of_batch, ledger)
     recognised = ledger.filter(pl.col("status").is_in(HAS_ROWS), pl.col("kind").is_in(RECOGNISED))
-    similar = alike(recognised.filter(pl.col("status") != "rotated"), files)
-    other_parts = recognised.join(similar.drop_nulls("part_of"), on="part_of", how="semi")
-    similar = pl.concat([similar, other_parts]).unique("path", maintain_order=True)
+    similar = _with_other_parts(alike(recognised.filter(pl.col("status") != "rotated"), files), recognised)
     paths = pl.concat([of_batch["path"], similar["path"]]).unique()
     runs = lake.read("runs", RUN_COLUMNS, pl.col("source_path").is_in(paths.implode()))
     batch = BatchState(
@@ -69,6 +66,12 @@ def reconcile(tables: Tables, lake: Lake) -> tuple[Tables, list[str]]:
     recognise(batch, similar, ledger.join(similar, on="unit", how="semi"))
     keep_files_that_are_gone(batch)
     return _applied(batch, tables), sorted(batch.forget)
+
+
+def _with_other_parts(rows: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
+    """`rows`, and those rows of `ledger` that are of the same rotated logs."""
+    other_parts = ledger.join(rows.drop_nulls("part_of"), on="part_of", how="semi")
+    return pl.concat([rows, other_parts]).unique("path", maintain_order=True)
 
 
 def _applied(batch: BatchState, tables: Tables) -> Tables:

@@ -17,6 +17,7 @@ class Rule:
     """A law between columns of one row, which holds by their definition.
 
     Args:
+        name: of the law's check.
         columns: those that cannot all be right where the law is broken; none of them belongs to the key.
         holds: true, or NULL where something is unknown, for a row that keeps the law.
         message: what a broken law means, as a sentence that the values follow.
@@ -35,9 +36,15 @@ class Table:
     """One table or view.
 
     Args:
-        columns: in order.
+        name: a plural noun; of a view, what it answers.
+        description: what the rows are, for the dictionary and the store's comments.
+        grain: what one row is, beginning with "one row".
         primary_key: columns that identify a row.
-        replaced_by: column whose values a re-ingest replaces.
+        columns: in order.
+        layer: who writes it. Ingest writes `lake` tables file by file, and replaces `reference` tables, which are
+            bundled, as a whole; publishing computes a `view`, and fills a `store` table itself.
+        replaced_by: column that names what a row was read from, mostly its file: reading that again replaces its rows.
+        rules: laws between columns of one row.
         redefines: columns whose name means another thing in other tables (a file's `status` is not a run's).
         nullable_key: key columns that may be NULL (a file can be rejected as a whole, without a line).
     """
