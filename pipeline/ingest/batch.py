@@ -8,6 +8,7 @@ from datetime import datetime
 import polars as pl
 
 from sweepscope.pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.derive.doubts import without_doubtful
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_runs
 from sweepscope.pipeline.ingest.read_batch import read_batch
 from sweepscope.pipeline.ingest.validate import merge_rejects, validate
@@ -18,6 +19,7 @@ from sweepscope.pipeline.store.checkpoints import Records
 from sweepscope.pipeline.text.secret_columns import hidden_in, hide_frame
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.registry import TABLES as SCHEMAS
+from sweepscope.schemas.tables.inference import INFERRED_COLUMNS
 
 _PATHS = (
     *("path", "source_path", "linked_path", "former_path", "id_path", "part_of", "file", "unit", "run_dir", "sweep"),
@@ -49,7 +51,7 @@ def parse_batch(
     batch = read_batch(found, dialects=dialects, records=records, on_file=on_file)
     tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now, dialects=dialects)
     rows = pl.concat([tables["runs"], *batch.tables], how="diagonal_relaxed")
-    completed = complete_runs(rows)
+    completed = complete_runs(without_doubtful(rows, batch.other[INFERRED_COLUMNS.name]))
     filled = completed.derived.join(completed.runs.select("run_id", "source_path"), on="run_id", maintain_order="left")
     all_tables = {
         **tables,

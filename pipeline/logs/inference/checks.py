@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -15,6 +16,7 @@ _LEAST_SECONDS = 8.0
 _LONG_STEP = 60.0
 _ALIKE = 1.6
 """Two figures agree within this factor; between lines there is more than the steps."""
+_OF_ALL = re.compile(r"\b(?:total|global|overall|aggregate|all|cluster|job)\b")
 _FACTORS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}
 
 
@@ -97,7 +99,7 @@ def checked(guesses: Sequence[Guess], found: Mapping[Key, Series], known: Eviden
     tflops = next((found[guess.key].median for guess in times if guess.column == "tflops_per_gpu"), None)
     seconds = known.seconds
     for guess in times:
-        if guess.column == "step_time" and guess.confidence != LOW and guess.word in _FACTORS:
+        if guess.column == "step_time" and guess.is_read and guess.word in _FACTORS:
             seconds = found[guess.key].median * _FACTORS[guess.word]
     return [
         _rate(guess, found[guess.key], known, seconds, tflops) if guess.column == "tokens_per_s" else guess
@@ -133,7 +135,7 @@ def _with_unit(guess: Guess, series: Series, known: Evidence) -> Guess:
         return replace(guess, word=fits[0], confidence=MEDIUM, reason=reason)
     if guess.sure == 0 and value < _LONG_STEP and not series.is_whole:
         reason = f"{guess.reason}; no unit, small enough for seconds"
-        return replace(guess, word="s", confidence=MEDIUM, reason=reason)
+        return replace(guess, word="s", confidence=LOW, reason=reason, is_kept=True)
     return _doubted(guess, "its unit is unknown")
 
 
@@ -160,7 +162,10 @@ def _rate(guess: Guess, series: Series, known: Evidence, seconds: float | None, 
         if one and _alike(value, one):
             reason = f"{guess.reason}; {how} of one card"
             return replace(guess, column="tokens_per_s_per_gpu", confidence=HIGH, reason=reason)
-    return _doubted(guess, "of all cards or of one") if series.label == "tps" else guess
+    if guess.confidence == LOW or _OF_ALL.search(series.label):
+        return guess
+    doubted = _doubted(guess, "of all cards or of one is not told")
+    return replace(doubted, is_kept=series.label != "tps")
 
 
 def _alike(one: float, other: float) -> bool:

@@ -54,6 +54,7 @@ class Guess:
         confidence: word of vocab.CONFIDENCE.
         reason: what speaks for it, or against it.
         sure: how well the name fits, 0 best.
+        is_kept: it is read although confidence is low: it is this quantity, but of what unit or share is not told.
     """
 
     column: str
@@ -62,6 +63,12 @@ class Guess:
     confidence: str
     reason: str
     sure: int = 0
+    is_kept: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its values are taken."""
+        return self.word is not None and (self.confidence != LOW or self.is_kept)
 
     def worse(self, reason: str) -> Guess:
         """The same with less confidence."""

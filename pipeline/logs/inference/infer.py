@@ -173,9 +173,9 @@ def _steps(found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter,
     ranked = checked(guesses(found, counter, lines), found, evidence(found[counter.key], lines, settings))
     chosen: list[Guess] = []
     for guess in ranked:
-        is_better = guess.confidence != LOW and guess.word is not None
+        is_better = guess.is_read
         same = next((one for one in chosen if one.column == guess.column), None)
-        if same is None or (is_better and (same.confidence == LOW or same.word is None)):
+        if same is None or (is_better and not same.is_read):
             chosen = [*(one for one in chosen if one is not same), guess]
     columns = [one.column for one in chosen]
     below = {} if "loss" in columns else find_below(found, counter, lines)

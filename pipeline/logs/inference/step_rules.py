@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from sweepscope.pipeline.logs.declared.parse_template import parse
 from sweepscope.pipeline.logs.declared.toml_reader import MAX_LITERALS
-from sweepscope.pipeline.logs.inference.columns import LOW, Guess
+from sweepscope.pipeline.logs.inference.columns import Guess
 from sweepscope.pipeline.logs.inference.counter import Counter
 from sweepscope.pipeline.logs.inference.pieces import Filled, compiled, pieces
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series
@@ -71,7 +71,7 @@ def step_rule(
         parts += of_epoch[:1]
         taken.append(replace(counted, column="epoch", key=counter.epoch))
     for guess in chosen:
-        if guess.confidence == LOW or guess.word is None:
+        if not guess.is_read:
             continue
         for piece in pieces(found[guess.key].within(rows), lines, Filled(guess.column, guess.word)):
             parts.append(piece)

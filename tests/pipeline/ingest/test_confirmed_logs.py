@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sweepscope.pipeline.derive.doubts import REASON
 from sweepscope.pipeline.ingest.batch import Tables, parse_batch
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
 from sweepscope.pipeline.ingest.infer_logs import infer_log
@@ -137,3 +138,30 @@ def test_a_constant_that_cannot_be_is_refused(constants: str, reason: str, home:
     (log,) = write_sweep(tmp_path / "sweep", 1)
     with pytest.raises(UsageError, match=reason):
         confirm(home, tmp_path, inferred(log, constants=constants))
+
+
+HEAD = "model: llama-1b\nworld_size: 8\nseq_len: 2048\nglobal_batch_size: 4\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "is_sure"),
+    [
+        ("step_time 0.41{n}", False),
+        ("step_time 41{n}.0ms", True),
+        ("tok/s 9000.{n}", False),
+        ("total tok/s 9000.{n}", True),
+    ],
+)
+def test_a_speed_that_is_a_guess_keeps_a_run_out_of_rankings_until_it_is_confirmed(
+    value: str, *, is_sure: bool, home: Home, tmp_path: Path
+) -> None:
+    log = tmp_path / "sweep" / "train.log"
+    log.parent.mkdir()
+    steps = (f"it {n}/40 | nll {9 - n / 9:.3f} | {value.format(n=n % 10)}\n" for n in range(1, 41))
+    log.write_text(HEAD + "".join(steps) + "all done\n")
+    (run,) = tables(home, log.parent)["runs"].to_dicts()
+    assert run["tokens_per_s_per_gpu"] > 0
+    assert run["quarantine_reason"] == (None if is_sure else REASON)
+    confirm(home, tmp_path, inferred(log, ("my-trainer", "zephyr")))
+    (run,) = tables(home, log.parent)["runs"].to_dicts()
+    assert (run["parser"], run["quarantine_reason"]) == ("zephyr", None)
