@@ -7,14 +7,13 @@ from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
+from sweepscope.pipeline.commands.dialect_infer import add_infer, run_infer
 from sweepscope.pipeline.commands.dialect_report import as_text
 from sweepscope.pipeline.commands.output import note, say, say_read, say_result, table
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.ingest.dialect_files import forget, read_file, remembered
-from sweepscope.pipeline.ingest.infer_logs import infer_log
 from sweepscope.pipeline.inspection.dialect_test import try_dialect
-from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.logs import bundled
 from sweepscope.pipeline.logs.registry import DIALECTS, IN_CODE
 from sweepscope.pipeline.store.home import Home
@@ -25,8 +24,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     test = actions.add_parser("test", help="show which lines of logs a dialect file matches, nearly or not at all")
     test.add_argument("file", metavar="FILE", help="dialect file")
     test.add_argument("logs", metavar="LOG", nargs="+", help="log file or run directory")
-    inferred = actions.add_parser("infer", help="print the dialect file that a log of no known format is read by")
-    inferred.add_argument("log", metavar="LOG", help="log file")
+    add_infer(actions)
     actions.add_parser("list", help="the built-in dialects with their signatures, and the dialect files remembered")
     shown = actions.add_parser("show", help="print a dialect file: one remembered, or one that comes with sweepscope")
     shown.add_argument("name", metavar="NAME", help="name of the dialect")
@@ -39,7 +37,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    actions = {"test": _test, "infer": _infer, "list": _list, "show": _show, "example": _example, "forget": _forget}
+    actions = {"test": _test, "infer": run_infer, "list": _list, "show": _show, "example": _example, "forget": _forget}
     return actions[args.action](args)
 
 
@@ -51,16 +49,6 @@ def _test(args: argparse.Namespace) -> int:
     ]
     say_read(value, "\n\n".join(as_text(one, document) for one in results), as_json=args.json)
     return 0 if all(one.explanation.owner == document.name and one.explanation.steps for one in results) else 1
-
-
-def _infer(args: argparse.Namespace) -> int:
-    inference = infer_log(args.log, lambda: Reader(args.log, is_lenient=True))
-    if not inference.toml:
-        remedy = "`sweepscope dialect example` prints a file to describe its lines in"
-        raise UsageError(f"No steps or settings were found in {args.log}. If it is the log of a training, {remedy}.")
-    value = {"log": args.log, "text": inference.toml, "columns": [asdict(one) for one in inference.columns]}
-    say_result(value, inference.toml.rstrip("\n"), as_json=args.json)
-    return 0
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -70,8 +70,13 @@ def read_file(path: str) -> tuple[str, Document]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not text in UTF-8. A dialect file is TOML, saved as UTF-8.") from error
+    return text, read_text(text, path)
+
+
+def read_text(text: str, origin: str) -> Document:
+    """Rules of the text of a dialect file. Raises UsageError naming `origin`, line and remedy."""
     reserved = current_versions().keys() - set(bundled.NAMES)
-    return text, read_document(text, path, reserved=reserved, others=IN_CODE)
+    return read_document(text, origin, reserved=reserved, others=IN_CODE)
 
 
 def remember(home: Home, paths: Sequence[str]) -> None:
@@ -83,14 +88,37 @@ def remember(home: Home, paths: Sequence[str]) -> None:
     names = [document.name for _, _, document in read]
     if twice := {name for name in names if names.count(name) > 1}:
         raise UsageError(f"Two dialect files are called {min(twice)}. Give each a name of its own.")
-    if not read:
-        return
+    if read:
+        _keep(home, [(str(Path(path).expanduser().absolute()), text, document) for path, text, document in read])
+
+
+def remember_text(home: Home, text: str, *, given: str, replaces: str | None = None) -> Path:
+    """Keep the text of a dialect file as `remember` does, and return the home's copy of it.
+
+    Args:
+        home: which reads with it from now on.
+        text: of the file.
+        given: where it came from, in words.
+        replaces: name of the remembered file that it is a new version of; another one is not overwritten.
+
+    Raises:
+        UsageError: it is no dialect file, or another file has its name.
+        StoreError: the home cannot be written to.
+    """
+    document = read_text(text, given)
+    if document.name != replaces and document.name in {one.name for one in remembered(home)}:
+        raise UsageError(f"The home has a dialect file called {document.name!r}. Give this one a name of its own.")
+    _keep(home, [(given, text, document)])
+    return home.dialects / f"{document.name}.toml"
+
+
+def _keep(home: Home, read: Sequence[tuple[str, str, Document]]) -> None:
+    """Put texts of dialect files into the home and its index; each with where it was given from."""
     with exclusive(home.dialects / "index.lock", "remembering a dialect file"):
         index = _index(home)
-        for path, text, document in read:
+        for given, text, document in read:
             with storing(home.dialects, "keep a dialect file in"):
                 _write(home.dialects / f"{document.name}.toml", text)
-            given = str(Path(path).expanduser().absolute())
             entry = index["dialects"].setdefault(document.name, {"revision": 0, "sha256": "", "claims": ""})
             entry.update(given=given, is_in_force=True)
         _renumber(home, index)
@@ -120,6 +148,7 @@ def in_force(home: Home, expected: Mapping[str, str] | None = None) -> InForce:
         UsageError: a remembered file is missing, or was edited and is no dialect file any more.
         InputError: the files are not those that were expected.
     """
+    _adopt(home)
     if not (home.dialects / "index.json").exists():
         found, claims = [], 0
     else:
@@ -135,6 +164,17 @@ def in_force(home: Home, expected: Mapping[str, str] | None = None) -> InForce:
     if expected is not None and dict(expected) != result.files:
         raise InputError("The dialect files have changed since this run was asked for. Ingest again to read with them.")
     return result
+
+
+def _adopt(home: Home) -> None:
+    """Remember files that somebody has put into the home's folder by hand."""
+    names = _names(_index(home)) if home.dialects.is_dir() else []
+    found = [path for path in sorted(home.dialects.glob("[!.]*.toml")) if path.stem not in names]
+    for path in found:
+        text, document = read_file(str(path))
+        if document.name != path.stem:
+            raise UsageError(f"{path} calls itself {document.name!r}. Rename it to {document.name}.toml, or remove it.")
+        _keep(home, [(str(path), text, document)])
 
 
 def remembered(home: Home) -> list[Remembered]:

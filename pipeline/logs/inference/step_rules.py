@@ -71,7 +71,7 @@ def step_rule(
         parts += of_epoch[:1]
         taken.append(replace(counted, column="epoch", key=counter.epoch))
     for guess in chosen:
-        if not guess.is_read:
+        if guess.word is None or not guess.is_read:
             continue
         for piece in pieces(found[guess.key].within(rows), lines, Filled(guess.column, guess.word)):
             parts.append(piece)
