@@ -8,7 +8,24 @@ from __future__ import annotations
 import numpy as np
 
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
+from sweepscope.pipeline.estimate.physics.profile import Profile, recomputes
 from sweepscope.pipeline.estimate.physics.question import Question
+
+
+def normed_bytes(profile: Profile) -> float:
+    """Bytes per number of a norm's result, which the products behind it keep; none where the norm is computed again."""
+    return 0.0 if recomputes(profile, "layernorm") else profile.kept_product_bytes
+
+
+def inner_bytes(asked: Question, *, is_expert: bool) -> float:
+    """Bytes per number of the hidden width that a feed-forward block keeps: before and after the activation function.
+
+    The result is dropped where the activation function is computed again.
+    """
+    shape, profile = asked.shape, asked.profile
+    kept = profile.mlp_bytes_gated if shape.gated_mlp else profile.mlp_bytes_plain
+    dropped = 2.0 if is_expert and recomputes(profile, "moe_act") else 0.0
+    return (kept - dropped) * profile.kept_product_bytes / 2.0
 
 
 def attention_activation_bytes(asked: Question, at: Layouts) -> Array:
@@ -25,28 +42,35 @@ def attention_activation_bytes(asked: Question, at: Layouts) -> Array:
         core = np.where(at.recompute == 1, 0.0, (5.0 if profile.has_dropout else 4.0) * a * asked.seq_len)
     dropout = 1.0 if profile.has_dropout else 0.0
     if shape.kv_lora_rank:
-        latents = 4.0 * (shape.q_lora_rank + shape.kv_lora_rank) + 2.0 * shape.rope_head_dim
-        heads = 2.0 * (2 * shape.query_width + 2 * shape.value_width)
-        return (2.0 * h + latents) / at.sigma + (heads + core) / at.tp
+        normed = normed_bytes(profile)
+        latents = (2.0 + normed) * (shape.q_lora_rank + shape.kv_lora_rank) + 2.0 * shape.rope_head_dim
+        expanded = 0.0 if recomputes(profile, "mla_up_proj") else 2.0 * (2 * shape.query_width + shape.value_width)
+        heads = expanded + 2.0 * shape.value_width
+        return (normed * h + latents) / at.sigma + (heads + core) / at.tp
     heads = 4.0 * shape.query_width + 4.0 * shape.kv_width
     heads += 2.0 * profile.rotary_copies * (shape.query_width + shape.kv_width)
-    return (2.0 + dropout) * h / at.sigma + (heads + core) / at.tp
+    return (normed_bytes(profile) + dropout) * h / at.sigma + (heads + core) / at.tp
 
 
 def mlp_activation_bytes(asked: Question, at: Layouts, width: float) -> Array:
     """Bytes that one feed-forward block keeps per token: its input, and the hidden width before and after the gate."""
     shape, profile = asked.shape, asked.profile
     dropout = 1.0 if profile.has_dropout else 0.0
-    kept = profile.mlp_bytes_gated if shape.gated_mlp else profile.mlp_bytes_plain
-    return (2.0 + dropout) * shape.hidden_size / at.sigma + kept * width / at.tp
+    kept = inner_bytes(asked, is_expert=False)
+    return (normed_bytes(profile) + dropout) * shape.hidden_size / at.sigma + kept * width / at.tp
 
 
 def expert_activation_bytes(asked: Question, at: Layouts) -> Array:
-    """Bytes that the routed experts of one layer keep per token: `experts_per_token` copies in, hidden and out."""
+    """Bytes that the routed experts of one layer keep per token: `experts_per_token` copies in, hidden and out.
+
+    What comes out is kept for the gradient of the router's weights, unless they are applied in the activation function,
+    as they are where that is computed again (Megatron-LM, `megatron/core/transformer/moe/experts.py`).
+    """
     shape, profile = asked.shape, asked.profile
-    kept = profile.mlp_bytes_gated if shape.gated_mlp else profile.mlp_bytes_plain
+    kept = inner_bytes(asked, is_expert=True)
     copies = shape.experts_per_token * profile.expert_imbalance
-    inner = copies * (4.0 * shape.hidden_size + kept * shape.expert_ffn_hidden_size)
+    out = 0.0 if recomputes(profile, "moe_act") else 2.0
+    inner = copies * ((profile.kept_product_bytes + out) * shape.hidden_size + kept * shape.expert_ffn_hidden_size)
     router = 8.0 * shape.num_experts
     shared = kept * shape.shared_ffn_hidden_size / at.tp
     return inner / np.maximum(at.sigma / at.etp, 1.0) / at.etp + router / at.sigma + shared
@@ -67,7 +91,7 @@ def layer_activation_bytes(asked: Question, at: Layouts) -> tuple[Array, Array]:
     dense = attention + mlp_activation_bytes(asked, at, shape.ffn_hidden_size)
     if not shape.num_experts:
         return dense, dense
-    expert = attention + 2.0 * shape.hidden_size / at.sigma + expert_activation_bytes(asked, at)
+    expert = attention + normed_bytes(profile) * shape.hidden_size / at.sigma + expert_activation_bytes(asked, at)
     return dense, expert
 
 

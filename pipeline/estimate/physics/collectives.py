@@ -178,14 +178,20 @@ def all_reduce_s(asked: Question, group: Group, data: Array) -> Array:
     return np.where(group.size > 1, spent, 0.0)
 
 
-def all_to_all_s(asked: Question, group: Group, rank_bytes: Array) -> Array:
+def all_to_all_s(asked: Question, group: Group, rank_bytes: Array, once_bytes: Array | None = None) -> Array:
     """All-to-all in which each rank sends (n-1)/n of `rank_bytes`; what leaves the domain goes over its own card.
 
-    Each peer costs a hop of LL128 over links: 4 us and more in nccl-tests of 8 and 80 ranks.
+    Each peer costs a hop of LL128 over links: 4 us and more in nccl-tests of 8 and 80 ranks. With `once_bytes`, what
+    several ranks of a domain want is sent to it once, so many bytes in all, and spread there over links (DeepSeek-V3,
+    2412.19437 section 3.2.2; deepseek-ai/DeepEP).
     """
-    inside = (group.ranks_in_domain - 1.0) / group.size * rank_bytes / link_bytes_per_s(asked)
     card = asked.profile.network_share * asked.cluster.network_bytes_per_s
-    outside = (group.size - group.ranks_in_domain) / group.size * rank_bytes / card
+    over = (group.size - group.ranks_in_domain) / group.size
+    inside = (group.ranks_in_domain - 1.0) / group.size * rank_bytes / link_bytes_per_s(asked)
+    outside = over * rank_bytes / card
+    if once_bytes is not None:
+        spread = (group.ranks_in_domain - 1.0) / group.ranks_in_domain * rank_bytes / link_bytes_per_s(asked)
+        inside, outside = np.where(group.is_over_network, spread, inside), over * once_bytes / card
     protocol = load_nccl_tuning().ring["ll128"]
     latency = protocol.base_s + (group.size - 1.0) * _link_hop_s(asked, protocol)
     return np.where(group.size > 1.0, np.maximum(inside, outside) + latency, 0.0)

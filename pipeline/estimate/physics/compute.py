@@ -75,6 +75,15 @@ def attention_linear_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array)
     return query + latent + gemm_s(on, tokens, 2 * shape.value_width / tp, shape.kv_lora_rank * ones) + out
 
 
+def expand_latents_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array) -> Array:
+    """The products that expand latent attention's queries, keys and values; none without latents."""
+    if not shape.kv_lora_rank:
+        return np.zeros_like(tokens)
+    ones = np.ones_like(tp)
+    query = gemm_s(on, tokens, shape.query_width / tp, shape.q_lora_rank * ones) if shape.q_lora_rank else 0.0
+    return query + gemm_s(on, tokens, 2 * shape.value_width / tp, shape.kv_lora_rank * ones)
+
+
 def mlp_linear_s(on: Machine, shape: ModelShape, tokens: Array, width: Array) -> Array:
     """Products of one feed-forward block of local `width`."""
     h = shape.hidden_size * np.ones_like(width)

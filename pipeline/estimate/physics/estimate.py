@@ -97,8 +97,7 @@ def _listed(predicted: Estimate, grid: Grid) -> Estimate:
         return type(parts)(**{part.name: grid.take(getattr(parts, part.name)) for part in fields(parts)})
 
     def breakdown() -> tuple[StageMemory, StepTime]:
-        memory = predicted.stages
-        return StageMemory(each(memory.first), each(memory.last), memory.fragmentation_share), each(predicted.time)
+        return predicted.stages.map(each), each(predicted.time)
 
     return Estimate(
         mem_bytes=grid.take(predicted.mem_bytes),

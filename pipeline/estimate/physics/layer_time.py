@@ -13,10 +13,12 @@ from sweepscope.pipeline.estimate.physics.compute import (
     attention_linear_s,
     attention_s,
     elementwise_s,
+    expand_latents_s,
     experts_linear_s,
     mlp_linear_s,
 )
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
+from sweepscope.pipeline.estimate.physics.profile import recomputes
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import is_dual
 
@@ -92,6 +94,9 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
         profile.full_recompute_cost * (linear + forward + passes + tp_forward + ep / 2.0),
         np.where(selective, forward, 0.0),
     )
+    if profile.recomputed_modules:
+        beside = modules_again_s(asked, on, at, tokens, width if is_moe else 0.0)
+        again = again + np.where(full, 0.0, beside)
     return LayerTime(
         linear=3.0 * linear,
         attention=forward + backward,
@@ -103,6 +108,18 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
         stall=stall,
         forward=np.maximum(busy, launches) + cp / 3.0,
     )
+
+
+def modules_again_s(asked: Question, on: Machine, at: Layouts, tokens: Array, expert_width: Array | float) -> Array:
+    """Seconds that `recomputed_modules` take again: of norms and activation functions their traffic."""
+    shape, profile = asked.shape, asked.profile
+    traffic = np.zeros(1)
+    if recomputes(profile, "layernorm"):
+        traffic = 8.0 * tokens * shape.hidden_size / at.sigma
+    if recomputes(profile, "moe_act"):
+        traffic = traffic + 2.0 * shape.mlp_matrices * tokens * expert_width
+    spent = profile.elementwise_passes * traffic / on.memory_bytes_per_s
+    return spent + (expand_latents_s(on, shape, tokens, at.tp) if recomputes(profile, "mla_up_proj") else 0.0)
 
 
 def tensor_exchange_s(asked: Question, at: Layouts, data: Array) -> Array:
@@ -151,5 +168,8 @@ def context_s(asked: Question, at: Layouts, tokens: Array, attention: Array) -> 
 def experts_exchange_s(asked: Question, at: Layouts, tokens: Array) -> Array:
     """Four all-to-alls of the dispatched tokens: there and back, forward and backward."""
     shape, profile = asked.shape, asked.profile
-    rank_bytes = 2.0 * shape.experts_per_token * tokens * shape.hidden_size / np.maximum(at.sigma / at.etp, 1.0)
-    return 4.0 * comm.all_to_all_s(asked, comm.group_of(asked, at.etp, at.ep), profile.expert_imbalance * rank_bytes)
+    token_bytes = profile.dispatch_bytes * tokens * shape.hidden_size / np.maximum(at.sigma / at.etp, 1.0)
+    rank_bytes = profile.expert_imbalance * shape.experts_per_token * token_bytes
+    copies = min(profile.nodes_per_token, shape.experts_per_token)
+    outside = profile.expert_imbalance * copies * token_bytes if copies else None
+    return 4.0 * comm.all_to_all_s(asked, comm.group_of(asked, at.etp, at.ep), rank_bytes, outside)

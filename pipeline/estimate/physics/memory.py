@@ -2,13 +2,14 @@
 
 Model states follow ZeRO (Rajbhandari, 1910.02054 section 5): weights, gradients and optimizer states, each divided by
 the sharding group (`zero_shards`: dp x cp, or a group of it) from its stage on; activations: see `activations`. The
-worst of the first and the last pipeline stage is what counts: the first keeps the most micro-batches alive, the last
-the logits.
+worst of three stages is what counts: the first keeps the most micro-batches alive, the one after it may have more or
+larger layers, the last has the logits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -53,9 +54,10 @@ def stage_params(shape: ModelShape, at: Layouts, layers: Array, dense_layers: Ar
     return dense + moe * shared, moe * shape.num_experts * shape.expert_params / (at.ep * at.etp)
 
 
-def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_last: bool) -> Memory:
-    """Components on one stage."""
+def _stage(asked: Question, at: Layouts, layers: Array, *, stage: int) -> Memory:
+    """Components on one stage: 0 is the first, 1 the one after it, -1 the last."""
     shape, profile = asked.shape, asked.profile
+    is_first, is_last = stage == 0, stage < 0
     tokens = at.mbs * asked.seq_len / at.cp
     single = at.pp == 1
     dense_layers = layers
@@ -65,7 +67,7 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
     # Embedding and head are on the outer stages; a rank with both ends of a pipeline has both.
     both_ends = single | is_v_shaped(at)
     has_ends = both_ends if is_first else single
-    apart = 1.0 if is_first else np.where(both_ends, 0.0, 1.0)
+    apart = 1.0 if is_first else np.where(both_ends, 0.0, 1.0) if is_last else 0.0
     matrices = np.where(has_ends, 1.0 if shape.tie_word_embeddings else 2.0, apart)
     dense = dense + matrices * shape.embedding_params / at.tp
     if is_first or shape.positions:
@@ -80,7 +82,7 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
             dense / sharding(at, by[0], from_stage=from_stage) + experts / sharding(at, by[1], from_stage=from_stage)
         )
 
-    alive = in_flight(at, is_first=is_first)
+    alive = in_flight(at, stage=stage)
     has_logits = np.where(has_ends, 1.0, np.where(both_ends, 0.0, 1.0) if is_last else 0.0)
     activations = stage_activation_bytes(asked, at, layers=layers, alive=alive, dense_layers=dense_layers)
     # With accumulation the logits of a micro-batch live until the next one's replace them, where nothing drops them.
@@ -93,8 +95,11 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
     gathered = np.where(at.zero_stage >= 3, 2.0 * profile.weight_bytes * layer / at.tp, 0.0)
     grown = profile.memory_growth
     weights, gradients = state(profile.weight_bytes, 3), state(profile.grad_held_bytes, 2)
-    # Stages of a pipeline scatter their gradients after the last micro-batch: until then they hold them whole.
+    # Stages of a pipeline scatter their gradients after the last micro-batch: until then they hold them whole. Chunks
+    # whose micro-batches all pass in one turn are done with one after the other.
     whole = profile.grad_held_bytes * (dense + experts)
+    in_turn = (at.zero_stage >= 2) & (at.vpp > 1) & (at.gas <= at.pp)
+    whole = np.where(in_turn, np.maximum(np.minimum(2.0 / at.vpp, 1.0) * whole, gradients), whole)
     gradients = np.where((at.pp > 1) & (at.gas > 1), whole, gradients)
     # Buckets of replicas' gradients in 16 bit beside the kept ones (PyTorch's DDP), where there are replicas.
     gradients = gradients + np.where(at.batch_shards > 1, profile.grad_bucket_bytes, 0.0) * (dense + experts)
@@ -115,13 +120,15 @@ class StageMemory:
     """Components on the stages that can be worst."""
 
     first: Memory
+    second: Memory
     last: Memory
     fragmentation_share: float
 
     @cached_property
     def total(self) -> Array:
-        """Peak of allocated bytes on the worse stage."""
-        return np.maximum(self.first.total, self.last.total)
+        """Peak of allocated bytes on the worst stage."""
+        most = np.maximum(self.first.total, self.last.total)
+        return most if self.second is self.first else np.maximum(most, self.second.total)
 
     @cached_property
     def reserved(self) -> Array:
@@ -135,20 +142,36 @@ class StageMemory:
 
     @property
     def worst(self) -> Memory:
-        """Components on the worse stage."""
-        is_first = self.first.total >= self.last.total
-        return Memory(
-            **{
-                part.name: np.where(is_first, getattr(self.first, part.name), getattr(self.last, part.name))
-                for part in fields(Memory)
-            }
-        )
+        """Components on the worst stage."""
+        return _worse(_worse(self.first, self.second), self.last)
+
+    def map(self, each: Callable[[Memory], Memory]) -> StageMemory:
+        """The same of every stage."""
+        first = each(self.first)
+        second = first if self.second is self.first else each(self.second)
+        return replace(self, first=first, second=second, last=each(self.last))
+
+
+def _worse(one: Memory, other: Memory) -> Memory:
+    """Components of whichever needs more, layout by layout; `one` where both need the same."""
+    if one is other:
+        return one
+    is_one = one.total >= other.total
+    return Memory(
+        **{part.name: np.where(is_one, getattr(one, part.name), getattr(other, part.name)) for part in fields(Memory)}
+    )
 
 
 def stage_memory(asked: Question, at: Layouts, stages: Stages) -> StageMemory:
-    """Components on the first stage (with the most layers of any but the last) and on the last."""
+    """Components on the first stage, the fullest of those between (taken as the one after the first), and the last.
+
+    With even layers of one kind the first is worse than any between: then that is not computed.
+    """
+    first = _stage(asked, at, stages.first, stage=0)
+    is_even = not asked.shape.num_dense_layers and not bool((stages.middle > stages.first).any())
     return StageMemory(
-        first=_stage(asked, at, np.maximum(stages.first, stages.middle), is_first=True, is_last=False),
-        last=_stage(asked, at, stages.last, is_first=False, is_last=True),
+        first=first,
+        second=first if is_even else _stage(asked, at, stages.middle, stage=1),
+        last=_stage(asked, at, stages.last, stage=-1),
         fragmentation_share=asked.profile.fragmentation,
     )

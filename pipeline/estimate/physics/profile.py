@@ -19,6 +19,9 @@ from sweepscope import data
 from sweepscope.pipeline.errors import InputError
 
 CALIBRATION = data.HOME / "calibration"
+MODULES = ("layernorm", "mla_up_proj", "moe_act")
+"""What a layer may compute again by itself, in Megatron-LM's words (`--recompute-modules`): the norms before attention
+and feed-forward, the products that expand latent attention, the activation function of the experts."""
 EQUATIONS = 2
 """Version of the equations that constants are fitted for. Raised when a constant changes its meaning: profiles that
 were fitted for others are not used. 2: one model of collectives, overlap per forward and backward pass."""
@@ -31,8 +34,11 @@ class Profile:
     Compute: `gemm_*` shape the efficiency of a matrix product (see `compute`), `attention_efficiency` is the share of
     the peak of fused attention forward, `attention_backward` its backward cost over its forward cost,
     `elementwise_passes` scales the traffic of everything that is neither. Communication: achieved shares of the links,
-    latencies per hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation. `folder` is
-    that of the profile's file and of its track record.
+    latencies per hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation. Of experts:
+    `dispatch_bytes` of a number in the mean of their four exchanges; `nodes_per_token`, the most domains that a token
+    is sent to, once each (0: a copy per expert). `recomputed_modules` are words of MODULES, with commas between;
+    `kept_product_bytes` are those of a number that products and activation functions keep. `folder` is that of the
+    profile's file and of its track record.
     """
 
     gemm_peak_share: float
@@ -94,6 +100,10 @@ class Profile:
     placement: str = "even"
     keeps_gathered: str = "alone"
     schedule: str = "1f1b"
+    recomputed_modules: str = ""
+    kept_product_bytes: float = 2.0
+    dispatch_bytes: float = 2.0
+    nodes_per_token: float = 0.0
     name: str = ""
     about: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)
     folder: Path | None = field(default=None, compare=False, hash=False)
@@ -125,6 +135,11 @@ def is_current(path: Path) -> bool:
     """Whether a profile's file was written by hand, or fitted for the equations in force."""
     about = tomllib.loads(path.read_text(encoding="utf-8")).get("about", {})
     return bool(about.get("kind") != "fitted" or about.get("equations") == EQUATIONS)
+
+
+def recomputes(profile: Profile, module: str) -> bool:
+    """Whether a word of MODULES is among those that the backward pass computes again."""
+    return module in profile.recomputed_modules.split(",")
 
 
 def with_values(profile: Profile, values: Mapping[str, float | bool | str]) -> Profile:

@@ -68,26 +68,34 @@ def bubble_share(at: Layouts, weights_share: Array = _EVEN) -> Array:
     return share
 
 
-def in_flight(at: Layouts, *, is_first: bool) -> Array:
+def in_flight(at: Layouts, *, stage: int) -> Array:
     """Micro-batches whose activations a stage holds at its fullest, in units of all its layers.
 
-    With p = min(pp, m), first stage / last: 1F1B p / 1; AFAB m / m; interleaved 1 + (pp-1)/(pp v) times 1F1B's, but
-    never more than the m there are (Korthikanti section 4.2.3); ZB-H1 p / 1 + (p - 1) `KEPT_FOR_WEIGHTS`, since the
-    last stage waits longest with its gradients of weights (2401.10241 section 2.3); ZB-V p on all; DualPipe pp + 1 on
-    all, in V form half a stage more than pp.
+    1F1B: stage r holds pp - r, the last one 1. Interleaved over v chunks, it has begun 2 (pp - r - 1) + (v - 1) pp of
+    them before the first backward pass, and one more meets it (Megatron-LM's `num_warmup_microbatches`,
+    `megatron/core/pipeline_parallel/schedules.py`): 1 + (pp-1)/(pp v) times 1F1B's on the first stage (Korthikanti
+    section 4.2.3), but also pp - (pp-1)/v on the last. AFAB holds all m on each; none ever holds more. ZB-H1's last
+    stage keeps `KEPT_FOR_WEIGHTS` of pp - 1 beside its own, since it waits longest with its gradients of weights
+    (2401.10241 section 2.3); ZB-V pp on all; DualPipe pp + 1 on all, in V form half a stage more than pp.
+
+    Args:
+        at: the layouts.
+        stage: 0 the first, 1 the one after it (where there are two, the last), -1 the last.
     """
     alive = np.minimum(at.pp, at.gas)
-    is_chunked = (at.vpp > 1) & (at.schedule <= ZB_H1)
-    interleaved = np.where(is_chunked & (at.gas >= at.pp), 1.0 + (at.pp - 1.0) / (at.pp * at.vpp), 1.0)
-    first = np.minimum(alive * interleaved, at.gas)
+    behind = at.pp - 1.0 if stage < 0 else np.minimum(float(stage), at.pp - 1.0)
+    most = np.minimum(at.pp - behind, at.gas)
+    is_chunked = (at.vpp > 1) & (at.schedule <= ZB_H1) & (at.gas >= at.pp)
+    if is_chunked.any():
+        begun = (2.0 * (at.pp - behind) - 1.0 + (at.vpp - 1.0) * at.pp) / at.vpp
+        most = np.where(is_chunked, np.minimum(begun, at.gas), most)
     held_by = {
         AFAB: at.gas,
-        ZB_H1: first if is_first else 1.0 + (alive - 1.0) * KEPT_FOR_WEIGHTS,
+        ZB_H1: most if stage >= 0 else np.maximum(most, 1.0 + (alive - 1.0) * KEPT_FOR_WEIGHTS),
         ZB_V: alive,
         DUALPIPE: np.minimum(at.pp + 1.0, at.gas),
         DUALPIPE_V: np.minimum(at.pp + 0.5, at.gas),
     }
-    most = first if is_first else np.ones(1)
     for code, of_schedule in held_by.items():
         if (at.schedule == code).any():
             most = np.where(at.schedule == code, of_schedule, most)

@@ -5,12 +5,14 @@ the model's registry entry or family and named as an assumption, or refused with
 from __future__ import annotations
 
 import re
+from typing import Final
 
 import polars as pl
 
 from sweepscope.pipeline.derive.normalize import normalise_runs
+from sweepscope.pipeline.estimate.physics.profile import MODULES
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
-from sweepscope.pipeline.estimate.rows.stated_facts import OVERLAPS
+from sweepscope.pipeline.estimate.rows.stated_facts import OVERLAPS, modules_of
 from sweepscope.pipeline.reference import vocabulary
 
 RENAMED = {
@@ -29,13 +31,22 @@ _NUMBERS = (
     *(name for name in SHAPE if name not in _BOOLEANS),
     *("seq_len", "dp", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs", "gas", "gbs", "gbs_tokens", "local_batch_size"),
     *("num_nodes", "gpus_per_node", "gpus_per_domain", "nics_per_node", "num_gpus", "dp_replicate", "dp_shard"),
+    "nodes_per_token",
 )
+PRECISIONS: Final = {
+    "grad_precision": ("bf16", "fp16", "fp32"),
+    "moment_precision": ("bf16", "fp16", "fp32", "fp8"),
+    "activation_precision": ("bf16", "fp16", "fp8"),
+    "dispatch_precision": ("bf16", "fp16", "fp8"),
+}
+"""Columns of precisions and what they can be: of gradients exchanged and kept, of the optimizer's moments, of what
+products keep for their gradients, of tokens on their way to experts."""
 _RATES = ("network_gbit_per_s", "nic_gbit_per_s", "bucket_mb")
 """Positive numbers that need not be whole: Gb/s per accelerator, and of one network card of `nics_per_node`; megabytes
 of a bucket of gradients."""
 _TEXTS = (
     *("model", "accelerator", "precision", "recompute", "pipeline_schedule", "framework", "source_id"),
-    *("flash_attention", "attention", "cluster", "grad_precision"),
+    *("flash_attention", "attention", "cluster", "recompute_modules", *PRECISIONS),
 )
 _AT_LEAST_ONE = (
     *(
@@ -93,10 +104,16 @@ def _with_all(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(absent)
 
 
-def _is_gradient_precision(frame: pl.DataFrame) -> pl.Expr:
-    """Whether cells name a precision that gradients are kept in: 16 or 32 bit."""
-    words = vocabulary.map_words(frame["grad_precision"].cast(pl.String), vocabulary.canonical_precision, pl.String)
-    return pl.lit(words.is_in(["bf16", "fp16", "fp32"]))
+def _is_precision(frame: pl.DataFrame, name: str) -> pl.Expr:
+    """Whether cells of a column of PRECISIONS name one that it can be."""
+    words = vocabulary.map_words(frame[name].cast(pl.String), vocabulary.canonical_precision, pl.String)
+    return pl.lit(words.is_in(PRECISIONS[name]))
+
+
+def _are_modules(column: pl.Series) -> pl.Expr:
+    """Whether cells name nothing but words of MODULES."""
+    known = vocabulary.map_words(column.cast(pl.String), lambda text: set(modules_of(text)) <= set(MODULES), pl.Boolean)
+    return pl.lit(known)
 
 
 def _booleans(values: pl.Series) -> pl.Series:
@@ -118,7 +135,10 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     is_stage_known = pl.col("stage").is_not_null() | pl.col("zero_stage").cast(pl.String).str.contains(_UNSAID)
     misread = {name: _misread(name, pl.col(name), _is_whole(name)) for name in _NUMBERS}
     misread["zero_stage"] = _misread("zero_stage", pl.col("zero_stage"), is_stage_known)
-    misread["grad_precision"] = _misread("grad_precision", pl.col("grad_precision"), _is_gradient_precision(frame))
+    misread |= {name: _misread(name, pl.col(name), _is_precision(frame, name)) for name in PRECISIONS}
+    misread["recompute_modules"] = _misread(
+        "recompute_modules", pl.col("recompute_modules"), _are_modules(frame["recompute_modules"])
+    )
     is_rate = {name: _number(name).is_finite() & (_number(name) > 0) for name in _RATES}
     misread |= {name: _misread(name, pl.col(name), is_good) for name, is_good in is_rate.items()}
     params = pl.lit(None, pl.Float64)

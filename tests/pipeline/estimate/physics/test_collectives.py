@@ -168,3 +168,16 @@ def test_published_bandwidths() -> None:
     assert min(found) > 2 / 3
     assert max(found) < 2
     assert np.median(found) == pytest.approx(1.3, abs=0.15)
+
+
+def test_tokens_that_go_to_a_node_once_are_spread_there_over_links() -> None:
+    asked = question("H800")
+    group, data = group_of(asked, np.array([1.0]), np.array([64.0])), np.array([1e9])
+    card = DEFAULT.network_share * asked.cluster.network_bytes_per_s
+    copied, once = (all_to_all_s(asked, group, data, more)[0] for more in (None, data / 2))
+    assert copied - once == pytest.approx(7 / 8 * 0.5e9 / card)
+    links = 7 / 8 * 1e9 / (DEFAULT.link_share * asked.cluster.link_bytes_per_s)
+    few = all_to_all_s(asked, group, data, data / 100)[0]
+    assert few - all_to_all_s(asked, group, 0 * data)[0] == pytest.approx(links)
+    inside = group_of(asked, np.array([1.0]), np.array([8.0]))
+    assert all_to_all_s(asked, inside, data, data / 8) == all_to_all_s(asked, inside, data)

@@ -267,3 +267,45 @@ def test_more_replicas_never_need_less_memory_and_all_of_them_are_no_sharding(
     none = held(DENSE_80B, Layouts.of(**{**layout, "zero_stage": 0.0}))
     for part in ("weights", "gradients", "optimizer"):
         assert getattr(every, part) == pytest.approx(getattr(none, part))
+
+
+def test_the_stage_after_the_first_counts_where_it_has_more_layers() -> None:
+    # 30 layers on 4 stages are 7, 8, 8, 7: the second has no embedding, and a micro-batch less alive.
+    shape = replace(LLAMA_2_7B, num_layers=30)
+    found = _stages(ONE_F_ONE_B, shape, pp=4)
+    assert found.first.activations == pytest.approx(4 * 7 / 30 * held(shape, Layouts.of()).activations)
+    assert found.second.activations == pytest.approx(3 * 8 / 30 * held(shape, Layouts.of()).activations)
+    assert found.second.weights == pytest.approx(found.first.weights - 2 * shape.embedding_params + 2 * LAYER_PARAMS)
+    assert found.total == np.maximum(np.maximum(found.first.total, found.second.total), found.last.total)
+    even = _stages(ONE_F_ONE_B, pp=4)
+    assert even.second is even.first
+
+
+LAYER_PARAMS = (LLAMA_2_7B.params - 2 * LLAMA_2_7B.embedding_params - LLAMA_2_7B.hidden_size) / 32
+
+
+def test_chunks_that_pass_in_one_turn_hold_two_of_their_gradients_at_a_time() -> None:
+    def gradients(**layout: float) -> float:
+        at = {"pp": 4, "gas": 4, "dp": 64, "zero_stage": 2, "vpp": 4, "schedule": 2, **layout}
+        return float(held(LLAMA_2_7B, Layouts.of(**at), STATES_ONLY).gradients[0])
+
+    whole = gradients(zero_stage=1)
+    assert gradients() == pytest.approx(whole / 2)
+    assert gradients(gas=8) == whole  # a second turn adds to the gradients of the first
+    assert gradients(vpp=1) == gradients(vpp=2) == whole
+
+
+def test_modules_that_are_computed_again_keep_nothing_of_what_they_make() -> None:
+    latent = replace(MOE, kv_lora_rank=512, q_lora_rank=1536, rope_head_dim=64, head_dim=128)
+    at = Layouts.of(ep=8, dp=8)
+
+    def per_token(modules: str = "", **constants: float) -> float:
+        profile = replace(DEFAULT, recomputed_modules=modules, **constants)  # type: ignore[arg-type]
+        return float(layer_activation_bytes(Question(latent, H100, profile, 4096), at)[1][0])
+
+    h, copies = latent.hidden_size, 2
+    assert per_token() - per_token("layernorm") == 2 * 2 * h + 2 * (1536 + 512)
+    assert per_token() - per_token("mla_up_proj") == 2 * (2 * latent.query_width + latent.value_width)
+    assert per_token() - per_token("moe_act") == copies * (2 * 1024 + 2 * h)  # and what comes out of an expert
+    assert per_token("layernorm,moe_act") == per_token() - 4 * h - 2 * 2048 - copies * (2 * 1024 + 2 * h)
+    assert per_token(kept_product_bytes=1.0) == per_token() - 2 * h - 2048 - copies * (h + 3 * 1024)

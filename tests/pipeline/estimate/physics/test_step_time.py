@@ -66,19 +66,24 @@ def test_idle_time_of_table_2_of_deepseek_v3(schedule: str, share: float) -> Non
 
 
 def test_micro_batches_alive() -> None:
-    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("zb-h1")), is_first=True) == [8]
-    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("dualpipe")), is_first=True) == [9]
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("zb-h1")), stage=0) == [8]
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("dualpipe")), stage=0) == [9]
     # 16 stages on 8 ranks: 17 micro-batches of half a rank's layers
-    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("dualpipe-v")), is_first=True) == [8.5]
-    assert in_flight(Layouts.of(pp=8, gas=64, vpp=2, schedule=SCHEDULES.index("zb-v")), is_first=True) == [8]
-    assert in_flight(Layouts.of(pp=8, gas=64, vpp=2, schedule=SCHEDULES.index("zb-v")), is_first=False) == [8]
-    assert in_flight(Layouts.of(pp=8, gas=64), is_first=True) == [8]
-    assert in_flight(Layouts.of(pp=8, gas=4), is_first=True) == [4]
-    assert in_flight(Layouts.of(pp=8, gas=64), is_first=False) == [1]
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("dualpipe-v")), stage=0) == [8.5]
+    assert in_flight(Layouts.of(pp=8, gas=64, vpp=2, schedule=SCHEDULES.index("zb-v")), stage=0) == [8]
+    assert in_flight(Layouts.of(pp=8, gas=64, vpp=2, schedule=SCHEDULES.index("zb-v")), stage=-1) == [8]
+    assert in_flight(Layouts.of(pp=8, gas=64), stage=0) == [8]
+    assert in_flight(Layouts.of(pp=8, gas=4), stage=0) == [4]
+    assert in_flight(Layouts.of(pp=8, gas=64), stage=-1) == [1]
     # 2205.05198 section 4.2.3: 1 + (p-1)/(p m) with m interleaved stages
-    assert in_flight(Layouts.of(pp=8, gas=64, vpp=3), is_first=True) == pytest.approx([8 * (1 + 7 / 24)])
-    assert in_flight(Layouts.of(pp=8, gas=8, vpp=3), is_first=True) == [8]  # there are no more
-    assert in_flight(Layouts.of(pp=8, gas=64, schedule=0), is_first=True) == [64]
+    assert in_flight(Layouts.of(pp=8, gas=64, vpp=3), stage=0) == pytest.approx([8 * (1 + 7 / 24)])
+    assert in_flight(Layouts.of(pp=8, gas=8, vpp=3), stage=0) == [8]  # there are no more
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=0), stage=0) == [64]
+    # Stages between, and the last one of an interleaved pipeline: 2 (pp - r - 1) + (v - 1) pp + 1 chunks of 3 a stage.
+    assert in_flight(Layouts.of(pp=8, gas=64), stage=1) == [7]
+    assert in_flight(Layouts.of(pp=2, gas=64), stage=1) == in_flight(Layouts.of(pp=2, gas=64), stage=-1) == [1]
+    assert in_flight(Layouts.of(pp=8, gas=64, vpp=3), stage=1) == pytest.approx([(12 + 16 + 1) / 3])
+    assert in_flight(Layouts.of(pp=8, gas=64, vpp=3), stage=-1) == pytest.approx([17 / 3])
 
 
 def test_exchanges_beside_a_pipeline_over_nodes_hold_the_processor() -> None:

@@ -39,3 +39,47 @@ def test_gradients_in_16_bit_are_half_the_bytes() -> None:
 def test_small_buckets_pay_for_each_call() -> None:
     usual, small = (estimated(bucket_mb=said, overlap_dp="false") for said in ("1000", "1"))
     assert small["est_time_dp_s"] > 1.2 * usual["est_time_dp_s"]
+
+
+MOE = {
+    **ROW,
+    **{"model": "DeepSeek-V3", "accelerator": "H800", "num_gpus": "256", "dp": "64", "tp": "1", "pp": "4", "vpp": "1"},
+    "ep": "64",
+}
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "part"),
+    [
+        ("recompute_modules", "layernorm, mla_up_proj moe_act", "est_mem_activations_bytes"),
+        ("activation_precision", "fp8", "est_mem_activations_bytes"),
+        ("moment_precision", "bf16", "est_mem_optimizer_bytes"),
+        ("dispatch_precision", "fp8", "est_time_ep_s"),
+        ("nodes_per_token", "4", "est_time_ep_s"),
+    ],
+)
+def test_what_a_mixture_of_experts_does_with_less(fact: str, value: str, part: str) -> None:
+    usual, said = (estimate_frame(pl.DataFrame([{**MOE, fact: one}])).row(0, named=True) for one in (None, value))
+    assert said[part] < 0.9 * usual[part]
+    assert said["est_status"] == "ok"
+    if fact == "recompute_modules":
+        assert said["est_time_recompute_s"] > usual["est_time_recompute_s"] == 0
+
+
+@pytest.mark.parametrize(
+    ("fact", "value"),
+    [("recompute_modules", "layernorm,attic"), ("dispatch_precision", "fp32"), ("nodes_per_token", "x")],
+)
+def test_facts_in_unknown_words_are_refused(fact: str, value: str) -> None:
+    assert estimated(**{fact: value})["est_status"] == f"not understood: {fact} = {value}"
+
+
+def test_what_a_framework_usually_does_is_assumed_and_named() -> None:
+    plain, nemo, said = (
+        estimated(framework=framework, grad_precision=precision)
+        for framework, precision in ((None, None), ("mlperf", None), ("mlperf", "fp32"))
+    )
+    assert nemo["est_mem_gradients_bytes"] == plain["est_mem_gradients_bytes"] / 2
+    assert "grad precision bf16" in nemo["est_assumptions"]
+    assert said["est_mem_gradients_bytes"] == plain["est_mem_gradients_bytes"]
+    assert "grad precision" not in said["est_assumptions"]
