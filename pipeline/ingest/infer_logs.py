@@ -112,7 +112,7 @@ def read_inferred(logs: Mapping[int, Candidate], known: Facts, confirmed: Sequen
     unread: dict[int, TextKind] = {}
     for source, log in logs.items():
         try:
-            reading = _reading(source, log, confirmed)
+            reading = _reading(source, log, confirmed, known.steps)
         except (InputError, UsageError) as error:  # it was read a moment ago; or what was inferred is no dialect file
             event(_LOG, logging.INFO, "not_inferred", path=log.path, reason=str(error))
             continue
@@ -123,8 +123,9 @@ def read_inferred(logs: Mapping[int, Candidate], known: Facts, confirmed: Sequen
             readers[source] = name
         elif not log.is_known:
             unread[source] = kind_of(reading.sample, is_named_log=is_output_name(log.path))
-        if not reading.confirmed and (reading.has_steps or not log.has_settings):
-            columns.append(_rows(log.path, inference, has_steps=reading.has_steps))
+        has_steps = reading.has_steps or not reading.facts.steps.is_empty()
+        if not reading.confirmed and (has_steps or not log.has_settings):
+            columns.append(_rows(log.path, inference, has_steps=has_steps))
             dialects += [{"source_path": log.path, "dialect_text": bare(inference.toml)}] if reading.has_steps else []
         steps = reading.facts.steps.height
         event(_LOG, logging.DEBUG, "inferred", path=log.path, by=name, columns=len(inference.columns), steps=steps)
@@ -140,8 +141,11 @@ def read_inferred(logs: Mapping[int, Candidate], known: Facts, confirmed: Sequen
     )
 
 
-def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect]) -> _Reading:
-    """How a log is read. Raises LimitError."""
+def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: pl.DataFrame) -> _Reading:
+    """How a log is read; where its `known` steps have no loss and go together with inferred ones, by both.
+
+    Raises LimitError.
+    """
     reader = log.opened()
     with metered(log.path, lambda: reader.unpacked_bytes):
         sample = _sample(replace(log, opened=lambda: reader))
@@ -151,6 +155,17 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect]) -> _Read
             return _Reading(sample, inference, dialect, has_steps, _read(source, log, dialect, sample, has_steps=True))
         has_steps = inference.has_steps and _knows_more(inference, log)
         found = replace(compile_document(inference.document), name=INFERRED) if inference.document else None
+        mine = known.filter(pl.col("source") == source)
+        if (
+            found
+            and not has_steps
+            and _has_sure_steps(inference)
+            and not mine.is_empty()
+            and mine["loss"].is_null().all()
+        ):
+            facts = _read(source, log, found, sample, has_steps=True)
+            if _goes_together(mine, facts.steps):
+                return _Reading(sample, inference, None, False, facts)
         return _Reading(sample, inference, None, has_steps, _read(source, log, found, sample, has_steps=has_steps))
 
 
@@ -181,15 +196,31 @@ def _confirmed(
     return (best, values > 0) if best else None
 
 
+def _has_sure_steps(inference: Inference) -> bool:
+    """Whether steps and losses were inferred that are sure."""
+    sure = {one.column for one in inference.columns if one.is_used and one.confidence == HIGH}
+    return inference.has_steps and {"step", "loss"} <= sure
+
+
+def _is_without_loss(steps: pl.DataFrame) -> bool:
+    return not steps.is_empty() and steps["loss"].is_null().all()
+
+
+def _goes_together(known: pl.DataFrame, inferred: pl.DataFrame) -> bool:
+    """Whether two readings of a log count the same steps: in the order of the lines, neither falls behind the other."""
+    both = pl.concat([known.select("line_no", "step"), inferred.select("line_no", "step")]).sort("line_no")
+    falls = [int((steps["step"].diff() < 0).sum()) for steps in (both, inferred.sort("line_no"))]
+    return falls[0] <= falls[1]
+
+
 def _knows_more(inference: Inference, log: Candidate) -> bool:
     """Whether far more steps were inferred than a dialect has found in the same lines, and it is the one in doubt."""
     if not log.is_known:
         return True
     if not log.step_lines:
         return len(inference.step_lines) >= FAR_MORE  # a dialect leaves out a line that may have been cut
-    sure = {one.column for one in inference.columns if one.is_used and one.confidence == HIGH}
     found = len(log.step_lines & inference.seen_lines)
-    is_sure = log.is_doubtful or {"step", "loss"} <= sure
+    is_sure = log.is_doubtful or _has_sure_steps(inference)
     return is_sure and len(inference.step_lines) >= FAR_MORE * max(found, 1)
 
 

@@ -148,12 +148,13 @@ def _unknown_logs(
 ) -> dict[int, Candidate]:
     """Logs to be inferred, by source: those that no dialect knows, and some that one does.
 
-    Of the latter: those in which it finds no steps, or few for their length, and those with steps and no settings. What
-    a user's dialect file reads is left as it is.
+    Of the latter: those in which it finds no steps, or few for their length, or none with a loss, and those with steps
+    and no settings. What a user's dialect file reads is left as it is.
     """
     steps = extracted.facts.steps.drop_nulls("step")
     lines_of = steps.group_by("source").agg("line_no")
     step_lines = {int(source): line_nos for source, line_nos in lines_of.iter_rows()}
+    has_loss = set(steps.drop_nulls("loss")["source"].unique())
     configured = set(extracted.facts.settings["source"].unique())
     declared = {dialect.name for dialect in extracted.dialects if dialect.is_declared}
     last_lines = dict(extracted.last_lines.group_by("source").agg(pl.col("last_line").max()).iter_rows())
@@ -166,7 +167,8 @@ def _unknown_logs(
             continue
         mine = step_lines.get(source, [])
         is_sparse = len(mine) * _SPARSE < last_lines.get(source, 0) - min(mine, default=0)
-        is_wanted = source not in extracted.dialect_of or is_sparse or (mine and source not in configured)
+        is_poor = mine and not {source} <= has_loss & configured
+        is_wanted = source not in extracted.dialect_of or is_sparse or is_poor
         if is_wanted and (opener := rotated.opener(source, row)):
             is_known = source in extracted.dialect_of
             has_settings = source in configured or (is_known and not mine)

@@ -151,7 +151,8 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"global|moving avg)"
         r" (?:train(?:ing)? )?loss|loss (?:avg|ema|mean|smooth(?:ed)?|step|batch|running|cur)|"
         r"train(?:ing)? (?:avg|mean) loss",
-        r"(?:the )?(?:train )?objective|cost|l|err(?:or)?",
+        r"(?:the )?(?:train )?objective|cost|train(?:ing)?",
+        r"l|err(?:or)?",
     ),
     "learning_rate": (r"(?:current |cur )?(?:lr|learning ?rate|lrate)(?: (?:\d|group ?\d|s|adam\w*|group\d))?|eta lr",),
     "grad_norm": (

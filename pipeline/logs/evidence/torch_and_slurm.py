@@ -111,7 +111,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         # First a terminal's echo of the key, alone or followed by the next output of the program.
         r"^\s*\^C(?:\s*$|Traceback|[WE]\d{4} )|"
         r"^\s?(?:\w+\.)*KeyboardInterrupt\b|SignalException: .* got signal: 2\b|[Rr]eceived SIGINT|"
-        r"Received (?:Signals\.SIGINT|2) death signal|^\s?Detected KeyboardInterrupt, attempting graceful shutdown|"
+        r"Received (?:Signals\.SIGINT|2) death signal|"
+        r"(?:^\s?|Warning: )Detected KeyboardInterrupt, attempting graceful shutdown|"
         r"srun: sending Ctrl-C to|exits with return code = -2\b",
     ),
     (

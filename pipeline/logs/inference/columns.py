@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from sweepscope.pipeline.logs.inference.counter import Counter, columns_of
 from sweepscope.pipeline.logs.inference.fields import is_unnamed
@@ -35,7 +36,10 @@ _VAGUE = 3
 _UNNAMED = 2
 _OF_MEAN = 3
 _OF_FEW = 3
-"""Doubts about a mean in parentheses, and about what few lines print."""
+_OF_MANY = 3
+"""Doubts about a mean in parentheses, about what few lines print, and about what many lines of an epoch print."""
+_ONCE = 1.2
+"""Values of an epoch at most, of one that stands once in each: the last epoch may have been done twice."""
 _MEMORY = re.compile(r"\b(?:mem(?:ory)?|vram|cuda|gpu|peak|max)\b")
 _NOT_THE_STEP = re.compile(
     r"\b(?:data|load(?:ing|er)?|eta|remaining|left|total|elapsed|wall|since|fwd|forward|bwd|backward|opt(?:imizer|im)?|compile|"
@@ -78,6 +82,7 @@ class Guess:
 def guesses(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line]) -> list[Guess]:
     """Every column that a value of a step's line may be, the likeliest of each column first."""
     rows = set(found[counter.key].rows)
+    epochs = len(set(found[counter.key].numbers)) if counter.is_epoch else 0
     listed: list[tuple[str, int, float, int, Guess]] = []
     for order, (key, series) in enumerate(found.items()):
         if key in (counter.key, counter.epoch) or key[1] == "of":
@@ -87,7 +92,10 @@ def guesses(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line]
             continue
         for guess in of_series(own, course(own, lines)):
             share = len(set(own.rows)) / len(rows)
-            doubt = guess.sure + _OF_MEAN * (key[1] == "mean") + _OF_FEW * (share < 0.5)
+            doubt = guess.sure + _OF_MEAN * (key[1] == "mean")
+            # Of what an epoch's lines print, the value that stands once in each is the epoch's.
+            is_once = len(own.by_row) <= _ONCE * epochs
+            doubt += _OF_MANY * (not is_once) if epochs else _OF_FEW * (share < 0.5)
             listed.append((guess.column, doubt, -share, order, guess))
     listed.sort(key=lambda one: one[:4])
     return [guess for *_, guess in listed]
@@ -153,8 +161,10 @@ def _behaves(guess: Guess, series: Series, went: Course) -> Guess | None:
     for contradicts in _CONTRADICTIONS.get(guess.column, ()):
         if contradicts(guess, series, went):
             return None
-    if guess.column == "loss" and guess.sure >= _VAGUE and not _falls(series, went):
-        return guess.worse("it does not fall")
+    if guess.column == "loss" and guess.sure >= _VAGUE:
+        if not _falls(series, went, most=_MOST_LOSS if guess.sure > _VAGUE else math.inf):
+            return guess.worse("it does not fall")
+        return replace(guess, confidence=MEDIUM, reason=f"{guess.reason}, falls with the steps")
     return guess
 
 
@@ -164,8 +174,12 @@ def _is_cumulative(_guess: Guess, series: Series, went: Course) -> bool:
     return went.moves >= _MANY and went.rising >= 0.95 and high > 1.5 * max(abs(low), 1e-9)
 
 
-def _falls(series: Series, went: Course) -> bool:
-    return went.moves >= _MANY and series.numbers[-1] < series.numbers[0] < _MOST_LOSS
+def _falls(series: Series, went: Course, *, most: float) -> bool:
+    """Whether it comes down from a first value below `most`: its last quarter lies below its first."""
+    numbers = series.numbers
+    quarter = max(len(numbers) // 4, 1)
+    is_lower = median(numbers[-quarter:]) < median(numbers[:quarter])
+    return went.moves >= _MANY and numbers[0] < most and numbers[-1] < numbers[0] and is_lower
 
 
 _Contradiction = Callable[[Guess, Series, Course], bool]

@@ -24,6 +24,7 @@ _OF_MOST = 2.0
 """Points of the counter that most lines have."""
 _MANY = 3
 """Changes from which on the course of a series tells something."""
+_OFTEN = 10
 _CLEAR = 3
 """So many times more often a counter has to begin anew with an epoch than to go on; after a restart it may."""
 _SAMPLES = 2_000
@@ -114,6 +115,14 @@ def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter 
         if smallest > 1 and total and max(found[epoch].numbers) >= max(total.numbers):
             first = 1
     return Counter(key, epoch, first, is_epoch, sure)
+
+
+def has_losses(found: Mapping[Key, Series]) -> bool:
+    """Whether lines of the log print losses of its training, by a name that is sure, as often as steps are printed."""
+    return any(
+        not key[1] and named(key[0], "loss") == 0 and sum(one.split != "eval" for one in series.fields) >= _OFTEN
+        for key, series in found.items()
+    )
 
 
 def _loss_rows(found: Mapping[Key, Series]) -> set[int]:

@@ -48,7 +48,10 @@ _AT = re.compile(r"([A-Za-z][\w /]*?) (?:at|after|for|in|@) (?:\w+ )?[#:]?$")
 _MAX_WORDS = 5
 _WHOLE = re.compile(r"[-+]?[\d,]+")
 _NEXT = re.compile(r"\s*[:=]?\s*[-+]?\d")
+_RECORD = re.compile(r"""["'](?:key|name|metric|tag)["']\s*:\s*["']([\w ./-]{1,60})["'].{0,40}?["']value["']\s*:\s*$""")
+"""A value whose name is a value itself: `"key": "train_loss", "value": 2.31`."""
 _RATES = ("rate", "other rate")
+_COUNTERS = ("step", "epoch", "rank")
 _QUANTITIES = {"step_time": ("time", "step time"), "mem_allocated": ("bytes",), "mem_reserved": ("bytes",)}
 MAX_CHARS = 4_096
 """A longer line is no record of a step."""
@@ -153,7 +156,18 @@ def _completed(text: str, found: list[Field]) -> list[Field]:
             named = _AT.search(text[: before.begin])
             if named:
                 found[at] = replace(field, label=words(named[1]))
+        elif after and _is_name_of_next(text, field, after):
+            gap = text[before.stop if before else 0 : field.begin]
+            found[at] = replace(field, label=_place(text, gap, field.stop, found[:at]))
     return found
+
+
+def _is_name_of_next(text: str, field: Field, after: Field) -> bool:
+    """Whether the words behind a value are the name of the one behind them, and no counter's: `20 train 3.1`."""
+    if not field.label.startswith("> ") or field.label[2:] != words(text[field.stop : after.begin]):
+        return False
+    columns = {column for column, _ in step_columns(field.label[2:])}
+    return bool(columns) and columns.isdisjoint(_COUNTERS)
 
 
 def _value(printed: str, suffix: str) -> float:
@@ -195,7 +209,8 @@ def _offset(gap: str) -> int:
 
 def _label(gap: str) -> str:
     """The words that name the value behind a gap."""
-    label = gap[_offset(gap) :].rstrip(_ENDS_LABEL)
+    record = _RECORD.search(gap) if "value" in gap else None
+    label = record[1] if record else gap[_offset(gap) :].rstrip(_ENDS_LABEL)
     name = words(label)
     while (bare := _FILLERS.sub("", name)) != name:
         name = bare

@@ -15,7 +15,7 @@ from sweepscope.pipeline.logs.declared.rules import Document
 from sweepscope.pipeline.logs.inference.below import find_below
 from sweepscope.pipeline.logs.inference.checks import checked, evidence
 from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, Guess, guesses
-from sweepscope.pipeline.logs.inference.counter import Counter, find_counter, named
+from sweepscope.pipeline.logs.inference.counter import Counter, find_counter, has_losses, named
 from sweepscope.pipeline.logs.inference.milestones import training_end
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules, stated_by
@@ -33,6 +33,8 @@ _TELLING = ("loss", "tokens_per_s", "tokens_per_s_per_gpu", "step_time", "grad_n
 _ENOUGH = 900
 """Lines with numbers that are looked at."""
 _STRETCH = 20
+_LAST_LINES = 40
+"""Of a log without steps, where its trainer says that it is done."""
 _TABLE_ROWS = 1_500
 _MOST_STATED = 1_500
 _MOST_OTHERS = 6_000
@@ -96,6 +98,7 @@ class _Steps:
     rules: tuple[tuple[StepRule, Line], ...] = ()
     listed: tuple[Inferred, ...] = ()
     line_nos: frozenset[int] = frozenset()
+    repeated: str = ""
 
 
 def infer(sample: pl.DataFrame) -> Inference:
@@ -120,10 +123,10 @@ def infer(sample: pl.DataFrame) -> Inference:
     steps = _steps(found, lines, counter, settings) if counter else _of_table(table) if table else _Steps()
     last = max(steps.line_nos, default=0)
     before, behind = others.filter(pl.col("line_no") < last), others.filter(pl.col("line_no") > last)
-    end = training_end(list(behind.iter_rows())) if steps.listed else None
+    end = training_end(list((behind if steps.listed else behind.tail(_LAST_LINES)).iter_rows()))
     is_early = end is not None and before["text"].str.contains(end, literal=True).any()
     events = [("training_end", end)] if end and not is_early else []
-    if not steps.listed and not rules.by_column:
+    if not steps.listed and not rules.by_column and not events:
         return Inference("", None, has_steps=False, columns=())
     draft = Draft(
         NAME,
@@ -132,6 +135,7 @@ def infer(sample: pl.DataFrame) -> Inference:
         table=table,
         settings=rules,
         events=tuple(events),
+        repeated=steps.repeated,
     )
     seen = frozenset(line_no for line_no, *_ in (rows[:_TABLE_ROWS] if table else near))
     text = toml_text(draft)
@@ -181,8 +185,8 @@ def _steps(found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter,
     below = {} if "loss" in columns else find_below(found, counter, lines)
     telling = next((column for column in _TELLING if column in columns), None)
     has_loss = "loss" in columns or any(one.column == "loss" for one in below.values())
-    if not has_loss and (telling is None or named(counter.key[0], "step") != 0):
-        return _Steps()
+    if not has_loss and (telling is None or named(counter.key[0], "step") != 0 or has_losses(found)):
+        return _Steps()  # its losses stand beside another counter
     keys = [one.key for one in chosen if one.column == telling] if telling else [counter.key]
     rows = rows_of_steps(found, counter, keys)
     rule = step_rule(found, lines, counter, chosen, rows) if rows else None
@@ -212,7 +216,9 @@ def _steps(found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter,
         for one in chosen
         if one not in rule.guesses
     ]
-    return _Steps(((rule, example),), (*used, *unused), frozenset(lines[row].number for row in rows))
+    # A line of an epoch is one of many batches; the last of them tells where the epoch came to.
+    repeated = "last" if counter.is_epoch else ""
+    return _Steps(((rule, example),), (*used, *unused), frozenset(lines[row].number for row in rows), repeated)
 
 
 def _of_table(table: Table) -> _Steps:
@@ -293,5 +299,5 @@ def _signature(steps: _Steps, table: Table | None, others: pl.DataFrame) -> tupl
     if steps.rules:
         return ()
     texts = others["text"].head(20).to_list()
-    good = [text for text in texts if len(text.strip()) >= _LEAST_SIGNATURE and re.search(r"[^\W\d_]{2}", text)]
+    good = [text.strip() for text in texts if len(text.strip()) >= _LEAST_SIGNATURE and re.search(r"[^\W\d_]{2}", text)]
     return (max(good, key=len)[:_LONG_SIGNATURE],) if good else ("text that only this trainer prints",)

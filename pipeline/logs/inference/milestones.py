@@ -19,6 +19,10 @@ _NOT_YET = re.compile(
     r"(?i)\b(?:not|isn't|before|until|when|if|once|epoch|error|fail(?:ed|ure)?|abort(?:ed)?|interrupt\w*|eta|remaining|"
     r"setup|init\w*|download\w*|preprocess\w*|tokeniz\w*|loading|warm ?up|step|eval\w*|save|saving)\b"
 )
+_STOPPED = re.compile(
+    r"(?i)\bearly[ -]?stop(?:ping|ped)? (?:was )?(?:triggered|activated|after|at|in)\b|\bstopp(?:ing|ed) early\b"
+)
+"""Of a trainer that has its own measure of being done."""
 _MOST_CHARS = 160
 _TEXT = re.compile(r"[^\d{}]*")
 
@@ -28,8 +32,8 @@ def training_end(lines: Sequence[tuple[int, str]]) -> str | None:
     for _, text in lines:
         if len(text) > _MOST_CHARS:
             continue
-        found = _DONE.search(text)
-        if found and not _NOT_YET.search(text):
+        found = _STOPPED.search(text) or (None if _NOT_YET.search(text) else _DONE.search(text))
+        if found:
             return _fixed(text, found)
     return None
 
@@ -37,7 +41,7 @@ def training_end(lines: Sequence[tuple[int, str]]) -> str | None:
 def _fixed(text: str, found: re.Match[str]) -> str | None:
     """The words that say so as far as they are fixed: neither numbers nor braces."""
     parts = [part for part in _TEXT.findall(text) if part.strip()]
-    mine = [part for part in parts if _DONE.search(part) or part.strip() in found[0]]
+    mine = [part for part in parts if found[0] in part or _DONE.search(part) or part.strip() in found[0]]
     best = max(mine or parts, key=len, default="")
     plain = re.sub(r"\s+", " ", best).strip(" \t.!-=*#[]()|:")
     return plain if re.search(r"[A-Za-z]{4}", plain) else None

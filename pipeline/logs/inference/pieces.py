@@ -85,7 +85,7 @@ def _of_value(line: Line, one: Field, filled: Filled) -> Iterator[str]:
     begin = before.stop if before else line.begin
     far = _squeezed(text[max(begin, one.begin - _MOST_CONTEXT) : one.begin])
     after = line.fields[at + (2 if filled.total else 1)] if at + (2 if filled.total else 1) < len(line.fields) else None
-    behind = _squeezed(text[stop : after.begin if after else len(text)][:_MOST_CONTEXT].rstrip())
+    behind = _squeezed(text[stop : after.begin if after else len(text)][:_MOST_CONTEXT].rstrip(), keep=True)
     behind = _whole_words(behind)
     # A bare bracket or colon is no text to find a line by, if anything better is there.
     if re.search(r"[A-Za-z]", near) or re.search(r"[A-Za-z]", value.split("}", 1)[-1]):

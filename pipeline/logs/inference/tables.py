@@ -94,12 +94,14 @@ def _columns(names: Sequence[str]) -> dict[str, tuple[int, str]]:
         if EVALUATION.search(label):
             continue
         for column, sure in columns_of(label):
-            if column == "epoch" or (unit and column in ("loss", "step", "grad_norm", "learning_rate")):
+            if unit and column in ("loss", "step", "epoch", "grad_norm", "learning_rate"):
                 continue
             word = unit.word if unit else _DEFAULT_UNITS.get(column, "")
             if word is None or (column not in found or sure < found[column][2]) is False:
                 continue
             found[column] = (at, word, sure)
+    if epoch := found.pop("epoch", None):
+        found.setdefault("step", epoch)  # a row for each epoch
     return {column: (at, word) for column, (at, word, sure) in found.items() if sure < 3}
 
 

@@ -20,6 +20,7 @@ class Draft:
         table: rows under a header.
         settings: arguments, and lines with one setting.
         events: kind and line.
+        repeated: "last" where of several lines of one step the last counts.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Draft:
     table: Table | None = None
     settings: SettingRules = field(default_factory=SettingRules)
     events: tuple[tuple[str, str], ...] = ()
+    repeated: str = ""
 
 
 _HEAD = """\
@@ -44,6 +46,7 @@ def toml_text(draft: Draft) -> str:
     """The file."""
     signature = f"{_SIGNED}signature = {toml_value(draft.signature)}" if draft.signature else _UNSIGNED
     blocks = [f"{_HEAD}name = {toml_value(draft.name)}\n{signature}"]
+    blocks += [f"repeated = {toml_value(draft.repeated)}"] if draft.repeated else []
     blocks += [_step(rule, example) for rule, example in draft.steps]
     blocks += [_rows(draft.table)] if draft.table else []
     rules = draft.settings

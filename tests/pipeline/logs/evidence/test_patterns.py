@@ -240,6 +240,7 @@ SIGNS = [
     ("torch.distributed.elastic.multiprocessing.api.SignalException: Process 47 got signal: 1", "sigterm"),
     ("srun: sending Ctrl-C to StepId=9.0", "interrupted"),
     ("Detected KeyboardInterrupt, attempting graceful shutdown ...", "interrupted"),
+    ("call.py:54: UserWarning: Detected KeyboardInterrupt, attempting graceful shutdown...", "interrupted"),
     ("ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -11) local_rank: 3", "child_failed"),
     ("srun: error: n1: task 0: Aborted (core dumped)", "exit_code"),
     ("double free or corruption (!prev)", "exit_code"),

@@ -36,6 +36,11 @@ FORMS: dict[str, Callable[[int, float], str]] = {
     "logger": lambda step, loss: (
         f"2026-01-31 12:00:{step:02d},123 - train - INFO - iter {step}: loss={loss:.4f} (0.4125 s/iter)"
     ),
+    "columns in a row": lambda step, loss: f"{step} train {loss:.4f} 412.5 ms",
+    "objective": lambda step, loss: f"step {step}: objective {loss:.4f}, 412.5 ms/step",
+    "records": lambda step, loss: (
+        f'{{"key": "train_loss", "value": {loss:.4f}, "metadata": {{"step": {step}, "step_time_s": 0.4125}}}}'
+    ),
     "behind": lambda step, loss: f"loss {loss:.4f} at iteration {step} of {STEPS}, 412.5 ms/step, 13,800 tokens/sec",
 }
 
@@ -49,6 +54,66 @@ def test_steps_are_found(name: str) -> None:
     assert steps["step"].to_list() == list(range(1, STEPS + 1))
     assert steps["loss"].to_list() == [round(loss, 4) for loss in losses()]
     assert steps["step_time_s"].unique().to_list() == [0.4125]
+
+
+def test_a_quantity_that_only_may_be_the_loss_is_none_unless_it_falls() -> None:
+    rising = tables_of({"train.log": log(lambda step, _loss: f"step {step}: train {1 + step / 50:.4f} lr 3e-4")})
+    assert rising["steps"]["loss"].null_count() == STEPS
+
+
+def test_a_row_for_each_epoch_is_its_step() -> None:
+    def form(step: int, loss: float) -> str:
+        return f"{step}, {loss:.4f}, 1.5" if step > 1 else f"epoch,loss,ppl\n1, {loss:.4f}, 1.5"
+
+    steps = tables_of({"train.log": log(form)})["steps"].sort("step")
+    assert steps["step"].to_list() == list(range(1, STEPS + 1))
+    assert steps["loss"].to_list() == [round(loss, 4) for loss in losses()]
+
+
+def test_an_epoch_comes_to_the_mean_that_is_printed_at_its_end_else_to_its_last_batch() -> None:
+    def batches(epoch: int, loss: float) -> str:
+        return "\n".join(f"Epoch {epoch} - Batch loss: {loss + part / 100:.4f}" for part in (3, 2, 1))
+
+    def both(epoch: int, loss: float) -> str:
+        return f"{batches(epoch, loss)}\nEpoch {epoch} - Average Train Loss: {loss:.4f}"
+
+    for form, more in ((batches, 0.01), (both, 0.0)):
+        steps = tables_of({"train.log": log(form)})["steps"].sort("step")
+        assert steps["loss"].to_list() == pytest.approx([loss + more for loss in losses()], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["INFO - Training completed in 12.50 seconds", "[pretrain] early stop after 28 epochs (no improvement for 6)"],
+)
+@pytest.mark.parametrize("form", ["energy {:.3f} of batch {}/40", "step {1} loss {0:.4f}"])
+def test_a_trainer_that_says_that_it_is_done_has_completed(end: str, form: str) -> None:
+    tables = tables_of({"train.log": log(lambda step, loss: form.format(loss, step), head="epoch 1\n", tail=end)})
+    (run,) = tables["runs"].to_dicts()
+    assert (run["status"], run["status_evidence"]) == ("completed", end)
+
+
+def test_steps_without_losses_get_them_from_lines_of_the_users_own() -> None:
+    def form(step: int, loss: float) -> str:
+        ours = f"[2026-01-31 12:00:{step:02d},000] [INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped=0, "
+        return f"{ours}lr=[3e-05], mom=[[0.9, 0.95]]\n[Step {step}/{STEPS}] Loss: {loss:.4f} | Tokens/s: 13800.5"
+
+    tables = tables_of({"train.log": log(form)})
+    (run,) = tables["runs"].to_dicts()
+    steps = tables["steps"].sort("step")
+    assert (run["framework"], run["steps_planned"]) == ("deepspeed", STEPS)
+    assert steps["step"].to_list() == list(range(1, STEPS + 1))
+    assert steps["loss"].to_list() == [round(loss, 4) for loss in losses()]
+    assert steps["learning_rate"].unique().to_list() == [3e-5]
+
+
+def test_a_counter_beside_no_loss_of_a_log_with_losses_counts_no_steps() -> None:
+    def form(step: int, loss: float) -> str:
+        return f"train_loss: {loss:.4f}" + (
+            f"\nthroughput: {5e5 + step:.1f} tokens/s, step {step * 512}" * (step % 8 == 0)
+        )
+
+    assert tables_of({"train.log": log(form)})["steps"].is_empty()
 
 
 def test_the_loss_of_an_evaluation_is_none() -> None:
