@@ -47,10 +47,18 @@ class AllocationKind:
     is_compute_stream: bool
 
 
+@dataclass(frozen=True)
+class Classified:
+    """Kinds of allocations in order of their first block, and the index of the kind of each block."""
+
+    kinds: list[AllocationKind]
+    kind_of: Ints
+
+
 def kinds_of(
     device: Device, lifetimes: Lifetimes, phases: Phases, rows: npt.NDArray[np.intp], *, by_size: bool
-) -> tuple[list[AllocationKind], Ints]:
-    """Kinds of allocations in order of their first block, and the index of the kind of each block.
+) -> Classified:
+    """The kinds of some blocks.
 
     Args:
         device: the device's events.
@@ -94,7 +102,7 @@ def kinds_of(
     kinds = [
         AllocationKind(*values) for values in zip(*(column[first[order]].tolist() for column in columns), strict=True)
     ]
-    return kinds, index[group]
+    return Classified(kinds, index[group])
 
 
 def _compute_stream(lifetimes: Lifetimes) -> int:

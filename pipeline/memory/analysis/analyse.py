@@ -62,7 +62,7 @@ def analyse(chunks: Iterable[bytes]) -> dict[str, list[Row] | Columns]:
         rows["memory_timeline"] += _timeline(device, replayed, phases, kept)
         lifetimes, descriptions = replayed.lifetimes, Descriptions(snapshot)
         classified = kinds_of(device, lifetimes, phases, np.arange(len(lifetimes.size)), by_size=False)
-        gradients = gradient_sizes(*classified, descriptions, lifetimes)
+        gradients = gradient_sizes(classified, descriptions, lifetimes)
         rows["memory_at_peak"] += peak_rows(descriptions, device, replayed, phases, gradients)
         sites, levels = alive_rows(descriptions, device, replayed, classified, gradients=gradients, timeline=kept)
         rows["memory_sites"] += sites

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sweepscope.pipeline.memory.analysis.allocation_kinds import AllocationKind, Descriptions, Row, kinds_of
+from sweepscope.pipeline.memory.analysis.allocation_kinds import Classified, Descriptions, Row, kinds_of
 from sweepscope.pipeline.memory.analysis.phases import Phases
 from sweepscope.pipeline.memory.analysis.replay import Lifetimes, Replay
 from sweepscope.pipeline.memory.snapshot.snapshot import Device
-from sweepscope.pipeline.memory.snapshot.trace import Ints
 
 MAX_GROUPS = 1_000
 MAX_KINDS = 20_000
@@ -23,14 +22,16 @@ MIN_MATCHED_BYTES = 1 << 20
 """Below, sizes are the same by chance."""
 
 
-def gradient_sizes(
-    kinds: list[AllocationKind], kind_of: Ints, descriptions: Descriptions, lifetimes: Lifetimes
-) -> dict[int, int]:
+def gradient_sizes(classified: Classified, descriptions: Descriptions, lifetimes: Lifetimes) -> dict[int, int]:
     """Number of gradients by size at the moment with most gradient bytes, which is seldom the peak.
 
-    `kinds` and `kind_of` are the result of `kinds_of` for all lifetimes.
+    Args:
+        classified: the kinds of all lifetimes.
+        descriptions: of the snapshot.
+        lifetimes: blocks of one device.
     """
-    is_gradient = np.array([descriptions.row(kind)["category"] == "gradients" for kind in kinds[:MAX_KINDS]], np.bool_)
+    kinds, kind_of = classified.kinds[:MAX_KINDS], classified.kind_of
+    is_gradient = np.array([descriptions.row(kind)["category"] == "gradients" for kind in kinds], np.bool_)
     rows = np.flatnonzero(is_gradient[np.minimum(kind_of, len(is_gradient) - 1)] & (kind_of < MAX_KINDS))
     if not len(rows):
         return {}
@@ -62,8 +63,8 @@ def peak_rows(
     peak = int(replayed.active.argmax())
     groups: dict[tuple[Any, ...], Row] = {}
     total = 0
-    kinds, kind_of = kinds_of(device, replayed.lifetimes, phases, replayed.lifetimes.at(peak), by_size=True)
-    for kind, blocks in zip(kinds, np.bincount(kind_of, minlength=len(kinds)).tolist(), strict=True):
+    live = kinds_of(device, replayed.lifetimes, phases, replayed.lifetimes.at(peak), by_size=True)
+    for kind, blocks in zip(live.kinds, np.bincount(live.kind_of, minlength=len(live.kinds)).tolist(), strict=True):
         row = descriptions.row(kind)
         group = groups.setdefault(tuple(row.values())[:-1], {**row, "blocks": 0, "bytes": 0})
         group["blocks"] += blocks

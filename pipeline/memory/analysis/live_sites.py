@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sweepscope.pipeline.memory.analysis.allocation_kinds import AllocationKind, Descriptions, Row
+from sweepscope.pipeline.memory.analysis.allocation_kinds import AllocationKind, Classified, Descriptions, Row
 from sweepscope.pipeline.memory.analysis.at_peak import (
     AS_GRADIENTS,
     AS_STATES,
@@ -38,7 +38,7 @@ def alive_rows(
     descriptions: Descriptions,
     device: Device,
     replayed: Replay,
-    classified: tuple[list[AllocationKind], Ints],
+    classified: Classified,
     *,
     gradients: Mapping[int, int],
     timeline: npt.NDArray[np.intp],
@@ -51,27 +51,25 @@ def alive_rows(
         descriptions: of the snapshot.
         device: the device.
         replayed: its replay.
-        classified: the result of `kinds_of` for all its lifetimes.
+        classified: the kinds of all its lifetimes.
         gradients: number of gradients by size (`gradient_sizes`).
         timeline: points to choose instants from.
     """
     lifetimes = replayed.lifetimes
     if not len(lifetimes.size):
         return [], {}
+    peak_event = int(replayed.active.argmax())
     instants = _instants(device, replayed, timeline)
-    kinds, kind_of = classified
-    sites, site_of_kind = _sites(descriptions, kinds)
-    site = _by_size(sites, site_of_kind[kind_of], lifetimes, lifetimes.at(int(replayed.active.argmax())), gradients)
+    sites, site_of_kind = _sites(descriptions, classified.kinds)
+    site = _by_size(sites, site_of_kind[classified.kind_of], lifetimes, lifetimes.at(peak_event), gradients)
     first = np.searchsorted(instants, lifetimes.begin, side="right")
     last = np.searchsorted(instants, lifetimes.end, side="right")  # alive at instants first to last - 1
-    peak = int(np.searchsorted(instants, replayed.active.argmax()))
-    span = np.maximum(last - first, 0) / len(instants)
-    site, sites = _largest(sites, site, lifetimes.size * (span + ((first <= peak) & (last > peak))))
-    steps = np.zeros((2, len(sites), len(instants) + 1), np.int64)
-    for at, weight in ((0, lifetimes.size), (1, np.ones_like(lifetimes.size))):
-        np.add.at(steps[at], (site, first), weight)
-        np.subtract.at(steps[at], (site, last), weight)
-    levels, blocks = np.cumsum(steps, axis=2)[:, :, :-1]
+    peak = int(np.searchsorted(instants, peak_event))
+    share_of_record, is_at_peak = np.maximum(last - first, 0) / len(instants), (first <= peak) & (last > peak)
+    site, sites = _largest(sites, site, lifetimes.size * (share_of_record + is_at_peak))
+    shape = len(sites), len(instants)
+    levels = _over_time(shape, site, first, last, lifetimes.size)
+    blocks = _over_time(shape, site, first, last, np.ones_like(lifetimes.size))
     is_new = lifetimes.origin == RECORDED
     made = np.bincount(site[is_new], minlength=len(sites))
     made_bytes = np.zeros(len(sites), np.int64)
@@ -91,6 +89,23 @@ def alive_rows(
         for number, at in enumerate(order.tolist(), start=1)
     ]
     return rows, _changes(device.number, instants, levels[order], blocks[order])
+
+
+def _over_time(shape: tuple[int, int], site: Ints, first: Ints, last: Ints, weight: Ints) -> Ints:
+    """Weight of the live blocks of each site (row) at each instant (column).
+
+    Args:
+        shape: number of sites and of instants.
+        site: index of the site of each block.
+        first: index of the first instant at which each block is alive.
+        last: index behind the last one.
+        weight: what each block counts for.
+    """
+    sites, instants = shape
+    change = np.zeros((sites, instants + 1), np.int64)
+    np.add.at(change, (site, first), weight)
+    np.subtract.at(change, (site, last), weight)
+    return np.cumsum(change, axis=1)[:, :-1]
 
 
 def _instants(device: Device, replayed: Replay, timeline: npt.NDArray[np.intp]) -> Ints:
