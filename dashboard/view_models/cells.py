@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from math import prod
 
@@ -9,6 +10,7 @@ import polars as pl
 
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.symbols import STATUS
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.filters import Filters
 
 
@@ -21,7 +23,7 @@ def with_outcomes(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters)
 
     `cells` are rows of `queries.cells.cells`, `outcomes` of `queries.cells.outcomes`.
     """
-    by_cell: dict[tuple[object, ...], list[dict[str, object]]] = {}
+    by_cell: dict[tuple[object, ...], list[Row]] = {}
     for row in outcomes.iter_rows(named=True):
         by_cell.setdefault(_key(row), []).append(row)
     rows = [_outcome_of(cell, by_cell.get(_key(cell), []), filters) for cell in cells.iter_rows(named=True)]
@@ -29,7 +31,7 @@ def with_outcomes(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters)
     return with_scale(cells.drop("cell_state", "cell_reason").hstack(added))
 
 
-def _key(row: Mapping[str, object]) -> tuple[object, ...]:
+def _key(row: Row) -> tuple[object, ...]:
     return row["model"], row["num_nodes"], row["num_gpus"]
 
 
@@ -55,25 +57,23 @@ _ADDED = pl.Schema(
 )
 
 
-def _outcome_of(cell: dict[str, object], tries: list[dict[str, object]], filters: Filters) -> dict[str, object]:
-    by_status: dict[str, int] = {}
-    unranked = 0
+def _outcome_of(cell: Row, tries: list[Row], filters: Filters) -> Row:
+    """The _ADDED columns of one cell."""
+    by_status: Counter[str] = Counter()
     for row in tries:
-        status, runs = str(row["status"]), int(str(row["runs"]))
-        by_status[status] = by_status.get(status, 0) + runs
-        unranked += runs if status == "completed" and not row["is_ranked"] else 0
-    tried = sum(by_status.values())
-    failed = sum(int(str(row["runs"])) for row in tries if row["is_failure"])
-    completed = by_status.get("completed", 0)
-    state, reason, available = str(cell["cell_state"]), cell["cell_reason"], cell["num_gpus"]
+        by_status[row["status"]] += row["runs"]
+    completed = by_status["completed"]
+    unranked = sum(row["runs"] for row in tries if row["status"] == "completed" and not row["is_ranked"])
+    failed = sum(row["runs"] for row in tries if row["is_failure"])
+    state, reason, available = cell["cell_state"], cell["cell_reason"], cell["num_gpus"]
     gpus, dimensions = needed_gpus(filters)
-    if state != "measured" and isinstance(available, int) and gpus > available:
+    if state != "measured" and available is not None and gpus > available:
         state, reason = "impossible", f"{dimensions} needs {numbers.count(gpus, 'GPU')}"
     return {
         "cell_state": state,
         "cell_reason": reason,
-        "short_reason": short_reason(cell, state, by_status, filters),
-        "runs_tried": tried,
+        "short_reason": short_reason(cell, state, by_status.total(), filters),
+        "runs_tried": by_status.total(),
         "runs_completed": completed - unranked,
         "runs_judged": completed + failed,
         "runs_failed": failed,
@@ -82,7 +82,7 @@ def _outcome_of(cell: dict[str, object], tries: list[dict[str, object]], filters
     }
 
 
-def outcome_text(by_status: dict[str, int], unranked: int = 0) -> str:
+def outcome_text(by_status: Mapping[str, int], unranked: int = 0) -> str:
     """How the tries ended, completed first, then by number; `unranked` of the completed ones have no rank.
 
     >>> outcome_text({"oom": 2, "completed": 114}), outcome_text({"completed": 3}, 1), outcome_text({})
@@ -111,19 +111,23 @@ def needed_gpus(filters: Filters) -> tuple[int, str]:
     return gpus, " ".join(f"{name.upper()}{value}" for name, value in low.items() if value > 1)
 
 
-def short_reason(cell: dict[str, object], state: str, by_status: dict[str, int], filters: Filters) -> str | None:
-    """At most about twenty characters on why a cell is empty; None for a cell with a result."""
-    tried = sum(by_status.values())
-    if state == "measured":
+def short_reason(cell: Row, state: str, tried: int, filters: Filters) -> str | None:
+    """At most about twenty characters on why a cell is empty; None for a cell with a result, or without a try.
+
+    Args:
+        cell: a row of `queries.cells.cells`.
+        state: the cell's state under the filters.
+        tried: number of runs in it that pass them.
+        filters: of the page.
+    """
+    if state in ("measured", "not_run"):
         return None
     if state == "impossible":
         gpus, dimensions = needed_gpus(filters)
         return f"{dimensions} needs {numbers.count(gpus, 'GPU')}" if dimensions else None
     if state == "wont_fit":
         bound = cell["states_lower_bound_bytes"]
-        return f"{numbers.gib(bound, 0)} + activations" if isinstance(bound, (int, float)) else None
-    if state == "not_run":
-        return None
+        return None if bound is None else f"{numbers.gib(bound, 0)} + activations"
     if state in ("quarantined", "running"):
         return numbers.count(tried, "run")
-    return f"{numbers.number(tried)} of {numbers.number(tried)}"
+    return f"{numbers.number(tried)} of {numbers.number(tried)}"  # all of them failed, or the state would be another
