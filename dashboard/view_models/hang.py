@@ -11,7 +11,7 @@ import polars as pl
 
 from sweepscope.dashboard.format.symbols import Mark
 from sweepscope.dashboard.queries.query import Row
-from sweepscope.dashboard.view_models.network import rank_states
+from sweepscope.dashboard.view_models.network import COUNTERS, rank_states
 
 BEFORE, AFTER = 8, 3
 """Collectives shown before and after the one that hangs."""
@@ -65,32 +65,40 @@ def states(hang: Row, lines: pl.DataFrame, records: pl.DataFrame) -> pl.DataFram
         lines: rows of `queries.hang.lines`.
         records: rows of `queries.hang.records`.
     """
-    counters = ("last_enqueued_seq", "last_started_seq", "last_completed_seq")
-    recorded = records.group_by("rank").agg(
+    by_dumps, by_lines = rank_states(hang, _of_dumps(records)), _of_lines(lines, hang)
+    joined = by_dumps.join(by_lines, on="rank", how="left", maintain_order="left", suffix="_of_lines").with_columns(
+        pl.coalesce(name, f"{name}_of_lines") for name in ("last_enqueued_seq", "last_completed_seq")
+    )
+    # -1: there was none yet, or that the backend does not report it.
+    joined = joined.with_columns(pl.when(pl.col(name) >= 0).then(name).alias(name) for name in COUNTERS)
+    hangs_at = pl.lit(hang["seq"], pl.Int64)
+    is_in_it = (pl.col("state") == "waited") & pl.col("last_enqueued_seq").is_null()
+    last = pl.when(is_in_it).then(hangs_at).otherwise("last_enqueued_seq")
+    return joined.with_columns(ahead=last - hangs_at, waited_s=pl.col("ran_for_ms") / 1000).select(
+        "rank", "state", "detail", *COUNTERS, "ahead", "waited_s", "source_path", "line_no"
+    )
+
+
+def _of_dumps(records: pl.DataFrame) -> pl.DataFrame:
+    """How far each rank came by the flight recorder: `rank` and COUNTERS."""
+    return records.group_by("rank").agg(
         pl.max_horizontal(pl.col("last_enqueued_seq").max(), pl.col("last_seq").max()).alias("last_enqueued_seq"),
         pl.col("last_started_seq", "last_completed_seq").max(),
     )
-    states = rank_states(hang, recorded)
-    counted = (
+
+
+def _of_lines(lines: pl.DataFrame, hang: Row) -> pl.DataFrame:
+    """What each rank printed of it: the last counters, how long it waited (`ran_for_ms`), and its first line."""
+    return (
         of_collective(lines, hang)
         .drop_nulls("rank")
         .sort("line_no")
         .group_by("rank")
         .agg(
-            pl.col("last_enqueued_seq", "last_completed_seq").drop_nulls().last().name.suffix("_counted"),
+            pl.col("last_enqueued_seq", "last_completed_seq").drop_nulls().last(),
             pl.col("ran_for_ms").max(),
             pl.col("line_no", "source_path").first(),
         )
-    )
-    joined = states.join(counted, on="rank", how="left", maintain_order="left").with_columns(
-        pl.coalesce(name, f"{name}_counted").alias(name) for name in counters if f"{name}_counted" in counted.columns
-    )
-    # -1: there was none yet, or that the backend does not report it.
-    joined = joined.with_columns(pl.when(pl.col(name) >= 0).then(name).alias(name) for name in counters)
-    entered = pl.col("state").is_in(["waited"]) & pl.col("last_enqueued_seq").is_null()
-    last = pl.when(entered).then(pl.lit(hang["seq"], pl.Int64)).otherwise("last_enqueued_seq")
-    return joined.with_columns(ahead=last - pl.lit(hang["seq"], pl.Int64), waited_s=pl.col("ran_for_ms") / 1000).select(
-        "rank", "state", "detail", *counters, "ahead", "waited_s", "source_path", "line_no"
     )
 
 

@@ -25,8 +25,9 @@ RANK_STATE: dict[str, Mark] = {
 """States of a rank in one hang; the first that applies."""
 
 
-_COUNTERS = ("last_enqueued_seq", "last_started_seq", "last_completed_seq")
-_STATE_COLUMNS = {"rank": pl.Int64, "state": pl.String, "detail": pl.String, **dict.fromkeys(_COUNTERS, pl.Int64)}
+COUNTERS = ("last_enqueued_seq", "last_started_seq", "last_completed_seq")
+"""Columns of the flight recorder that say how far a rank came."""
+_STATE_COLUMNS = {"rank": pl.Int64, "state": pl.String, "detail": pl.String, **dict.fromkeys(COUNTERS, pl.Int64)}
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def rank_states(hang: Row, recorded: pl.DataFrame) -> pl.DataFrame:
                 "rank": rank,
                 "state": words[0],
                 "detail": ", ".join(RANK_STATE[word].word for word in words),
-                **{name: seen.get(name) for name in _COUNTERS},
+                **{name: seen.get(name) for name in COUNTERS},
             }
         )
     return pl.DataFrame(states, schema=_STATE_COLUMNS, infer_schema_length=None)
