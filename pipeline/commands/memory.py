@@ -44,8 +44,8 @@ def _run(args: argparse.Namespace) -> int:
         return _run_store(args)
     if args.run_id or args.sweep:
         raise UsageError("--run and --sweep ask the store; give them without a FILE.")
-    other = _groups(_read(args.against), args.device) if args.against else None
-    files = [_file(path, _read(path), args.device, args.top, other) for path in args.files]
+    against = _rows(_read(args.against), "memory_at_peak", args.device) if args.against else None
+    files = [_findings(path, _read(path), device=args.device, top=args.top, against=against) for path in args.files]
     text = "\n\n".join(_text(file, args.against) for file in files)
     say_read({"against": args.against, "files": files}, text, as_json=args.json)
     return 0
@@ -87,38 +87,44 @@ def _read(path: str) -> Mapping[str, pl.DataFrame]:
     return read.tables
 
 
-def _groups(tables: Mapping[str, pl.DataFrame], device: int | None) -> Rows:
-    return _rows(tables, "memory_at_peak", device)
-
-
 def _rows(tables: Mapping[str, pl.DataFrame], name: str, device: int | None) -> Rows:
+    """Rows of a table about one device, or about all."""
     if name not in tables:
         return []
     frame = tables[name]
     return (frame if device is None else frame.filter(pl.col("device") == device)).to_dicts()
 
 
-def _file(
-    path: str, tables: Mapping[str, pl.DataFrame], device: int | None, count: int, against: Rows | None
+def _findings(
+    path: str, tables: Mapping[str, pl.DataFrame], *, device: int | None, top: int, against: Rows | None
 ) -> dict[str, Any]:
-    """Results of one file, as `--json` prints them; the text is made from them."""
+    """Results of one file, as `--json` prints them; the text is made from them.
+
+    Args:
+        path: of the file.
+        tables: its rows, by table.
+        device: the only device to show; None: all.
+        top: number of source lines.
+        against: `memory_at_peak` rows of the file to compare with.
+    """
     devices = []
     for row in _rows(tables, "memory_snapshots", device):
-        groups = [group for group in _groups(tables, None) if group["device"] == row["device"]]
+        groups = [group for group in _rows(tables, "memory_at_peak", None) if group["device"] == row["device"]]
         compared: dict[str, Any] = {"verdict": _verdict(row, groups)}
         if against is not None:
             theirs = [group for group in against if device is not None or group["device"] == row["device"]]
-            compared |= {"differences": report.differences(groups, theirs, count)}
+            compared |= {"differences": report.differences(groups, theirs, top)}
         devices.append(
-            {"summary": row, "categories": report.categories(groups), "top": report.top(groups, count), **compared}
+            {"summary": row, "categories": report.categories(groups), "top": report.top(groups, top), **compared}
         )
     samples = tables.get("gpu_samples")
     if not devices and samples is None:
         raise UsageError(f"{path} has nothing about device {device}. Leave out --device to see what it has.")
-    return {"path": path, "devices": devices, "gpu_samples": [] if samples is None else _sampled(samples)}
+    return {"path": path, "devices": devices, "gpu_samples": [] if samples is None else _per_gpu(samples)}
 
 
 def _verdict(row: Mapping[str, Any], groups: Rows) -> dict[str, str] | None:
+    """Why an allocation failed on a device; None where none did."""
     if not row["oom_events"]:
         return None
     from sweepscope.pipeline.commands.stored_memory import file_verdict
@@ -126,7 +132,8 @@ def _verdict(row: Mapping[str, Any], groups: Rows) -> dict[str, str] | None:
     return file_verdict(row, groups)
 
 
-def _sampled(samples: pl.DataFrame) -> Rows:
+def _per_gpu(samples: pl.DataFrame) -> Rows:
+    """A row per GPU: how often and when it was sampled, and what it used."""
     return (
         samples.group_by("host", "gpu_index", "gpu_uuid", "accelerator")
         .agg(
@@ -144,36 +151,39 @@ def _sampled(samples: pl.DataFrame) -> Rows:
 
 
 def _text(file: Mapping[str, Any], against: str | None) -> str:
-    parts = [str(file["path"])]
-    for device in file["devices"]:
-        row = device["summary"]
-        name = (
-            "CPU" if row["device"] == -1 else "device unknown" if row["device"] is None else f"device {row['device']}"
-        )
-        parts.append(f"\n{name}\n{table(report.summary_lines(row))}")
-        if device["verdict"]:
-            parts.append(f"{device['verdict']['meaning']}: {device['verdict']['verdict_evidence']}")
-        whole = sum(category["bytes"] for category in device["categories"])
-        if whole:
-            parts.append("\nalive at the peak")
-            parts += [
-                f"{row['share']:6.1%} {report.size(row['bytes']):>10}  {row['category']}"
-                for row in device["categories"]
-            ]
-        if device["top"]:
-            parts.append("\nby source line")
-            parts += report.group_lines(device["top"], whole)
-        if against is not None:
-            parts.append(f"\nagainst {against}")
-            parts += report.difference_lines(device["differences"]) or ["the same groups of blocks"]
-    for gpu in file["gpu_samples"]:
-        name = " ".join(str(part) for part in (gpu["host"], gpu["accelerator"], gpu["gpu_uuid"]) if part)
-        index = "" if gpu["gpu_index"] is None else f" {gpu['gpu_index']}"
-        parts.append(
-            f"GPU{index} {name}: {gpu['samples']:,} samples, {report.size(gpu['mem_used_min_bytes'])} to "
-            f"{report.size(gpu['mem_used_max_bytes'])} in use of {report.size(gpu['mem_total_bytes'])}"
-        )
-    return "\n".join(parts)
+    """`_findings` of one file for people; `against` is the name of the other file."""
+    devices = [line for device in file["devices"] for line in _device_lines(device, against)]
+    return "\n".join([str(file["path"]), *devices, *(_gpu_line(gpu) for gpu in file["gpu_samples"])])
+
+
+def _device_lines(device: Mapping[str, Any], against: str | None) -> list[str]:
+    row = device["summary"]
+    name = "CPU" if row["device"] == -1 else "device unknown" if row["device"] is None else f"device {row['device']}"
+    lines = [f"\n{name}\n{table(report.summary_lines(row))}"]
+    if device["verdict"]:
+        lines.append(f"{device['verdict']['meaning']}: {device['verdict']['verdict_evidence']}")
+    whole = sum(category["bytes"] for category in device["categories"])
+    if whole:
+        lines.append("\nalive at the peak")
+        lines += [
+            f"{category['share']:6.1%} {report.size(category['bytes']):>10}  {category['category']}"
+            for category in device["categories"]
+        ]
+    if device["top"]:
+        lines += ["\nby source line", *report.group_lines(device["top"], whole)]
+    if against is not None:
+        differences = report.difference_lines(device["differences"])
+        lines += [f"\nagainst {against}", *(differences or ["the same groups of blocks"])]
+    return lines
+
+
+def _gpu_line(gpu: Mapping[str, Any]) -> str:
+    name = " ".join(str(part) for part in (gpu["host"], gpu["accelerator"], gpu["gpu_uuid"]) if part)
+    index = "" if gpu["gpu_index"] is None else f" {gpu['gpu_index']}"
+    return (
+        f"GPU{index} {name}: {gpu['samples']:,} samples, {report.size(gpu['mem_used_min_bytes'])} to "
+        f"{report.size(gpu['mem_used_max_bytes'])} in use of {report.size(gpu['mem_total_bytes'])}"
+    )
 
 
 VERB = Verb(

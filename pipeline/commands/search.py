@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from sweepscope.pipeline.estimate.search.search import Found
     from sweepscope.pipeline.reference.model_shape import ModelShape
 
+POOL = 400
+"""Layouts among which a rule's best follower is looked for."""
+
+RANKED_BY = {
+    "physics": "what physics allows",
+    "expected": "what runs are expected to reach: physics times the learned penalty",
+}
+
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, help="a known model, or the path of a Hugging Face config.json")
@@ -81,12 +89,10 @@ def make_request(args: argparse.Namespace) -> Request:
     from sweepscope.pipeline.reference.clusters import find_cluster, known_cards, with_network
     from sweepscope.pipeline.store.home import Home
 
-    for name in ("nodes", "seq_len", "gbs_tokens", "top"):
-        if getattr(args, name) < 1:
-            raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(args, name)}.")
-    for name in ("gpus_per_node", "gpus_per_domain"):
-        if getattr(args, name) is not None and getattr(args, name) < 1:
-            raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(args, name)}.")
+    for name in ("nodes", "seq_len", "gbs_tokens", "top", "gpus_per_node", "gpus_per_domain"):
+        value: int | None = getattr(args, name)
+        if value is not None and value < 1:
+            raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {value}.")
     if not 0 <= args.margin < 1:
         raise UsageError(f"--margin is a share between 0 and 1, not {args.margin}.")
     shape = _shape(args.model)
@@ -106,8 +112,8 @@ def make_request(args: argparse.Namespace) -> Request:
         asked,
         num_gpus=args.nodes * cluster.gpus_per_node,
         gbs=args.gbs_tokens // args.seq_len,
-        schedules=read_schedules(getattr(args, "schedules", "1f1b,interleaved")),
-        shard_groups=read_groups(getattr(args, "shard_groups", "all")),
+        schedules=read_schedules(args.schedules),
+        shard_groups=read_groups(args.shard_groups),
     )
 
 
@@ -137,10 +143,6 @@ def read_groups(text: str) -> tuple[str | int, ...]:
     return tuple(dict.fromkeys(groups))
 
 
-POOL = 400
-"""Layouts among which a rule's best follower is looked for."""
-
-
 def rule_scores(home_argument: str | None) -> pl.DataFrame | None:
     """How the documents' rules did on the store, or None without a store."""
     from sweepscope.pipeline.commands.rules import layouts_of_store
@@ -152,12 +154,6 @@ def rule_scores(home_argument: str | None) -> pl.DataFrame | None:
     except (StoreError, QueryError):  # no store yet, or one published before the view existed
         return None
     return score(weigh(layouts))
-
-
-RANKED_BY = {
-    "physics": "what physics allows",
-    "expected": "what runs are expected to reach: physics times the learned penalty",
-}
 
 
 def why_none(request: Request, found: Found, *, margin: float) -> str:
@@ -176,6 +172,7 @@ def why_none(request: Request, found: Found, *, margin: float) -> str:
 
 
 def _lines(frame: pl.DataFrame) -> str:
+    """Layouts as a table of text; columns that tell nothing of any of them are left out."""
     import polars as pl
 
     has_penalty = frame["est_penalty"].is_not_null().any()
@@ -231,17 +228,8 @@ def _run(args: argparse.Namespace) -> int:
         found.layouts.write_csv(args.out)
     summary = search_summary(request, found)
     stops = walk(request, pool.layouts, rule_scores(args.home), by=found.ranked_by)
-    about = request.asked.profile.about
-    basis = f"{request.asked.profile.name} ({about.get('kind', 'unknown')})"
-    counts = [
-        ("examined", f"{found.examined:,}"),
-        ("can be launched", f"{found.launchable:,}"),
-        (f"fit with {100 * args.margin:.0f} % to spare", f"{found.fitting:,}"),
-        ("constants", basis),
-        ("ranked by", RANKED_BY[found.ranked_by]),
-        *((f"pruned: {reason}", f"{count:,}") for reason, count in found.pruned.items()),
-    ]
-    text = "\n\n".join([_lines(found.layouts), "\n".join(summary), "\n".join(recipe_lines(stops)), table(counts)])
+    counts = table(_counts(request, found, margin=args.margin))
+    text = "\n\n".join([_lines(found.layouts), "\n".join(summary), "\n".join(recipe_lines(stops)), counts])
     value = {
         "layouts": found.layouts.to_dicts(),
         "front": found.front.to_dicts(),
@@ -256,6 +244,19 @@ def _run(args: argparse.Namespace) -> int:
     }
     say_result(value, text, as_json=args.json)
     return 0
+
+
+def _counts(request: Request, found: Found, *, margin: float) -> list[tuple[str, str]]:
+    """How many layouts were left at each stage, by which constants and what rank, as lines of (name, text)."""
+    profile = request.asked.profile
+    return [
+        ("examined", f"{found.examined:,}"),
+        ("can be launched", f"{found.launchable:,}"),
+        (f"fit with {100 * margin:.0f} % to spare", f"{found.fitting:,}"),
+        ("constants", f"{profile.name} ({profile.about.get('kind', 'unknown')})"),
+        ("ranked by", RANKED_BY[found.ranked_by]),
+        *((f"pruned: {reason}", f"{count:,}") for reason, count in found.pruned.items()),
+    ]
 
 
 VERB = Verb(
