@@ -33,8 +33,8 @@ _LOG = logging.getLogger(__name__)
 _SLOW_S = 30.0
 """A file that takes longer is logged without -vv."""
 
-_SPARSE = 4
-"""A dialect that finds a step in fewer than one of so many lines may have missed most of them."""
+_FEW = 3
+"""A dialect's steps are few where a log has so many times more lines that print what steps do."""
 
 _NOTED = (
     *("path", "kind", "sha256", "read_bytes", "offset_bytes", "parser", "status", "error"),
@@ -148,8 +148,8 @@ def _unknown_logs(
 ) -> dict[int, Candidate]:
     """Logs to be inferred, by source: those that no dialect knows, and some that one does.
 
-    Of the latter: those in which it finds no steps, or few for their length, or none with a loss, and those with steps
-    and no settings. What a user's dialect file reads is left as it is.
+    Of the latter: those that print far more of what steps do than it finds, those in whose steps it finds no loss, and
+    those with steps and no settings. What a user's dialect file reads is left as it is.
     """
     steps = extracted.facts.steps.drop_nulls("step")
     lines_of = steps.group_by("source").agg("line_no")
@@ -157,7 +157,7 @@ def _unknown_logs(
     has_loss = set(steps.drop_nulls("loss")["source"].unique())
     configured = set(extracted.facts.settings["source"].unique())
     declared = {dialect.name for dialect in extracted.dialects if dialect.is_declared}
-    last_lines = dict(extracted.last_lines.group_by("source").agg(pl.col("last_line").max()).iter_rows())
+    step_like = dict(extracted.last_lines.group_by("source").agg(pl.col("step_like").sum()).iter_rows())
     ranks = rank_dialects(extracted.signature_hits, extracted.dialects)
     best = ranks.unique("source", keep="first", maintain_order=True)
     doubtful = set(best.filter(pl.col("distinct") == 1)["source"])
@@ -166,8 +166,9 @@ def _unknown_logs(
         if note["status"] != "parsed" or note.get("kind") != "log" or extracted.dialect_of.get(source) in declared:
             continue
         mine = step_lines.get(source, [])
-        is_sparse = len(mine) * _SPARSE < last_lines.get(source, 0) - min(mine, default=0)
-        is_poor = mine and not {source} <= has_loss & configured
+        likely = step_like.get(source, 0)
+        is_sparse = likely >= _FEW * max(len(mine), 1)
+        is_poor = mine and (source not in configured or (likely and source not in has_loss))
         is_wanted = source not in extracted.dialect_of or is_sparse or is_poor
         if is_wanted and (opener := rotated.opener(source, row)):
             is_known = source in extracted.dialect_of

@@ -129,6 +129,13 @@ SETTING_WORDS = (
 )
 """Found in any line that states a setting under one of its names."""
 
+STEP_VALUES = (
+    r"(?i)(?:loss|nll|xent|entropy|objective|cost|tok(?:en)?s?.{0,3}(?:per|/).?s|throughput|(?:^|[^a-z])(?:tps|tgs|wps)|"
+    r"(?:step|iter[a-z]*|batch).?time|time.per|s.per.(?:it|step))[^0-9]{0,20}[0-9]|"
+    r"[0-9][^0-9]{0,2}(?:tok[a-z]*|it|steps?|iters?)/s|[0-9] ?(?:ms|s|sec|seconds)(?:/|.per.)(?:it|step)"
+)
+"""Found in any line that prints a loss, a rate of tokens or a step's time under one of its usual names."""
+
 AMBIGUOUS_BATCH = r"(?:train(?:ing)? )?(?:batch ?size|bs|batchsize)|batch"
 """A batch of which the name does not tell whether it is one process's or the whole job's."""
 

@@ -192,14 +192,15 @@ def read_as(dialect: Dialect, block: pl.DataFrame) -> Facts:
 
 
 def _last(last_lines: pl.DataFrame) -> pl.DataFrame:
-    return last_lines.group_by("source").agg(pl.col("last_line").max())
+    return last_lines.group_by("source").agg(pl.col("last_line").max(), pl.col("step_like").sum())
 
 
 def _outer(rows: pl.DataFrame, last_lines: pl.DataFrame) -> pl.DataFrame:
     """Rows of the first and the last BOUNDARY_LINES of each source, as far as it has been read (`last_lines`)."""
     line_no, last = pl.col("line_no"), pl.col("last_line")
     is_inside = (line_no > cleaning.BOUNDARY_LINES) & (line_no <= last - cleaning.BOUNDARY_LINES)
-    return rows.join(last_lines, on="source", maintain_order="left").filter(~is_inside).drop("last_line")
+    read = last_lines.select("source", "last_line")
+    return rows.join(read, on="source", maintain_order="left").filter(~is_inside).drop("last_line")
 
 
 def _time() -> pl.Expr:

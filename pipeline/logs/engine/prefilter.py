@@ -19,7 +19,11 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, count_signatures, detect
 from sweepscope.pipeline.logs.evidence import patterns
+from sweepscope.pipeline.logs.synonyms import STEP_VALUES
 from sweepscope.pipeline.text.line_templates import LineTemplates
+
+_REDRAW = r"\r|\^M"
+_MOST_REDRAWS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,9 @@ def prefilter(
         evidence_lines=pl.concat([evidence_lines, *late_evidence]),
         boundary_lines=cleaning.boundary_lines(block),
         signature_hits=signature_hits,
-        last_lines=spans.select("source", last_line="last").cast(LAST_LINES),
+        last_lines=spans.join(_step_like(block), on="source")
+        .select("source", last_line="last", step_like="lines")
+        .cast(LAST_LINES),
     )
 
 
@@ -146,6 +152,16 @@ def _of(block: pl.DataFrame, sources: Collection[int], present: Collection[int])
     if len(sources) == len(present):
         return block
     return block.filter(pl.col("source").is_in(list(sources))) if sources else block.clear()
+
+
+def _step_like(block: pl.DataFrame) -> pl.DataFrame:
+    """How many lines of each source print what a step's lines do: `source`, `lines`; a line counts with its redraws."""
+
+    def redraws(text: pl.Series) -> pl.Series:
+        return text.str.contains(STEP_VALUES) * (text.str.count_matches(_REDRAW) + 1).clip(upper_bound=_MOST_REDRAWS)
+
+    counts = LineTemplates.of(block).answers(redraws, name=("step_like", STEP_VALUES))
+    return block.select("source", lines=pl.Series(counts).cast(pl.Int64)).group_by("source").agg(pl.col("lines").sum())
 
 
 def _line_spans(block: pl.DataFrame) -> pl.DataFrame:

@@ -34,7 +34,7 @@ class TestSift:
         found = filtered(NOISE + STEP + NOISE + b"RuntimeError: CUDA out of memory. Tried to allocate 1 GiB\n")
         assert {name: frame["line_no"].to_list() for name, frame in found.candidates.items()} == {"picotron": [2]}
         assert found.evidence_lines["line_no"].to_list() == [4]
-        assert found.last_lines.rows() == [(0, 4)]
+        assert found.last_lines.rows() == [(0, 4, 1)]
 
     def test_a_file_whose_first_lines_tell_is_one_dialects_although_more_is_to_come(self) -> None:
         neox = b"[Rank 0] step=10, skipped=0, lr=[1e-05], mom=[0.9]\n"
@@ -53,7 +53,7 @@ class TestSift:
             (3, 1),
             (7, 1),
         ]
-        assert found.last_lines.sort("source").rows() == [(1, 1), (2, 51), (3, 1), (7, 1)]
+        assert found.last_lines.sort("source").rows() == [(1, 1, 0), (2, 51, 2), (3, 1, 1), (7, 1, 1)]
 
     def test_nothing_is_left_of_nothing(self) -> None:
         found = filtered(b"")

@@ -1,0 +1,45 @@
+"""Which logs are inferred: those that no dialect knows, and known ones that print far more steps than it finds."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from sweepscope.pipeline.ingest import infer_logs
+from sweepscope.pipeline.logs.inference.infer import Inference, infer
+from tests.pipeline.ingest_in_memory import batch_of
+from tests.pipeline.logs.runs.test_assemble import log
+
+NOISE = "".join(f"[rank{rank}]: loading shard {shard} of 64\n" for rank in range(8) for shard in range(64))
+SETTINGS = "tensor parallel size: 2\n"
+OWN_STEPS = "".join(f"update {step:>3} | train loss {9 - step / 50:.3f} | 13,000 tok/s\n" for step in range(1, 100))
+
+
+@pytest.fixture
+def inferred(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Heights of the samples from which anything was inferred."""
+    heights: list[int] = []
+
+    def counted(sample: pl.DataFrame) -> Inference:
+        heights.append(sample.height)
+        return infer(sample)
+
+    monkeypatch.setattr(infer_logs, "infer", counted)
+    return heights
+
+
+def test_a_known_log_is_not_inferred_for_its_noise(inferred: list[int]) -> None:
+    read = batch_of({"a/run.log": SETTINGS + log(1, 4) + NOISE, "b/run.log": SETTINGS + log(1, 4) + NOISE * 3})
+    assert inferred == []
+    assert read.facts.steps["source"].n_unique() == 2
+
+
+def test_a_known_log_with_many_other_steps_is_inferred(inferred: list[int]) -> None:
+    batch_of({"run.log": SETTINGS + log(1, 2) + OWN_STEPS})
+    assert len(inferred) == 1
+
+
+def test_an_unknown_log_is_inferred(inferred: list[int]) -> None:
+    read = batch_of({"run.log": OWN_STEPS})
+    assert len(inferred) == 1
+    assert read.facts.steps["step"].to_list() == list(range(1, 100))
