@@ -206,23 +206,32 @@ class Lake:
             if frame.is_empty() or self._is_content(table, frame, before):
                 return None
             delta.replace_all(frame)
+            delta.sync(pinned)
+            return delta.newest()
+        keys = change.keys(table, frame)
+        has_rows_to_drop = pinned is not None and not keys.is_empty()
+        if frame.is_empty() and not has_rows_to_drop:
+            return None
+        if has_rows_to_drop:
+            # The ledger's own rows are whole: those of files that stay come with the commit.
+            rows = frame if table.name == "files" else self._with_rows_that_stay(table, frame, change, before)
+            delta.drop(keys)
+            if "run_id" in table.column_names and not change.forgotten_runs.is_empty():
+                delta.drop(change.forgotten_runs, column="run_id")
         else:
-            keys = change.keys(table, frame)
-            has_rows_to_drop = pinned is not None and not keys.is_empty()
-            if has_rows_to_drop:
-                if table.name != "files":
-                    read = partial(self.read, table.name, None, release=before)
-                    frame = pl.concat([frame, change.kept_rows(table, frame, read)])
-                    frame = pl.concat([frame, change.spared_rows(table, frame, read)])
-                delta.drop(keys)
-                if "run_id" in table.column_names and not change.forgotten_runs.is_empty():
-                    delta.drop(change.forgotten_runs, column="run_id")
-            if not frame.is_empty():
-                delta.append(frame)
-            elif not has_rows_to_drop:
-                return None
+            rows = frame
+        if not rows.is_empty():
+            delta.append(rows)
         delta.sync(pinned)
         return delta.newest()
+
+    def _with_rows_that_stay(
+        self, table: Table, frame: pl.DataFrame, change: Replacement, before: Release | None
+    ) -> pl.DataFrame:
+        """New rows of a table, and those of replaced files that a commit keeps, under the names that these get."""
+        read = partial(self.read, table.name, None, release=before)
+        frame = pl.concat([frame, change.kept_rows(table, frame, read)])
+        return pl.concat([frame, change.spared_rows(table, frame, read)])
 
     def _is_content(self, table: Table, frame: pl.DataFrame, before: Release | None) -> bool:
         if before is None or table.name not in before.versions:
