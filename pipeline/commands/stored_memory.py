@@ -31,15 +31,15 @@ def memory_of_run(home: Home, run_id: str) -> dict[str, Any]:
     Raises UsageError when the store has no such run or nothing about its memory.
     """
     with _store(home) as con:
-        found = _rows(con, "SELECT * FROM memory_waterfall WHERE run_id = $1", run_id)
-        fit = _rows(con, "SELECT * FROM memory_fit WHERE run_id = $1", run_id)
+        found = _rows(con, "SELECT * FROM memory_waterfall WHERE run_id = $1", [run_id])
+        fit = _rows(con, "SELECT * FROM memory_fit WHERE run_id = $1", [run_id])
         if not found and not fit:
-            known = _rows(con, "SELECT 1 FROM runs WHERE run_id = $1", run_id)
+            known = _rows(con, "SELECT 1 FROM runs WHERE run_id = $1", [run_id])
             what = "has no memory figures of" if known else "has no run"
             raise UsageError(
                 f"This store {what} {run_id}. `sweepscope query 'FROM memory_waterfall'` lists what is known."
             )
-        parts = _rows(con, "SELECT * FROM memory_waterfall_parts WHERE run_id = $1 ORDER BY part_no", run_id)
+        parts = _rows(con, "SELECT * FROM memory_waterfall_parts WHERE run_id = $1 ORDER BY part_no", [run_id])
     return {"run": found[0] if found else None, "parts": parts, "fit": fit[0] if fit else None}
 
 
@@ -48,14 +48,14 @@ def memory_of_sweep(home: Home, sweep: str | None) -> dict[str, Any]:
     scope, fit_scope = ("sweep = $1", "sweep = $1") if sweep is not None else ("sweep IS NULL", "true")
     values = [] if sweep is None else [sweep]
     with _store(home) as con:
-        if sweep is not None and not _rows(con, "SELECT 1 FROM runs WHERE sweep = $1 LIMIT 1", sweep):
+        if sweep is not None and not _rows(con, "SELECT 1 FROM runs WHERE sweep = $1 LIMIT 1", [sweep]):
             listing = "`sweepscope query 'SELECT DISTINCT sweep FROM runs'` lists them"
             raise UsageError(f"This store has no sweep {sweep}. {listing}.")
         return {
             "sweep": sweep,
-            "fragmentation": _rows(con, _SPREAD.format(scope=scope), *values),
-            "terms": _rows(con, _TERMS.format(scope=scope), *values),
-            "fit": _rows(con, _FIT.format(scope=fit_scope), *values),
+            "fragmentation": _rows(con, _SPREAD.format(scope=scope), values),
+            "terms": _rows(con, _TERMS.format(scope=scope), values),
+            "fit": _rows(con, _FIT.format(scope=fit_scope), values),
         }
 
 
@@ -151,8 +151,10 @@ def _store(home: Home) -> duckdb.DuckDBPyConnection:
     return connect(current(home.path))
 
 
-def _rows(con: duckdb.DuckDBPyConnection, sql: str, *values: Any) -> list[dict[str, Any]]:
-    parameters = values[0] if values and isinstance(values[0], dict) else list(values)
+def _rows(
+    con: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] | Mapping[str, object]
+) -> list[dict[str, Any]]:
+    """Rows of a query with parameters by place or by name. Raises StoreError for a store without its views."""
     try:
         found: list[dict[str, Any]] = con.sql(sql, params=parameters).pl().to_dicts()
     except duckdb.CatalogException as error:

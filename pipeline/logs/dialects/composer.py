@@ -52,6 +52,9 @@ _LEARNING_RATE = r"^lr-\w+/group0$"
 _BATCHES_BEFORE = ("time/batch", "trainer/global_step")  # the latter before 0.11
 _BATCHES = "throughput/batches_per_sec"
 _GRADIENT = r"^l2_norm/grad/global$"
+_PEAK = r"^\s*Train memory/peak_{}_mem(?:_max)?: (\d+\.\d{{4}})\s*$"
+_EXACT = 0.001
+"""Throughputs are printed with four decimals: so near a whole number is their ratio one."""
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
@@ -65,6 +68,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         .with_columns(number(pl.col("value")), name=pl.when(is_in_bytes).then(_OLD_MEMORY).otherwise("name"))
     )
     rows = mine.with_columns(
+        # Marks headers for `finalize`; -1: without a total, which it leaves out.
         steps_planned=pl.when("is_header").then(
             text.str.extract(r"/(\d+)\]:?\s*$").cast(pl.Int64, strict=False).fill_null(-1)
         ),
@@ -91,9 +95,6 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     values = [column for column in STEP_FACTS.names() if column not in ("source", "line_no", "rank", "ts", "text")]
     has_value = pl.any_horizontal(pl.col(column).is_not_null() for column in values if column in started.columns)
     return conform(started.filter(has_value), STEP_FACTS)
-
-
-_PEAK = r"^\s*Train memory/peak_{}_mem(?:_max)?: (\d+\.\d{{4}})\s*$"
 
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
@@ -141,8 +142,6 @@ def _devices(steps: pl.DataFrame) -> pl.DataFrame:
     devices = computed_settings(whole_ratio, {"num_gpus": shared}, setting_source="derived")
     return devices.unique(["source", "value"], keep="first", maintain_order=True)
 
-
-_EXACT = 0.001
 
 _CONFIG = (
     {"max_seq_len": "seq_len", "device_train_batch_size": "arg:local_batch"}

@@ -102,28 +102,8 @@ def read_snapshot(chunks: Iterable[bytes]) -> Snapshot:
         raise RefusedError("not an allocator snapshot: no list of segments")
     warnings: list[str] = []
     traces = _traces(value.get("device_traces") or [], machine)
-    by_device: dict[int, list[dict[str, Any]]] = {}
-    for segment in value["segments"]:
-        if type(segment) is not dict:
-            raise RefusedError("a segment is not a dict")
-        number = integer_of(segment.get("device", 0), "the device of a segment")
-        if number >= MAX_DEVICES:
-            raise RefusedError(f"device {number}")
-        by_device.setdefault(number, []).append(segment)
-    budget = size  # no list is longer than the file, however often it is referred to
-    devices = []
-    for number in sorted(by_device.keys() | {n for n, events in enumerate(traces) if len(events)}):
-        segments, blocks = read_segments(by_device.get(number, []), machine, warnings, number=number, budget=budget)
-        budget -= len(blocks.size)
-        events = traces[number] if number < len(traces) else no_events()
-        is_profile = _is_profile(by_device.get(number, []), events)
-        is_cpu = is_profile and number == len(traces) - 1  # which is the last trace there
-        devices.append(Device(-1 if is_cpu else number, segments, blocks, events, is_profile))
-    if unknown := machine.sink.unknown_actions:
-        counted = [f"{text_of(name)} ({count:,})" for name, count in unknown.most_common(_MAX_NAMED_ACTIONS)]
-        if len(unknown) > _MAX_NAMED_ACTIONS:
-            counted.append(f"{len(unknown) - _MAX_NAMED_ACTIONS} more")
-        warnings.append(f"events of unknown actions were left out of the replay: {', '.join(counted)}")
+    devices = _devices(value["segments"], traces, machine, warnings, size=size)
+    warnings += _unknown_actions(machine)
     snapshot = Snapshot(
         devices,
         _annotations(value.get("external_annotations")),
@@ -148,6 +128,55 @@ def _loaded(chunks: Iterable[bytes]) -> tuple[Any, SnapshotMachine, int]:
     machine = SnapshotMachine(whole)
     value = machine.load()
     return value, machine, machine.base + machine.pos
+
+
+def _devices(
+    segments: list[object], traces: list[Events], machine: SnapshotMachine, warnings: list[str], *, size: int
+) -> list[Device]:
+    """Devices with segments or events, in order of their number.
+
+    Args:
+        segments: as the file has them, of all devices.
+        traces: events by device.
+        machine: has the stacks and events that segments refer to.
+        warnings: gets what is odd.
+        size: of the file, in bytes: no list is longer, however often it is referred to.
+    """
+    by_device = _by_device(segments)
+    budget = size
+    devices = []
+    for number in sorted(by_device.keys() | {n for n, events in enumerate(traces) if len(events)}):
+        mine = by_device.get(number, [])
+        arrays, blocks = read_segments(mine, machine, warnings, number=number, budget=budget)
+        budget -= len(blocks.size)
+        events = traces[number] if number < len(traces) else no_events()
+        is_profile = _is_profile(mine, events)
+        is_cpu = is_profile and number == len(traces) - 1  # which is the last trace there
+        devices.append(Device(-1 if is_cpu else number, arrays, blocks, events, is_profile))
+    return devices
+
+
+def _by_device(segments: list[object]) -> dict[int, list[dict[str, Any]]]:
+    by_device: dict[int, list[dict[str, Any]]] = {}
+    for segment in segments:
+        if type(segment) is not dict:
+            raise RefusedError("a segment is not a dict")
+        number = integer_of(segment.get("device", 0), "the device of a segment")
+        if number >= MAX_DEVICES:
+            raise RefusedError(f"device {number}")
+        by_device.setdefault(number, []).append(segment)
+    return by_device
+
+
+def _unknown_actions(machine: SnapshotMachine) -> list[str]:
+    """A warning that names actions of events that no allocator of ours knows; none without such events."""
+    unknown = machine.sink.unknown_actions
+    if not unknown:
+        return []
+    counted = [f"{text_of(name)} ({count:,})" for name, count in unknown.most_common(_MAX_NAMED_ACTIONS)]
+    if len(unknown) > _MAX_NAMED_ACTIONS:
+        counted.append(f"{len(unknown) - _MAX_NAMED_ACTIONS} more")
+    return [f"events of unknown actions were left out of the replay: {', '.join(counted)}"]
 
 
 def _is_profile(segments: list[dict[str, Any]], events: Events) -> bool:
