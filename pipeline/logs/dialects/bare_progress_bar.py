@@ -10,8 +10,9 @@ A bar without a loss may count anything: downloads, tokens, shards. It is no sig
 
 A bar counts the batches of its epoch; steps go on over the bars of a file, as long as each was full before the next one
 began. Of bars with different lengths the one that is drawn most is the training's; bars named after an evaluation are
-none. Where several processes draw the same bar into one file, they cannot be told apart: there are no steps. The time
-of a step is that between redraws of one bar (`huggingface.bars`).
+none. Where the ranks of a training draw the same bar into one file, they are a step or two apart, since they wait for
+each other: the first of them that reaches a count tells its step. Bars that are further apart are of trainings that
+cannot be told apart: there are no steps. The time of a step is that between redraws of one bar (`huggingface.bars`).
 
 `for batch in tqdm(loader)` counts a batch when the next one is asked for: the loss that is set within the loop is drawn
 behind the count of the batch before, at first behind 0. Then the first drawing of a count holds its loss; where
@@ -38,6 +39,9 @@ _BAR = (
     rf"(?:it/s|s/it), (?:train_)?loss=(?P<shown_loss>{NUMBER})(?:, [^\]]*)?\]"
 )
 _EVALUATION = r"(?i)val|eval|test"
+_NEAR = 2
+"""Batches that ranks are apart at most."""
+
 _FULL = 0.9
 """Of a bar: fast ones are redrawn every tenth of a second only, and not always at their end."""
 
@@ -62,7 +66,7 @@ def finalize(facts: Facts) -> Facts:
     most = drawn.group_by("source", "steps_planned", maintain_order=True).agg(n=pl.len())
     main = most.sort("n", descending=True, maintain_order=True).unique("source", keep="first", maintain_order=True)
     rows = drawn.join(main.select("source", "steps_planned"), on=["source", "steps_planned"], how="semi")
-    rows = _one_per_count(rows)
+    rows = _first_of_ranks(_one_per_count(rows))
     before = pl.col("step").shift().over("source")
     is_next = (pl.col("step") < before).fill_null(value=False)
     rows = rows.with_columns(launch=is_next.cast(pl.Int64).cum_sum().over("source"), is_next=is_next, before=before)
@@ -88,6 +92,23 @@ def _one_per_count(rows: pl.DataFrame) -> pl.DataFrame:
     is_first, is_last = (step.ne_missing(step.shift(by).over("source")) for by in (1, -1))
     sets_within = (step == 0).any().over("source")
     return rows.filter(pl.when(sets_within).then(is_first).otherwise(is_last)).filter(step > 0)
+
+
+def _first_of_ranks(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with which a bar is further than ever, over the bars of a file, where many fall back a step or two."""
+    rise = pl.col("step").diff().over("source").fill_null(0)
+    is_near = rise.is_between(-_NEAR, -1) & (pl.col("step") > 1)
+    is_of_ranks = is_near.sum().over("source") > _NEAR
+    # From the end of a bar to the begin of the next one, and back to a rank that is not there yet.
+    bars = (rise < -pl.col("steps_planned") / 2).cast(pl.Int64) - (rise > pl.col("steps_planned") / 2).cast(pl.Int64)
+    drawn = rows.with_columns(of_ranks=is_of_ranks, bar=bars).with_columns(
+        drawn=pl.col("step") + pl.col("bar").cum_sum().over("source") * pl.col("steps_planned")
+    )
+    highest = pl.col("drawn").cum_max().shift().over("source")
+    is_ahead = (pl.col("drawn") > highest).fill_null(value=True)
+    is_apart = pl.col("drawn") < highest - _NEAR
+    is_usable = pl.col("of_ranks") & ~is_apart.fill_null(value=False).any().over("source")
+    return drawn.filter(~is_usable | is_ahead).select(rows.columns)
 
 
 _LAUNCHED = "The following values were not passed to `accelerate launch`"

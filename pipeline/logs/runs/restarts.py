@@ -18,6 +18,9 @@ _UNIFORM = 0.95
 _PAUSES = 3.0
 """Step times that pass at least before a training that begins again logs a step."""
 
+_NEAR = 2
+"""Steps that processes of a run are apart at most, since they wait for each other; and falls that show it at least."""
+
 _CLEAR = 4.0
 """How many times the usual change of the loss a rise back to its first value is, unless the loss goes on."""
 
@@ -50,6 +53,8 @@ def restarts(steps: pl.DataFrame) -> Restarts:
     - There are several processes if the typical step is logged k > 1 times, and either some steps leap back, or no
       sequence of restarts explains why all steps are logged equally often. Trainings one after the other, each with
       all of the steps, do explain it.
+    - Processes that redraw bars log some steps more often than others. Where the typical step is logged more than once
+      and steps fall back time and again, by a step or two, these falls are theirs and only deeper ones are restarts.
     - Times go on at a restart. Where they go back, the lines are another process's. Where there are none, and all
       steps that are logged again have all values that they had, the lines are copies.
     - Trainings one after the other that all count from the same to the same step, and whose loss goes on, are the
@@ -140,7 +145,7 @@ class _Log:
         if usual > 1 and (leaps.any() or self._is_of_several(usual)):
             begins[self._surplus(usual)] = True
             return begins, offset
-        rows = self.falls[~leaps & ~self._is_same()]
+        rows = self.falls[~leaps & ~self._is_same() & ~(self._near() & (usual > 1))]
         if length := self._epoch(rows):
             offset = np.searchsorted(rows, np.arange(offset.size), side="right") * length
         else:
@@ -161,17 +166,28 @@ class _Log:
         is_below = self.step[over - 1] < peak[self.falls - 1]
         return np.asarray(leaps & is_below & (rise[over] > np.maximum(stride, own)))
 
+    def _near(self) -> Array:
+        """Of each fall, whether it is one of many by a step or two, none of them back to the first step."""
+        depth = self.step[self.falls - 1] - self.step[self.falls]
+        stride = np.median(np.diff(self.known)) if self.known.size > 1 else 1
+        is_near = (depth <= _NEAR * stride) & (self.step[self.falls] > self.known[0]) & ~self._has_pause()
+        return np.asarray(is_near & (is_near.sum() > _NEAR))
+
     def _is_of_several(self, usual: int) -> bool:
         """Whether processes that log the same steps explain how often each was logged, and restarts do not."""
         size = int(np.flatnonzero(self.prints >= usual)[-1]) + 1
         if self.prints[0] < usual or (self.prints[:size] % usual == 0).mean() < _UNIFORM:
             return False
-        if (self.time[self.falls] - self._latest(self.falls) > _PAUSES * self._step_time()).all():
+        if self._has_pause().all():
             return False
         is_within = self.index < size
         _, often = np.unique(self.rises[is_within] * size + self.index[is_within], return_counts=True)
         from_start = (self.step[self.falls] == self.known[0]).all()
         return not ((from_start or often[0] == usual) and (often == often[0]).all())
+
+    def _has_pause(self) -> Array:
+        """Of each fall, whether as much time as a start takes went by before it; False where times are unknown."""
+        return np.asarray(self.time[self.falls] - self._latest(self.falls) > _PAUSES * self._step_time())
 
     def _surplus(self, usual: int) -> list[int]:
         """Rows that log a step once more than usual, of steps that are logged twice as often since the row before."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from pathlib import Path
 
 import pytest
@@ -64,7 +66,16 @@ def test_an_evaluations_bar_is_another_one(tmp_path: Path) -> None:
     assert [row[0] for row in rows_of(tmp_path, text)] == [1, 2]
 
 
-def test_bars_of_several_processes_tell_no_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ranks", [2, 8])
+def test_ranks_that_draw_the_same_bar_are_one_training(tmp_path: Path, ranks: int) -> None:
+    source = random.Random(ranks)  # noqa: S311 - arrival times, no secrets
+    arrivals = (itertools.accumulate((n + source.uniform(0, 1.4) for n in range(1, 91)), max) for _ in range(ranks))
+    drawn = sorted((arrival, n) for of_rank in arrivals for n, arrival in enumerate(of_rank, 1))
+    text = "".join(bar((n - 1) % 30 + 1, 30, n) for _, n in drawn) + "\n"
+    assert [row[0] for row in rows_of(tmp_path, text)] == list(range(1, 91))
+
+
+def test_bars_of_trainings_beside_each_other_tell_no_step(tmp_path: Path) -> None:
     text = "".join(bar(n + shift, 90, n) for n in range(1, 40) for shift in (20, 0)) + "\n"
     assert rows_of(tmp_path, text) == []
 

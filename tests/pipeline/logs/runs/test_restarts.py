@@ -194,6 +194,19 @@ def test_restarts_from_the_beginning_or_a_checkpoint_are_attempts(
 NANOGPT = "iter {}: loss {:.4f}, time {:.2f}ms, mfu 30.12%\n"
 
 
+def test_ranks_that_redraw_their_bars_now_and_then_are_one_attempt() -> None:
+    """Each draws some steps once and others twice, and some ranks' redraws come behind those of the next step."""
+    source = random.Random(8)  # noqa: S311 - order of lines, no secrets
+    steps = []
+    for step in range(1, 200, 2):
+        is_mixed = step % 40 == 1 and step > 1
+        pair = [step, step + 1] * 8 if is_mixed else [step] * 8 + [step + 1] * 8
+        steps += [one for one in pair for _ in range(source.choice([1, 2]))]
+    assert begins(steps) == []
+    restarted = [*steps, *(step for step in steps if step > 150)]
+    assert begins(restarted) == [len(steps)]
+
+
 def test_four_processes_that_append_to_one_file_are_one_run() -> None:
     rows = interleaved(random.Random(7), 4, 0, 120, 9)  # noqa: S311 - no secrets
     log = "".join(NANOGPT.format(step, 9 - step / 50 + rank / 1e3, 90 + rank) for rank, (step, _) in enumerate(rows))
