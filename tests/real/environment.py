@@ -7,7 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-REQUIREMENTS = ("transformers", "trl", "accelerate", "datasets", "lightning", "rich", "litgpt", "jsonargparse")
+REQUIREMENTS = (
+    "transformers",
+    "trl",
+    "accelerate",
+    "datasets",
+    "lightning",
+    "rich",
+    "litgpt",
+    "jsonargparse",
+    "requests",
+)
 
 
 def python() -> Path:

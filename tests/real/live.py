@@ -70,7 +70,7 @@ class LiveIngests:
 
 
 def differences(live: Path, once: Path) -> list[str]:
-    """Rows that only one of two homes holds, with its name."""
+    """Rows that only one of two homes holds, with its name. The ledger may remember files that are gone."""
     found = []
     ours, theirs = (connect(current(Home.resolve(str(home)).path)) for home in (live, once))
     try:
@@ -79,6 +79,9 @@ def differences(live: Path, once: Path) -> list[str]:
                 continue
             columns = [column for column in table.column_names if column not in _NOT_CONTENT]
             mine, others = (_rows(store, name, columns) for store in (ours, theirs))
+            if name == "files":
+                is_there = {row: Path(row[columns.index("path")] or "").exists() for row in mine}
+                mine = Counter({row: count for row, count in mine.items() if is_there[row]})
             found += [f"{name}: only live: {_shown(columns, row)}" for row in mine - others]
             found += [f"{name}: only at once: {_shown(columns, row)}" for row in others - mine]
     finally:

@@ -31,7 +31,8 @@ def test_a_run_that_is_read_as_it_was(tmp_path: Path) -> None:
     [
         ([], [], "wrong   runs"),
         ([RUN, {**RUN, "run_id": "b"}], [(2, 5.5), (4, 5.25)], "wrong   runs"),
-        ([{**RUN, "framework": "other"}], [(2, 5.5), (4, 5.25)], "wrong   framework"),
+        ([{**RUN, "framework": "axolotl"}], [(2, 5.5), (4, 5.25)], "wrong   framework"),
+        ([{**RUN, "framework": "other"}], [(2, 5.5), (4, 5.25)], "missing framework"),
         ([{**RUN, "status": "crash"}], [(2, 5.5), (4, 5.25)], "wrong   status"),
         ([{**RUN, "mbs": None}], [(2, 5.5), (4, 5.25)], "missing mbs"),
         ([RUN], [(2, 5.5)], "missing steps"),

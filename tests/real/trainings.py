@@ -79,6 +79,7 @@ TRAININGS = (
     _lightning("rich_csv", "--csv", "--bar", "rich"),
     _lightning("accumulates", "--csv", "--batch", "8", accumulate_grad_batches=2),
     _lightning("bar_alone"),
+    _lightning("rich_bar_alone", "--bar", "rich"),
     _lightning("epochs", "--csv", "--rows", "40", max_epochs=3, max_steps=-1),
     _lightning("crash", "--csv", "--trouble", "crash", "--at", "11"),
     _lightning("killed", "--csv", "--trouble", "killed", "--at", "11"),

@@ -9,8 +9,8 @@ def renumbered(steps: pl.DataFrame, decisions: pl.DataFrame) -> pl.DataFrame:
     """`steps`, in which the two readings of each pair that agrees in order have the same numbers.
 
     The numbers of a log may be those of its values or batches (`step_basis`), or be counted (1, 2, 3) where the other
-    reading has gaps: then that one tells which steps these were. Where both count steps, from 0 and from 1, the log's
-    numbers count.
+    reading has gaps: then that one tells which steps these were, unless it counts batches itself. Where both count
+    steps, from 0 and from 1, the log's numbers count.
 
     Args:
         steps: STEP_FACTS rows with `reading`, one per reading and step.
@@ -28,8 +28,9 @@ def renumbered(steps: pl.DataFrame, decisions: pl.DataFrame) -> pl.DataFrame:
     )
     is_counted = (pl.col("step_target").diff() == 1).all() & (pl.col("step_target").first() <= 1)
     has_gaps = (pl.col("step").diff() > 1).any()
-    is_unsure = pl.col("step_basis_target").is_not_null().any() & pl.col("step_basis").is_null().all()
-    both = both.with_columns(is_target=((is_counted & has_gaps) | is_unsure).over("reading", "target"))
+    counts_steps, is_unsure = pl.col("step_basis").is_null().all(), pl.col("step_basis_target").is_not_null().any()
+    is_target = counts_steps & ((is_counted & has_gaps) | is_unsure)
+    both = both.with_columns(is_target=is_target.over("reading", "target"))
     known = pl.concat(
         [
             both.filter("is_target").select(reading="target", step="step_target", number="step"),

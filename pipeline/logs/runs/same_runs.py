@@ -1,7 +1,8 @@
 """Runs that a file of steps tells of again: those of a log elsewhere in the same sweep, by their values. Pure.
 
 Within a run directory `readings` joins them. Where names do not tell which log a file of steps belongs to (logs of all
-runs in one folder, their outputs in others), values do, if they are those of one log alone.
+runs in one folder, their outputs in others), values do, if they are those of one log alone, or of logs that go on from
+each other: a training that was taken up from a checkpoint keeps its steps in one file.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.runs.agreement import agree, tolerances
 
-VERSION = 1
+VERSION = 2
 """Raise it when other runs of the same rows would be found: stores are then published anew."""
 
 SAME = pl.Schema({"run_id": pl.String, "duplicate_of": pl.String})
@@ -51,7 +52,9 @@ def _above(runs: pl.DataFrame, level: int) -> pl.DataFrame:
 
 
 def same_runs(pairs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """SAME rows: files of steps whose losses are those of one log, which has those of no other file.
+    """SAME rows: files of steps with the losses of one log, or of several that go on from each other: of the last.
+
+    None of them has the losses of another file.
 
     Args:
         pairs: rows of `near_each_other`.
@@ -67,5 +70,12 @@ def same_runs(pairs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     found = both.group_by("run_id", "log_id", "level").agg(common=pl.len(), agreeing=pl.col("agrees").sum())
     same = found.filter((pl.col("agreeing") >= _MIN_STEPS) & (pl.col("agreeing") >= _MIN_SHARE * pl.col("common")))
     nearest = same.filter(pl.col("level") == pl.col("level").min().over("run_id"))
-    is_only = (pl.len().over("run_id") == 1) & (pl.len().over("log_id") == 1)
-    return nearest.filter(is_only).select("run_id", duplicate_of="log_id").sort("run_id")
+    reach = known.group_by("log_id").agg(first=pl.col("step").min(), last=pl.col("step").max())
+    by_steps = nearest.join(reach, on="log_id").sort("run_id", "last")
+    by_steps = by_steps.with_columns(
+        goes_on=pl.all_horizontal((pl.col("first", "last").diff().over("run_id") > 0).fill_null(value=True)),
+        is_shared=pl.len().over("log_id") > 1,
+    )
+    is_known = (pl.col("goes_on") & ~pl.col("is_shared")).all().over("run_id")
+    chosen = by_steps.filter(is_known).unique("run_id", keep="last", maintain_order=True)
+    return chosen.select("run_id", duplicate_of="log_id").sort("run_id")

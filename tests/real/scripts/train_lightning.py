@@ -8,7 +8,7 @@ from typing import Any
 
 import lightning as L
 import torch
-from lightning.pytorch.callbacks import Callback, RichProgressBar
+from lightning.pytorch.callbacks import Callback, RichProgressBar, TQDMProgressBar
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.loggers.logger import DummyLogger
 from surroundings import Trouble, rows_of_tokens
@@ -58,7 +58,7 @@ class Witness(Callback):
 
     def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if self.is_alone:
-            self.truth.step(trainer.global_step, float(outputs["loss"]))
+            self.truth.step(trainer.global_step - 1, float(outputs["loss"]))  # counted as a logger does, from 0
         self.trouble.after(trainer.global_step)
 
 
@@ -88,7 +88,7 @@ def main() -> None:
     )
     witness = Witness(truth, Trouble(options.trouble, options.at, truth), is_alone=not options.csv)
     loggers = [CSVLogger("."), LoggerWitness(truth)] if options.csv else False
-    bars = [RichProgressBar()] if options.bar == "rich" else []
+    bars = [RichProgressBar() if options.bar == "rich" else TQDMProgressBar()]
     trainer = L.Trainer(**arguments, logger=loggers, callbacks=[witness, *bars])
     tokens = rows_of_tokens(options.rows, _LENGTH, _WORDS)
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(tokens), batch_size=options.batch)

@@ -1,9 +1,10 @@
 """Which step a log dict of transformers' Trainer belongs to: the dict does not say.
 
 The dict is written over the progress bar, which is drawn again right behind it with the number of steps done
-(tqdm.write): the first bar behind a dict, before the next one, is its step. A terminal that overwrote those bars, or
-two streams that were joined later, leave dicts without one: they are `logging_steps` apart, as far apart as the
-other dicts show, or as their epochs say (`epochs`). Where nothing tells, dicts are numbered, which `step_basis` says.
+(tqdm.write): the first bar behind a dict, before the next one, is its step. Dicts that came later than
+the bars have left their redraws (`redraws`). A terminal that overwrote those bars, or two streams that were joined
+later, leave dicts without one: they are `logging_steps` apart, as far apart as the other dicts show, or as their epochs
+say (`epochs`). Where nothing tells, dicts are numbered, which `step_basis` says.
 
 A training without any dict has the steps of its bar (`bars`), which is known by its total.
 """
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialects.huggingface import epochs, notebook_tables, totals
+from sweepscope.pipeline.logs.dialects.huggingface import epochs, notebook_tables, redraws, totals
 from sweepscope.pipeline.logs.dialects.huggingface.bars import steps_of
 from sweepscope.pipeline.logs.dialects.huggingface.dicts import precision, rejoined
 from sweepscope.pipeline.logs.dialects.huggingface.rates import with_rates
@@ -25,6 +26,7 @@ from sweepscope.pipeline.logs.facts import STEP_BASIS, STEP_FACTS, Facts, confor
 from sweepscope.pipeline.logs.sidecars.speed_metrics import Span
 
 _RUN = ["source", "part"]
+_BESIDE = (("behind", "before"), ("behind_s", "before_s"))
 _CLOCK_OFF = 0.5
 """Seconds by which a bar's clock may be off: it shows whole ones."""
 
@@ -63,11 +65,16 @@ def _with_steps(rows: pl.DataFrame) -> pl.DataFrame:
     )
     dicts = rows.filter("has_value").join(behind, on=[*_RUN, "nth"], how="left", maintain_order="left")
     dicts = dicts.join(moved, on=[*_RUN, "nth"], how="left", maintain_order="left")
+    of_blocks = redraws.of_blocks(rows).with_columns(in_blocks=True)
+    dicts = dicts.join(of_blocks, on=[*_RUN, "nth"], how="left", maintain_order="left")
+    # The bars around a block of dicts are those of later steps.
+    is_alone = pl.col("in_blocks").is_null()
+    beside, beside_s = (pl.when(is_alone).then(pl.coalesce(*pair)) for pair in _BESIDE)
     dicts = dicts.with_columns(
-        own=pl.col("step"), anchor=pl.coalesce("step", "behind", "before"), **precision()
+        own=pl.col("step"), anchor=pl.coalesce("step", "redrawn", beside), **precision()
     ).with_columns(
         own_time_s=pl.when(clock < 0).then(-clock),  # see dicts.read
-        seconds=pl.coalesce(pl.when(clock >= 0).then(clock), "behind_s", "before_s"),
+        seconds=pl.coalesce(pl.when(clock >= 0).then(clock), "redrawn_s", beside_s),
         seconds_off=pl.when(clock >= 0).then("seconds_off").otherwise(_CLOCK_OFF),
         tokens=pl.col("consumed_tokens").cast(pl.Float64),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from sweepscope.pipeline.logs.dialects.huggingface.redraws import is_redrawn
 from sweepscope.pipeline.logs.facts import Facts
 
 _ORDER = ["source", "line_no"]
@@ -20,11 +21,14 @@ def in_trainings(facts: Facts) -> pl.DataFrame:
     """Step facts in order, bars of evaluations left out, and of each what is known of its training.
 
     Further columns: `training` (its number within the file), `part` (a stretch in which the bar moves on only),
-    `is_bar`, `has_value`, `total` (planned steps), `stated` (those that are printed), `every` (`logging_steps`).
+    `is_bar`, `is_redrawn` (see `redraws`), `is_over` (an end is stated in the file), `has_value`, `total` (planned
+    steps), `stated` (those that are printed), `every` (`logging_steps`).
     """
     rows = facts.steps.sort(_ORDER, maintain_order=True).with_columns(
         is_bar=pl.col("step").is_not_null() & pl.col("loss").is_null(), has_value=pl.col("loss").is_not_null()
     )
+    over = facts.events.filter(pl.col("kind") == "training_end")["source"]
+    rows = rows.with_columns(is_redrawn=is_redrawn(*_BAR), is_over=pl.col("source").is_in(over.unique().implode()))
     for frame, has_own_line in (
         (_lines(facts, "launch", "launch"), True),
         # The final dict is written over the bar, on its line: what was drawn before it is there, too.

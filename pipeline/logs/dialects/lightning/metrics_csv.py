@@ -1,7 +1,8 @@
 """`metrics.csv` of Lightning's CSVLogger: a row a call of log(), empty where that call had no such name.
 
 Format: lightning/pytorch/loggers/csv_logs.py; callbacks/throughput_monitor.py for the names below `train/`. The step
-counts optimizer steps from 0.
+counts optimizer steps from 0; but litgpt, which logs the number of each micro batch as `iter`, counts those
+(litgpt/pretrain.py fit: `log_dict(metrics, step=state["iter_num"] - 1)`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import polars as pl
 
 from sweepscope.pipeline.io.bounded import check_table
 from sweepscope.pipeline.logs.dialects.huggingface.rates import with_rates
-from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
+from sweepscope.pipeline.logs.facts import STEP_BASIS, STEP_FACTS, conform
 from sweepscope.pipeline.text.quantities import number
 
 _NEMO = ("reduced_train_loss", "train_step_timing in s")
@@ -65,7 +66,9 @@ def _steps_of(table: pl.DataFrame) -> pl.DataFrame:
     def first_known(names: Sequence[str]) -> pl.Expr:
         return pl.coalesce(*(number(pl.col(name)) for name in names if name in table.columns), pl.lit(None, pl.Float64))
 
+    is_batch = number(pl.col("iter")) == number(pl.col("step")) + 1 if "iter" in table.columns else pl.lit(value=False)
     rows = table.select(
+        step_basis=pl.when(is_batch).then(pl.lit("batch")).cast(STEP_BASIS),
         line_no=pl.int_range(pl.len(), dtype=pl.Int64) + 2,
         step=number(pl.col("step")).cast(pl.Int64, strict=False),
         loss=first_known(_LOSSES),
@@ -74,7 +77,11 @@ def _steps_of(table: pl.DataFrame) -> pl.DataFrame:
     merged = (
         rows.drop_nulls("step")
         .group_by("step", maintain_order=True)
-        .agg(pl.col("line_no").min(), *(pl.col(name).drop_nulls().first() for name in ("loss", *_COLUMNS)))
+        .agg(
+            pl.col("line_no").min(),
+            pl.col("step_basis").first(),
+            *(pl.col(name).drop_nulls().first() for name in ("loss", *_COLUMNS)),
+        )
     )
     measured = merged.filter(pl.any_horizontal(pl.col(name).is_not_null() for name in ("loss", "step_time_s")))
     exact = {"seconds_off": pl.lit(0.0), "tokens_off": pl.lit(0.0), "part": pl.lit(0), "source": pl.lit(0, pl.Int64)}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline.ingest_in_memory import tables_of as in_memory
 from tests.pipeline.logs.logs import run_of, settings_of, step_of, tables_of
 
 LINE = "Epoch 1 | iter {} step {} | loss train: {}, val: n/a | iter time: 820.25 ms{}"
@@ -20,6 +21,15 @@ def test_the_update_has_the_loss(tmp_path: Path) -> None:
     text = "\n".join(LINE.format(n, n // 2, 3 - n / 4, " (step)" if n % 2 == 0 else "") for n in range(1, 5))
     steps = tables_of(tmp_path, text + "\n")["steps"].sort("step")
     assert steps.select("step", "loss", "step_time_s").rows() == [(1, 2.5, None), (2, 2.0, None)]
+
+
+def test_the_csv_logger_beside_it_counts_micro_batches() -> None:
+    log = "".join(LINE.format(2 * n, n, f"{5 - n / 8:.3f}", " (step)") + "\n" for n in range(1, 9))
+    rows = "".join(f"0,{2 * n},{5 - n / 8},{2 * n - 1}\n" for n in range(1, 9))
+    files = {"run/train.log": log, "run/out/logs/csv/version_0/metrics.csv": f"epoch,iter,loss,step\n{rows}"}
+    tables = in_memory(files)
+    assert tables["runs"].height == 1
+    assert tables["steps"].sort("step")["step"].to_list() == list(range(1, 9))
 
 
 def test_a_step_of_one_micro_batch_has_a_time() -> None:

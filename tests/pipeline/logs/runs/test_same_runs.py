@@ -37,6 +37,18 @@ def test_of_two_logs_with_the_same_losses_it_is_unknown_which() -> None:
     assert found(FILES, LOGS, rows) == {}
 
 
+def test_a_training_that_was_taken_up_again_has_a_log_for_each_start() -> None:
+    run = Run(1, steps=30)
+    whole = steps(out_a=run, log_1=run, log_2=run, log_3=Run(2))
+    part = {"log_1": (0, 9), "log_2": (8, 30)}
+    rows = pl.concat(
+        whole.filter(pl.col("run_id") == name, pl.col("step").is_between(*part.get(name, (0, 10_000))))
+        for name in whole["run_id"].unique(maintain_order=True)
+    )
+    logs = {**LOGS, "log_3": "/s/sweep/logs"}
+    assert found({"out_a": "/s/sweep/a/out"}, logs, rows) == {"out_a": "log_2"}
+
+
 def test_two_files_with_the_losses_of_one_log_stay() -> None:
     rows = steps(out_a=Run(1), out_b=Run(1), log_1=Run(1), log_2=Run(2))
     assert found(FILES, LOGS, rows) == {}

@@ -139,6 +139,49 @@ def test_a_bar_that_is_not_drawn_again_behind_its_dict(tmp_path: Path) -> None:
     assert steps_of(tmp_path, text) == [(1, 3.0), (2, 2.0), (3, 1.0)]
 
 
+def of_blocks(logged: list[int], total: int, *, sizes: list[int]) -> str:
+    """Bars as they are drawn, each logged one twice, and the dicts in blocks, as a buffer gives them; the last is cut."""
+    log, waiting, at, left = bar(0, total), "", 0, iter(sizes)
+    size = next(left)
+    for step in range(1, total + 1):
+        log += bar(step, total)
+        if step in logged:
+            at += 1
+            waiting += f"{{'loss': '{10 - step / 10:.4g}', 'grad_norm': '1.5', 'epoch': '{step / 50:.4g}'}}\n"
+            log += bar(step, total)
+        if at == size:
+            log, waiting, at, size = log + waiting, "", 0, next(left, total)
+    return log
+
+
+@pytest.mark.parametrize(
+    ("logged", "sizes"),
+    [([2, 4, 6, 8, 10, 12], [6]), ([1, 5, 10], [3]), ([3, 6, 9, 12], [2, 2]), ([2, 4, 6, 8, 10, 12], [4])],
+)
+def test_dicts_that_a_buffer_kept_until_later(tmp_path: Path, logged: list[int], sizes: list[int]) -> None:
+    log = of_blocks(logged, 12, sizes=sizes)
+    is_whole = sum(sizes) == len(logged)
+    if is_whole:
+        log += (
+            bar(12, 12) + "{'train_runtime': 5.0, 'train_samples_per_second': 9.6, 'train_loss': 9.0, 'epoch': 0.24}\n"
+        )
+    assert [step for step, _ in steps_of(tmp_path, log)] == logged[: sum(sizes)]
+    assert [loss for _, loss in steps_of(tmp_path, log)] == [10 - step / 10 for step in logged[: sum(sizes)]]
+
+
+def test_dicts_of_steps_too_fast_for_a_bar_twice_are_placed_by_their_epochs(tmp_path: Path) -> None:
+    dicts = "".join(f"{{'loss': '5.0', 'grad_norm': '1.5', 'epoch': '{step / 100:.4g}'}}\n" for step in range(1, 301))
+    bars = "".join(bar(step, 300) for step in range(301))
+    end = (
+        "{'train_runtime': '15.0', 'train_samples_per_second': '80', 'train_steps_per_second': '20', "
+        "'train_loss': '5.0', 'epoch': '3'}\n"
+    )
+    first, rest = dicts[: dicts.index("'0.97'")].rpartition("\n")[0] + "\n", dicts
+    log = bars[: bars.index(" 110/300")].rpartition("\n")[0] + "\n" + first
+    log += bars[len(log) - len(first) :] + rest[len(first) :] + end
+    assert [step for step, _ in steps_of(tmp_path, log)] == list(range(1, 301))
+
+
 def test_llama_factorys_copy_of_a_dict_is_not_another_step(tmp_path: Path) -> None:
     echo = "[INFO|callbacks.py:312] 2024-05-01 10:00:05,123 >> {{'loss': {:.4f}, 'learning_rate': 2.0000e-05, 'epoch': 0.10}}\n"
     text = BEGIN.format(2) + "".join(echo.format(x) + dict_of(x) + bar(n, 2) for n, x in ((1, 3.00001), (2, 2.00001)))
