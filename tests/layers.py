@@ -49,6 +49,8 @@ DASHBOARD_MAY_IMPORT = (
     "pipeline.reference",
     "pipeline.estimate",
     "pipeline.store.published",
+    # What was inferred is corrected on a page: the code that reads logs compiles, tries and keeps it.
+    "pipeline.inspection.correct_dialect",
     # Queries of users run in a sandbox like hostile snapshots: one implementation of its limits, not two.
     "pipeline.io.sandbox",
     # Its server is guarded like Dagster's, and ends with the process that started it.

@@ -11,6 +11,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit.starlette import App
 
+from sweepscope.dashboard.app import editing
 from sweepscope.pipeline.io import event_log
 from sweepscope.pipeline.io.children import end_with_parent
 from sweepscope.pipeline.io.web_access import Access, Guard
@@ -25,9 +26,11 @@ def main(host: str, port: str) -> None:
     end_with_parent()
     # Streamlit looks for its theme, .streamlit/config.toml, beside the program that was started.
     sys.argv = [str(_SCRIPT)]
+    access = Access.from_environment()
+    editing.allow(host, access)
     app = App(
         _SCRIPT,
-        middleware=[Middleware(Guard, access=Access.from_environment())],
+        middleware=[Middleware(Guard, access=access)],
         on_script_error=_say_briefly,
     )
     app.run(

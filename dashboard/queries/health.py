@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.schemas.registry import TABLES
 
@@ -65,11 +67,15 @@ def all_rejects() -> Query:
 
 
 def inferred_logs() -> Query:
-    """One row per log without a dialect: columns found, columns in doubt, and which of WANTED_FACTS its runs lack."""
+    """One row per log without a dialect: columns found, columns in doubt, and which of WANTED_FACTS its runs lack.
+
+    `doubtful` columns are not read, or with low confidence. `dialect_text` has the rules by which its steps are read.
+    """
     wanted = ",\n  ".join(f"any_value({columns}) IS NULL AS no_{name}" for name, columns in WANTED_FACTS.items())
     sql = f"""WITH logs AS (
   SELECT source_path, list(DISTINCT column_name ORDER BY column_name) FILTER (is_read) AS found,
-  list(DISTINCT column_name ORDER BY column_name) FILTER (NOT is_read) AS doubtful
+  list(DISTINCT column_name ORDER BY column_name) FILTER (NOT is_read OR confidence = 'low') AS doubtful,
+  arg_min(example, line_no) FILTER (column_name = 'step') AS example
 FROM inferred_columns
 GROUP BY source_path
 ), facts AS (
@@ -77,11 +83,21 @@ GROUP BY source_path
 FROM runs
 GROUP BY source_path
 )
-SELECT *
+SELECT logs.*, facts.* EXCLUDE (source_path), dialect_text
 FROM logs
 JOIN facts USING (source_path)
+LEFT JOIN inferred_dialects USING (source_path)
 ORDER BY found IS NULL DESC, source_path"""
     return Query(sql)
+
+
+def logs_read_by(names: Sequence[str]) -> Query:
+    """`source_path` and `parser` of the logs that one of the dialects has read."""
+    sql = """SELECT path AS source_path, parser
+FROM files
+WHERE kind = 'log' AND list_contains($names, parser)
+ORDER BY path"""
+    return Query(sql, {"names": list(names)})
 
 
 def inferred_columns(source_path: str) -> Query:

@@ -1,51 +1,72 @@
-"""Logs that no dialect knows, as Data health shows them: which printed value was taken for which column."""
+"""Logs that no dialect knows, as Data health shows them: which printed value was taken for which column, to correct."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 import streamlit as st
 
 from sweepscope.dashboard.app.shell import View
-from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.queries import health as queries
+from sweepscope.dashboard.sections import dialect_editor
 from sweepscope.dashboard.text import inferred_logs as texts
+from sweepscope.dashboard.view_models.inferred_logs import Form, forms
 from sweepscope.dashboard.widgets import basic, tables
+from sweepscope.pipeline.inspection import correct_dialect
+from sweepscope.pipeline.store import published
 
 _HEIGHT = 300
 
 
 def draw(view: View) -> None:
-    """The section; nothing in a store without such logs."""
-    if not view.store.has("inferred_columns"):
+    """The section; nothing in a store without such logs, and a home without dialect files."""
+    if not view.store.has("inferred_columns", "inferred_dialects"):
         return
-    logs = queries.inferred_logs().run(view.store.con)
-    if logs.is_empty():
+    con = view.store.con
+    logs = queries.inferred_logs().run(con)
+    kept = correct_dialect.kept(published.default_home())
+    read = queries.logs_read_by(sorted(kept)).run(con)
+    found = forms(logs.to_dicts(), kept, read.to_dicts())
+    if not found:
         return
-    basic.section("Read by inference", numbers.count(logs.height, "log", "logs"))
-    rows = logs.to_dicts()
-    basic.note(texts.answer(rows))
-    shown = logs.with_columns(
-        found=_texts(map(texts.named, logs["found"].to_list())),
-        doubtful=_texts(map(texts.named, logs["doubtful"].to_list())),
-        missing=_texts(texts.missing(row) or None for row in rows),
-    )
+    basic.section(*texts.heading(logs.height, sum(bool(form.rows) for form in found), len(found)))
+    if logs.height:
+        basic.note(texts.answer(logs.to_dicts()))
     picked = tables.selectable_table(
-        shown, ("source_path", "found", "doubtful", "missing"), key="inferred_log", height=_HEIGHT
+        _table(found),
+        ("form", "logs", "read_by", "found", "doubtful", "missing"),
+        key="inferred_form",
+        height=_HEIGHT,
     )
-    path = logs["source_path"][picked or 0]
-    columns = queries.inferred_columns(path).run(view.store.con)
-    named = columns.with_columns(column_name=_texts(map(texts.column_name, columns["column_name"])))
-    basic.note(f"What stands for what in {basic.rich(path)}:")
-    tables.table(
-        named,
-        ("column_name", "field", "printed_unit", "is_read", "confidence", "grounds", "line_no", "example"),
-        wide=("example",),
-    )
+    if picked is None and not logs.height:
+        basic.note(texts.PICK)
+        return
+    form = found[picked if picked is not None and picked < len(found) else 0]
+    columns = queries.inferred_columns(form.logs[0] if form.rows else "").run(con)
+    dialect_editor.draw(form, columns, sorted(kept))
+    queries_shown = {"Logs": queries.inferred_logs()}
+    if form.rows:
+        queries_shown["Columns"] = queries.inferred_columns(form.logs[0])
     with st.container(horizontal=True):
-        basic.sql_popover({"Logs": queries.inferred_logs(), "Columns": queries.inferred_columns(path)})
-    basic.note(texts.remedy(path))
+        basic.sql_popover(queries_shown)
+
+
+def _table(found: Sequence[Form]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "form": _texts(form.example or (form.kept_as if not form.rows else texts.SETTINGS_ONLY) for form in found),
+            "logs": pl.Series([len(form.logs) for form in found], dtype=pl.Int64),
+            "read_by": _texts(texts.read_by(form.kept_as, is_read=form.is_read_by_kept) for form in found),
+            "found": _texts(texts.named(_columns(form, "found")) for form in found),
+            "doubtful": _texts(texts.named(_columns(form, "doubtful")) for form in found),
+            "missing": _texts(texts.missing_in(form.rows) or None for form in found),
+        }
+    )
+
+
+def _columns(form: Form, name: str) -> list[str]:
+    return sorted({column for row in form.rows for column in row[name] or ()})
 
 
 def _texts(values: Iterable[str | None]) -> pl.Series:

@@ -68,18 +68,84 @@ def named(columns: Sequence[str] | None) -> str | None:
     return ", ".join(map(column_name, columns)) if columns else None
 
 
-def missing(log: Row) -> str:
-    """Facts that the runs of one log lack, in words; empty when there are none."""
-    return capital(", ".join(name for fact, name in FACTS.items() if log[f"no_{fact}"]))
+SETTINGS_ONLY = "settings of a known format"
+"""Logs whose steps a dialect reads, and whose settings were inferred."""
 
 
-def remedy(source_path: str) -> str:
-    """How to correct what was read, in two commands."""
+def missing_in(logs: Sequence[Row]) -> str:
+    """Facts that runs of these logs lack, in words; empty when there are none."""
+    lacking = [(name, sum(bool(log[f"no_{fact}"]) for log in logs)) for fact, name in FACTS.items()]
+    return capital(", ".join(_share(name, hits, len(logs)) for name, hits in lacking if hits))
+
+
+PICK = "Pick a row to see, or to change, what its file says."
+
+
+def heading(logs: int, inferred: int, total: int) -> tuple[str, str]:
+    """Title and qualifier of the section, from the numbers of inferred logs, of their forms, and of all forms.
+
+    >>> heading(12, 2, 3), heading(0, 0, 1)
+    (('Read by inference', '12 logs of 2 forms'), ('Formats of your own', '1 dialect file'))
+    """
+    if not logs:
+        return "Formats of your own", count(total, "dialect file")
+    return "Read by inference", f"{count(logs, 'log')} of {count(inferred, 'form')}"
+
+
+def read_by(kept_as: str | None, *, is_read: bool) -> str:
+    """By what logs of one form were read, or will be.
+
+    >>> read_by(None, is_read=False), read_by("zephyr", is_read=True), read_by("zephyr", is_read=False)
+    ('inference', 'zephyr, confirmed', 'zephyr, next ingest')
+    """
+    if kept_as is None:
+        return "inference"
+    return f"{kept_as}, confirmed" if is_read else f"{kept_as}, next ingest"
+
+
+def of_logs(paths: Sequence[str]) -> str:
+    """Which logs are of one form.
+
+    >>> of_logs(["/a/x.log", "/a/y.log"]), of_logs(["/a/x.log"]), of_logs([])
+    ('2 logs, such as /a/x.log', '/a/x.log', 'no log has been read by it')
+    """
+    if not paths:
+        return "no log has been read by it"
+    return paths[0] if len(paths) == 1 else f"{count(len(paths), 'log')}, such as {paths[0]}"
+
+
+def instructions(*, is_kept: bool) -> str:
+    """What to do in the editor."""
+    if is_kept:
+        return "Change what is wrong, and save: its logs are read anew at the next ingest."
     return (
-        "**Is a column wrong or missing?** Write the format down as a dialect file, correct it, and keep it: "
-        f"**sweepscope dialect infer {_quoted(source_path)} > mine.toml**, "
-        "then **sweepscope ingest --dialect mine.toml PATH**. "
-        "All logs with its signature are then read by it, in every later ingest."
+        "**Is it right?** Say what each number means, or leave it as it is, and save. From then on these logs "
+        "are read so, and their runs may be ranked."
+    )
+
+
+def settings_only(path: str) -> str:
+    """Why there is nothing to correct in logs of a known format, and what to do all the same."""
+    return (
+        f"A dialect reads the steps of {path} and logs like it; the settings below are inferred from its other lines. "
+        "**Is one wrong?** Write a dialect file of its format: **sweepscope dialect example**."
+    )
+
+
+def by_command(name: str, path: str) -> str:
+    """How to keep a file that this page may not write."""
+    return (
+        "These pages are open to others, or the home cannot be written to, so that nothing is saved from here. "
+        f"Download the file, and give it to an ingest: **sweepscope ingest --dialect {name}.toml {_quoted(path)}**. "
+        "Every later ingest reads with it."
+    )
+
+
+def kept(path: str, logs: int, command: str) -> str:
+    """Where a file was saved, and when it counts."""
+    return (
+        f"**Saved** as {path}. {count(logs, 'log')} will be read by it at the next ingest, which a watching sweepscope "
+        f"starts by itself; otherwise run **{command}**."
     )
 
 

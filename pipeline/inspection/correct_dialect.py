@@ -10,12 +10,35 @@ from pathlib import Path
 from sweepscope.pipeline.errors import InputError, SweepscopeError, UsageError
 from sweepscope.pipeline.ingest.dialect_files import read_text, remember_text, remembered
 from sweepscope.pipeline.inspection.dialect_test import try_dialect
-from sweepscope.pipeline.logs.declared.corrections import constants_of, corrected, example_of, values_of
-from sweepscope.pipeline.logs.declared.same_form import merged, steps_of
+from sweepscope.pipeline.logs.declared.corrections import (
+    Value,
+    constants_of,
+    corrected,
+    example_of,
+    folders_of,
+    values_of,
+)
+from sweepscope.pipeline.logs.declared.same_form import form_of, merged, steps_of
 from sweepscope.pipeline.logs.declared.slots import UNREAD
 from sweepscope.pipeline.store.home import Home
 
-__all__ = ["UNREAD", "constants_of", "corrected", "example_of", "merged", "steps_of", "values_of"]
+__all__ = [
+    "UNREAD",
+    "Trial",
+    "Value",
+    "constants_of",
+    "corrected",
+    "example_of",
+    "folders_of",
+    "form_of",
+    "keep",
+    "kept",
+    "may_keep",
+    "merged",
+    "steps_of",
+    "tried",
+    "values_of",
+]
 
 MOST_TRIED = 3
 """Logs that a file is tried on before it is kept: they are read whole."""

@@ -55,6 +55,11 @@ def default_home() -> Path:
     return Home.resolve(None, for_writing=False).path
 
 
+def named_home() -> str:
+    """The option that names `default_home` on a command line, "" where none is needed."""
+    return home_option(default_home())
+
+
 def first_commands(home: Path) -> tuple[str, str]:
     """The commands that fill an empty home: with the bundled data, and with a sweep of one's own."""
     named = home_option(home)

@@ -101,6 +101,11 @@ def example_of(text: str) -> str:
     return found[1] if found else ""
 
 
+def folders_of(text: str) -> list[str]:
+    """The folders that a file states constants for."""
+    return [_folder(one) for one in tomllib.loads(text).get("constants", [])]
+
+
 def constants_of(text: str, folder: str = "") -> dict[str, str | int]:
     """The constants that a file states for a folder."""
     tables = tomllib.loads(text).get("constants", [])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+from sweepscope.pipeline.logs.declared.slots import slots
 from sweepscope.pipeline.logs.declared.toml_writer import written
 
 
@@ -26,6 +27,13 @@ def steps_of(text: str) -> str:
         for step in tomllib.loads(text).get("step", [])
     ]
     return repr(parts)
+
+
+def form_of(text: str) -> str:
+    """What files have in common that find the same values of steps, whatever they are taken for."""
+    data = tomllib.loads(text)
+    keys = sorted({(slot.printed, slot.is_step) for slot in slots(data) if slot.is_step})
+    return repr([keys, *(sorted(step.get("contains", [])) for step in data.get("step", []))])
 
 
 def _add(data: dict[str, Any], other: Mapping[str, Any]) -> None:
