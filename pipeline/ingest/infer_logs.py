@@ -14,7 +14,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.ingest import log_blocks
-from sweepscope.pipeline.ingest.unread_logs import is_output_name
+from sweepscope.pipeline.ingest.unread_logs import is_output_name, is_training_name
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
@@ -122,7 +122,8 @@ def read_inferred(logs: Mapping[int, Candidate], known: Facts, confirmed: Sequen
         if reading.has_steps or reading.confirmed:
             readers[source] = name
         elif not log.is_known:
-            unread[source] = kind_of(reading.sample, is_named_log=is_output_name(log.path))
+            names = {"is_named_log": is_output_name(log.path), "is_named_training": is_training_name(log.path)}
+            unread[source] = kind_of(reading.sample, **names)
         has_steps = reading.has_steps or not reading.facts.steps.is_empty()
         if not reading.confirmed and (has_steps or not log.has_settings):
             columns.append(_rows(log.path, inference, has_steps=has_steps))

@@ -28,6 +28,18 @@ def is_output_name(path: str) -> bool:
     return not _TEXT_NAME.search(name) or _OUTPUT_WORD.search(name) is not None
 
 
+_TRAINING_NAME = re.compile(r"(?i)(?:^|[^a-z])(?:(?:pre)?train(?:ing)?|finetun(?:e|ing)|sft)(?:$|[^a-z])")
+
+
+def is_training_name(path: str) -> bool:
+    """Whether a name is that of the output of a training.
+
+    >>> is_training_name("a/train_2.log"), is_training_name("train/eval.log")
+    (True, False)
+    """
+    return is_output_name(path) and _TRAINING_NAME.search(path.rpartition("/")[2]) is not None
+
+
 def judge_unread(
     files: pl.DataFrame, facts: Facts, kinds: Mapping[int, TextKind], others: Collection[int]
 ) -> tuple[pl.DataFrame, Facts]:
@@ -57,7 +69,8 @@ def judge_unread(
             no_log[source] = f"not the log of a training: {kind.reason}"
         elif kind.is_training and logs[source] is None and (source not in others or kind.speaks_of_training):
             text = kind.last_text.strip()
-            unread.append({"source": source, "line_no": kind.last_line, "kind": "unread", "text": text})
+            event = "launch" if kind.has_begun else "unread"
+            unread.append({"source": source, "line_no": kind.last_line, "kind": event, "text": text})
     return _left_out(files, no_log), _with_events(facts.map(_without(no_log)), unread)
 
 

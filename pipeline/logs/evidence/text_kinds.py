@@ -9,7 +9,7 @@ huggingface_hub; nvidia-smi, top and free; Slurm's sbatch and squeue; wandb's de
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -121,6 +121,14 @@ _TRACES = (
 )
 """Lines of a training that was launched."""
 
+_VOICES = (
+    r"^\[(?:transformers|accelerate|trl|peft|datasets)\] |\breal_accelerator\.py:\d+|/(?:site|dist)-packages/torch/"
+)
+"""Loggers and warnings of libraries of trainings."""
+
+_BEGUN = r"^\s*0%\|[^|]*\| 0/\d+ \[00:00<\?, \?(?:it/s|s/it)\]?\s*$"
+"""tqdm's bar (std.py format_meter) of a loop without a name, before its first step. Downloads have a name, or units."""
+
 _SPOKEN = {
     "epoch": r"(?i)\bepochs?\b",
     "step": r"(?i)\b(?:global_?)?(?:steps?|iter(?:ation)?s?)\b[\s:=#]*\[?\d",
@@ -143,6 +151,7 @@ class TextKind:
     Attributes:
         is_training: the output of a training; None if neither that nor anything else is sure.
         reason: why not; "" for a text without any line.
+        has_begun: its last line is a bar that had not moved yet.
         last_line, last_text: its last line that is not empty.
         subjects: how many different things it speaks of that trainings speak of.
     """
@@ -152,6 +161,7 @@ class TextKind:
     last_line: int = 0
     last_text: str = ""
     subjects: int = 0
+    has_begun: bool = False
 
     @property
     def speaks_of_training(self) -> bool:
@@ -159,13 +169,14 @@ class TextKind:
         return self.subjects >= _WORDS
 
 
-def kind_of(sample: pl.DataFrame, *, is_named_log: bool) -> TextKind:
+def kind_of(sample: pl.DataFrame, *, is_named_log: bool, is_named_training: bool = False) -> TextKind:
     """What a text is.
 
     Args:
         sample: `line_no`, `text` of its cleaned lines, those of the end among them.
         is_named_log: it has the name of a program's output. Then a traceback is that of a training, and
             fewer words tell of one.
+        is_named_training: its name says that it is that of a training. Then a bar that had not moved is the training's.
     """
     rows = sample.filter(pl.col("text").str.strip_chars() != "")
     if rows.is_empty():
@@ -183,6 +194,8 @@ def kind_of(sample: pl.DataFrame, *, is_named_log: bool) -> TextKind:
     speaks = found.subjects >= _FEW_WORDS if is_named_log else found.speaks_of_training and _is_full_of(spoken)
     if is_launched or has_died or speaks:
         return found
+    if is_named_training and _any(text.tail(1), _BEGUN) and _any(text, _VOICES):
+        return replace(found, has_begun=True)
     shown = found.last_text.strip()[:_SHOWN_CHARS]
     return TextKind(None, f"{NOTHING_TELLS}; its last line: {shown}", *last)
 

@@ -176,6 +176,28 @@ def test_it_is_running_while_it_is_written() -> None:
     assert only_run(tables)[1] == "running"
 
 
+BEGUN = "[transformers] The tokenizer has more words than the model.\n\r  0%|          | 0/500 [00:00<?, ?it/s]"
+
+
+def test_a_training_that_was_killed_in_its_first_step_is_a_run() -> None:
+    evidence = "the log stops without a reason"
+    assert only_run(tables_of({"bs64/train.log": BEGUN})) == ("other", "truncated", evidence)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("bs64/answers.log", BEGUN),
+        ("train.log", BEGUN + " the next question"),
+        ("train.log", BEGUN.replace("0%|  ", "Map: 0%|").replace("it/s", " examples/s")),
+        ("train.log", BEGUN.replace("0/500", "500/500").replace("0%", "100%")),
+        ("train.log", BEGUN.replace("[transformers]", "[tables]")),
+    ],
+)
+def test_other_loops_are_none(name: str, text: str) -> None:
+    assert tables_of({name: text})["runs"].is_empty()
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_texts_are_no_runs_and_the_ledger_says_why(name: str) -> None:
     text, reason = OTHERS[name]
