@@ -14,35 +14,27 @@ from datetime import datetime
 
 import polars as pl
 
-from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.logs.diagnostics import diagnose, silence
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.evidence import failed_workers, jobs, symptoms
-from sweepscope.pipeline.logs.facts import INFERRED, Facts, conform
+from sweepscope.pipeline.logs.facts import Facts, conform
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs import outcome, setting_precedence
-from sweepscope.pipeline.logs.runs.attempts import number_attempts
 from sweepscope.pipeline.logs.runs.attribution import (
     attribute_events,
-    owners_of,
     steps_of_all_ranks,
     trainer_starts,
     with_run,
 )
+from sweepscope.pipeline.logs.runs.fold import Folded, fold
 from sweepscope.pipeline.logs.runs.folders import of_folders
 from sweepscope.pipeline.logs.runs.join_readings import (
     contradictions,
     doubts,
     duplicates,
-    in_own_logs,
-    join_readings,
-    with_own_paths,
 )
-from sweepscope.pipeline.logs.runs.launches import ends, launches
-from sweepscope.pipeline.logs.runs.named_layouts import without_contradicted
-from sweepscope.pipeline.logs.runs.primary_logs import primary_logs
+from sweepscope.pipeline.logs.runs.named_layouts import Named, without_contradicted
 from sweepscope.pipeline.logs.runs.settings import (
-    configured_from,
     rejected_settings,
     settings_of_runs,
     stepped,
@@ -53,7 +45,6 @@ from sweepscope.pipeline.logs.runs.summary import (
     begin_and_end,
     merge_peaks,
     reported_peaks,
-    step_lines,
     without_current_memory,
 )
 from sweepscope.pipeline.logs.steady_state import summarise
@@ -111,48 +102,24 @@ def assemble(
     """
     facts = replace(facts, events=jobs.fold(failed_workers.fold_tables(facts.events)))
     parsed, bad_steps = checked_steps(facts.steps, sources)
-    observed_peaks, bad_peaks = checked_peaks(facts.peaks, sources)
+    peaks, bad_peaks = checked_peaks(facts.peaks, sources)
     parsed = parsed.rechunk()  # polars hashes the groups of a column of several chunks even where it is sorted
-    primary = primary_logs(sources, facts, dialects)
-    steps, attempts, repeats = number_attempts(
-        parsed.filter(pl.col("source").is_in(primary["source"].implode())),
-        launches(facts).join(primary, on="source", how="semi"),
-        ends(facts),
-        primary["source"],
-    )
-    found = join_readings(steps, primary.join(attempts, on="source"), spans)
-    numbered = _name_runs(found.readings)
-    # With both sides sorted the join need not hash.
-    names = numbered.select("run", "run_id", "source_path", run_source="source").drop_nulls("run").sort("run")
-    steps = found.steps.join(names, on="run", how="left", maintain_order="left")
-    runs = numbered.drop("run")
-    joined = found.joined.join(runs.select("reading", "run_id"), on="reading", maintain_order="left")
-    lines_of_steps = step_lines(in_own_logs(steps) if joined.height else steps)
-    steps = (with_own_paths(steps, sources) if joined.height else steps).drop("run_source")
-    owners = owners_of(sources, runs, joined)
-    events = attribute_events(facts.events, runs, sources, owners)
-    beside = of_folders(sidecars, runs, joined, sources)
-    configured = configured_from(runs, lines_of_steps)
-    stated = settings_of_runs(facts.settings, beside, configured, sources, owners)
-    stated = pl.concat([stated, stepped(lines_of_steps, stated)])
-    rules = {dialect.name: dialect.combined for dialect in dialects}
-    named = without_contradicted(
-        setting_precedence.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
-    )
-    chosen = named.chosen
-    wide = setting_precedence.widen(chosen, TABLES["runs"].columns)
-    peaks = reported_peaks(with_run(observed_peaks, runs, owners))
-    current = [dialect.name for dialect in dialects if dialect.steps_show_current_memory]
-    shown = without_current_memory(summarise(steps), runs, current)
-    summary = merge_peaks(shown.join(peaks, on="run_id", how="full", coalesce=True))
+    folded = fold(sources, facts, parsed, spans, dialects)
+    runs, steps = folded.runs, folded.steps
+    events = attribute_events(facts.events, runs, sources, folded.owners)
+    named = _settings(folded, facts.settings, sidecars, sources, dialects)
     rows = runs.drop("reading")
-    plans = lines_of_steps.select("run_id", "steps_planned")
-    for known in (wide, summary, plans, begin_and_end(with_run(spans, runs, owners))):
+    for known in (
+        setting_precedence.widen(named.chosen, TABLES["runs"].columns),
+        _summary(folded, peaks, dialects),
+        folded.lines_of_steps.select("run_id", "steps_planned"),
+        begin_and_end(with_run(spans, runs, folded.owners)),
+    ):
         rows = _completed(rows, known)
     # MLPerf's own lines print UTC, and the console lines around them local time: no silence can be read from both.
     one_clock = rows.filter(pl.col("dialect").fill_null("") != "mlperf")
     silences = silence.silences(steps, one_clock, now=now)
-    rows = _completed(rows, _outcomes(rows, lines_of_steps, events, chosen, silences, now=now))
+    rows = _completed(rows, _outcomes(rows, folded.lines_of_steps, events, named.chosen, silences, now=now))
     findings, diverged = diagnose.findings(
         conform(rows, diagnose.RUNS),
         steps,
@@ -161,43 +128,57 @@ def assemble(
         silences=silences,
         trainer_starts=trainer_starts(facts, _with_process_tables(runs, events)),
     )
-    rows = _completed(rows, diverged)
-    rows = _completed(rows, duplicates(found.doubtful, runs))
-    rows = _completed(rows, failed_workers.first_failures(events))
-    begun = attribute_events(facts.events.filter(pl.col("kind") == jobs.KIND), configured, sources, owners)
-    rows = _completed(rows, jobs.ids_of_runs(events, begun, runs))
-    events = diagnose.without_symptoms(events)
-    rejects = pl.concat([bad_steps, bad_peaks, repeated_steps(repeats, sources), rejected_settings(chosen)])
-    of_readings = [contradictions(found.conflicts, runs, sources), doubts(found.doubtful, runs)]
-    noted = [setting_precedence.conflicts(chosen), named.conflicts, *of_readings]
+    job_lines = facts.events.filter(pl.col("kind") == jobs.KIND)
+    for known in (
+        diverged,
+        duplicates(folded.found.doubtful, runs),
+        failed_workers.first_failures(events),
+        jobs.ids_of_runs(events, attribute_events(job_lines, folded.configured, sources, folded.owners), runs),
+    ):
+        rows = _completed(rows, known)
+    all_events = (
+        diagnose.without_symptoms(events),
+        setting_precedence.conflicts(named.chosen),
+        named.conflicts,
+        contradictions(folded.found.conflicts, runs, sources),
+        doubts(folded.found.doubtful, runs),
+        findings,
+    )
+    rejects = [bad_steps, bad_peaks, repeated_steps(folded.repeats, sources), rejected_settings(named.chosen)]
+    is_column = pl.col("name").is_in(list(TABLES["runs"].polars_schema))
     return {
         "runs": rows,
         "steps": TABLES["steps"].conform(steps),
-        "events": pl.concat(TABLES["events"].conform(part) for part in (events, *noted, findings)).unique(
+        "events": pl.concat(TABLES["events"].conform(part) for part in all_events).unique(
             TABLES["events"].primary_key, maintain_order=True
         ),
-        "settings": TABLES["settings"].conform(chosen.filter(pl.col("name").is_in(list(TABLES["runs"].polars_schema)))),
-        "rejects": TABLES["rejects"].conform(rejects),
+        "settings": TABLES["settings"].conform(named.chosen.filter(is_column)),
+        "rejects": TABLES["rejects"].conform(pl.concat(rejects)),
     }
 
 
-def _name_runs(rows: pl.DataFrame) -> pl.DataFrame:
-    """Attempts with `attempt`, `run_id` and the columns of `runs` that follow from their file.
+def _settings(
+    folded: Folded,
+    logged: pl.DataFrame,
+    sidecars: pl.DataFrame,
+    sources: pl.DataFrame,
+    dialects: Sequence[Dialect],
+) -> Named:
+    """Settings of every run from all places, with those that count chosen."""
+    beside = of_folders(sidecars, folded.runs, folded.joined, sources)
+    stated = settings_of_runs(logged, beside, folded.configured, sources, folded.owners)
+    stated = pl.concat([stated, stepped(folded.lines_of_steps, stated)])
+    rules = {dialect.name: dialect.combined for dialect in dialects}
+    combined = with_combined(stated, folded.runs.select("run_id", "dialect"), rules)
+    return without_contradicted(setting_precedence.choose(combined))
 
-    `attempt` counts within the unit, so that a requeued job's second log is attempt 2; the id counts within the file.
-    """
-    rows = rows.sort("unit", pl.col("job").str.len_chars(), "job", "reading").with_columns(
-        attempt=(pl.int_range(pl.len()).over("unit") + 1).cast(pl.Int64)
-    )
-    ids = [run_id(path, str(n)) for path, n in rows.select("path", "attempt_in_source").iter_rows()]
-    return rows.with_columns(
-        pl.Series("run_id", ids, dtype=pl.String),
-        source_path=pl.col("path"),
-        framework=pl.when(pl.col("dialect") != INFERRED).then("dialect").fill_null("other"),
-        parser=pl.coalesce("dialect", pl.lit("evidence")),
-        job_id=pl.col("job").replace("", None),
-        line_no=pl.col("start_line").clip(1),
-    )
+
+def _summary(folded: Folded, peaks: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """Steady-state performance and peaks of memory by `run_id`, from steps and from lines that report peaks."""
+    current = [dialect.name for dialect in dialects if dialect.steps_show_current_memory]
+    shown = without_current_memory(summarise(folded.steps), folded.runs, current)
+    reported = reported_peaks(with_run(peaks, folded.runs, folded.owners))
+    return merge_peaks(shown.join(reported, on="run_id", how="full", coalesce=True))
 
 
 def _with_process_tables(runs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
