@@ -85,6 +85,7 @@ def make_request(args: argparse.Namespace) -> Request:
     """The request behind the arguments. Raises UsageError with one line for what cannot be laid out."""
     from sweepscope.pipeline.estimate.calibration.own_runs import with_own
     from sweepscope.pipeline.estimate.physics.question import Question
+    from sweepscope.pipeline.estimate.rows.stated_facts import with_usual_facts
     from sweepscope.pipeline.estimate.search.enumerate import Request
     from sweepscope.pipeline.reference.clusters import find_cluster, known_cards, with_network
     from sweepscope.pipeline.store.home import Home
@@ -106,7 +107,7 @@ def make_request(args: argparse.Namespace) -> Request:
     if args.gbs_tokens % args.seq_len:
         raise UsageError(f"--gbs-tokens {args.gbs_tokens} is no multiple of --seq-len {args.seq_len}.")
     choose = with_own(Home.resolve(args.home, for_writing=False).path / "calibration")
-    profile = choose(cluster.generation, args.framework)
+    profile = with_usual_facts(choose(cluster.generation, args.framework), args.framework)
     asked = Question(shape, cluster, profile, args.seq_len, is_fp8=args.fp8)
     return Request(
         asked,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -98,6 +98,7 @@ def gather_rows(recipe: Recipe, published: pl.DataFrame) -> Rows:
     """The rows of `published` (text cells) that a recipe is fitted on: measured, and possible to estimate."""
     table = published.filter(recipe.rows)
     start = with_values(load_profiles()["default"], {**recipe.time, **recipe.memory, **recipe.fixed})
+    start = replace(start, about={"kind": "fitted"})  # what the framework usually does is in the constants
 
     def always(_generation: str, _framework: str | None) -> Profile:
         return start

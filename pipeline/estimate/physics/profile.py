@@ -32,7 +32,8 @@ class Profile:
     """Constants. Efficiencies and shares are fractions; times are seconds; bytes are bytes.
 
     Compute: `gemm_*` shape the efficiency of a matrix product (see `compute`), `attention_efficiency` is the share of
-    the peak of fused attention forward, `attention_backward` its backward cost over its forward cost,
+    the peak of fused attention forward (`tuned_attention_efficiency` of kernels that are written for the generation, as
+    cuDNN's and FlashAttention-3 are for Hopper; 0: the same), `attention_backward` its backward over its forward cost,
     `elementwise_passes` scales the traffic of everything that is neither. Communication: achieved shares of the links,
     latencies per hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation. Of experts:
     `dispatch_bytes` of a number in the mean of their four exchanges; `nodes_per_token`, the most domains that a token
@@ -100,10 +101,12 @@ class Profile:
     placement: str = "even"
     keeps_gathered: str = "alone"
     schedule: str = "1f1b"
+    fuses_accumulation: bool = False
     recomputed_modules: str = ""
     kept_product_bytes: float = 2.0
     dispatch_bytes: float = 2.0
     nodes_per_token: float = 0.0
+    tuned_attention_efficiency: float = 0.0
     name: str = ""
     about: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)
     folder: Path | None = field(default=None, compare=False, hash=False)

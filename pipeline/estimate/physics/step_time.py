@@ -110,6 +110,10 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
 
     speed = profile.memory_share * cluster.memory_bytes_per_s
     accumulate = np.where(at.gas > 1, at.gas, 0.0) * (2.0 * profile.grad_bytes + 2.0) * met / speed
+    if profile.fuses_accumulation:
+        # The products that make the gradients add them up: the traffic runs beside their compute.
+        beside = np.minimum(accumulate, count * per_layer("linear") / 3.0)
+        accumulate = accumulate - (1.0 - profile.shard_contention) * beside
     shard = np.where(at.zero_stage >= 1, dense_params / at.zero_shards + expert_params / at.expert_zero_shards, params)
     update = profile.optimizer_passes * (34.0 * shard + 8.0 * params) / speed
     even = StepTime(

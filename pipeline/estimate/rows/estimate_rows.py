@@ -21,10 +21,10 @@ from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE, complete_shape
-from sweepscope.pipeline.estimate.rows.read_rows import PRECISIONS, read_rows
+from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.rows.refusals import is_hybrid, missing, no_cluster, not_understood
 from sweepscope.pipeline.estimate.rows.row_layouts import layouts_of, zero_stage_of
-from sweepscope.pipeline.estimate.rows.stated_facts import OVERLAPS, with_facts, with_usual
+from sweepscope.pipeline.estimate.rows.stated_facts import FACTS, with_facts, with_usual
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
 from sweepscope.pipeline.reference.clusters import Cluster, find_cluster, with_network
 from sweepscope.pipeline.reference.vocabulary import framework_of
@@ -33,10 +33,8 @@ from sweepscope.schemas.tables.estimates import ESTIMATES
 OK = "ok"
 ChooseProfile = Callable[[str, str | None], Profile]
 _KEY = (
-    *("model", *SHAPE, "stated_params", "seq_len", "accelerator", "precision", "framework", "source_id"),
-    *("flash_attention", "attention", "gpus_per_node", "gpus_per_domain"),
-    *("network_gbit_per_s", "nics_per_node", "nic_gbit_per_s", "bucket_mb", *OVERLAPS),
-    *("recompute_modules", "nodes_per_token", *PRECISIONS),
+    *("model", *SHAPE, "stated_params", "seq_len", "accelerator", "precision", "framework", "source_id", "attention"),
+    *("gpus_per_node", "gpus_per_domain", "network_gbit_per_s", "nics_per_node", "nic_gbit_per_s", *FACTS),
 )
 
 _PHYSICS = pl.Schema(
@@ -116,7 +114,7 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
         return None, reason, []
     framework = row["framework"] or framework_of(row["source_id"] or "")
     profile = choose(cluster.generation, framework)
-    whole, usual = with_usual(row, framework)
+    whole, usual = with_usual(row, framework, profile)
     asked = Question(shape, cluster, with_facts(profile, whole), row["seq_len"], is_fp8=is_fp8)
     return asked, "", assumed + roughly + usual
 

@@ -5,14 +5,13 @@ the model's registry entry or family and named as an assumption, or refused with
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import polars as pl
 
 from sweepscope.pipeline.derive.normalize import normalise_runs
 from sweepscope.pipeline.estimate.physics.profile import MODULES
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
-from sweepscope.pipeline.estimate.rows.stated_facts import OVERLAPS, modules_of
+from sweepscope.pipeline.estimate.rows.stated_facts import OVERLAPS, PRECISIONS, modules_of
 from sweepscope.pipeline.reference import vocabulary
 
 RENAMED = {
@@ -26,27 +25,19 @@ RENAMED = {
 }
 """Columns of the reference tables to those of `runs`."""
 
-_BOOLEANS = ("gated_mlp", "tie_word_embeddings", "sequence_parallel", *OVERLAPS)
+_BOOLEANS = ("gated_mlp", "tie_word_embeddings", "sequence_parallel", "fused_accumulation", *OVERLAPS)
 _NUMBERS = (
     *(name for name in SHAPE if name not in _BOOLEANS),
     *("seq_len", "dp", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs", "gas", "gbs", "gbs_tokens", "local_batch_size"),
     *("num_nodes", "gpus_per_node", "gpus_per_domain", "nics_per_node", "num_gpus", "dp_replicate", "dp_shard"),
     "nodes_per_token",
 )
-PRECISIONS: Final = {
-    "grad_precision": ("bf16", "fp16", "fp32"),
-    "moment_precision": ("bf16", "fp16", "fp32", "fp8"),
-    "activation_precision": ("bf16", "fp16", "fp8"),
-    "dispatch_precision": ("bf16", "fp16", "fp8"),
-}
-"""Columns of precisions and what they can be: of gradients exchanged and kept, of the optimizer's moments, of what
-products keep for their gradients, of tokens on their way to experts."""
 _RATES = ("network_gbit_per_s", "nic_gbit_per_s", "bucket_mb")
 """Positive numbers that need not be whole: Gb/s per accelerator, and of one network card of `nics_per_node`; megabytes
 of a bucket of gradients."""
 _TEXTS = (
     *("model", "accelerator", "precision", "recompute", "pipeline_schedule", "framework", "source_id"),
-    *("flash_attention", "attention", "cluster", "recompute_modules", *PRECISIONS),
+    *("flash_attention", "attention", "attention_kernel", "cluster", "recompute_modules", *PRECISIONS),
 )
 _AT_LEAST_ONE = (
     *(

@@ -15,15 +15,51 @@ from sweepscope.pipeline.reference.vocabulary import canonical_precision
 
 OVERLAPS: Final = {"overlap_tp": "tp_hidden", "overlap_dp": "dp_hidden", "overlap_pp": "pp_hidden"}
 """Columns that say whether exchanges run beside compute, and the constant that each decides."""
+PRECISIONS: Final = {
+    "grad_precision": ("bf16", "fp16", "fp32"),
+    "moment_precision": ("bf16", "fp16", "fp32", "fp8"),
+    "activation_precision": ("bf16", "fp16", "fp8"),
+    "dispatch_precision": ("bf16", "fp16", "fp8"),
+}
+"""Columns of precisions and what they can be: of gradients exchanged and kept, of the optimizer's moments, of what
+products keep for their gradients, of tokens on their way to experts."""
+FACTS: Final = (
+    *("flash_attention", "attention_kernel", "fused_accumulation", "recompute_modules", "nodes_per_token", "bucket_mb"),
+    *OVERLAPS,
+    *PRECISIONS,
+)
+"""Columns that `with_facts` reads."""
 _NOT_FUSED = ("false", "no", "none", "0", "torch", "megatron", "eager", "math")
 _BYTES = 1e6
-USUAL: Final = {"nemo": {"grad_precision": "bf16"}, "mlperf": {"grad_precision": "bf16"}}
+USUAL: Final[dict[str, dict[str, Any]]] = {
+    "nemo": {"grad_precision": "bf16", "attention_kernel": "cudnn", "fused_accumulation": True},
+    "mlperf": {"grad_precision": "bf16", "attention_kernel": "cudnn", "fused_accumulation": True},
+    "megatron": {"attention_kernel": "cudnn", "fused_accumulation": True},
+    "megatron-deepspeed": {"flash_attention": "false"},
+}
 """What trainers do where a row does not say. NeMo's launcher synchronises gradients in the trainer's precision
-(`launcher_scripts/conf/training/gpt3`: `grad_sync_dtype`), and so do the MLPerf submissions that are made with it."""
+(`launcher_scripts/conf/training/gpt3`: `grad_sync_dtype`), and so do the MLPerf submissions that are made with it.
+Transformer Engine, on which these and Megatron-LM rest, prefers cuDNN's attention on Hopper and later
+(`transformer_engine/pytorch/attention`: `get_attention_backend`), and their products add up gradients
+(`gradient_accumulation_fusion`). Megatron-DeepSpeed's is not fused unless told
+(`--use-flash-attn`)."""
+TUNED: Final = re.compile(r"(?i)cudnn|transformer.?engine|\bte\b|(flash|fa|flash.?att(entio)?n)[-_ ]?[34]")
+"""Attention kernels that are written for the generation they run on."""
 
 
-def with_usual(row: dict[str, Any], framework: str | None) -> tuple[dict[str, Any], list[str]]:
-    """(`row` with what its framework usually does where it says nothing, notes on that)."""
+def with_usual_facts(profile: Profile, framework: str | None) -> Profile:
+    """`profile` as a framework's usual choices have it, where there is no row that could say otherwise."""
+    row: dict[str, Any] = dict.fromkeys(FACTS)
+    return with_facts(profile, with_usual(row, framework, profile)[0])
+
+
+def with_usual(row: dict[str, Any], framework: str | None, profile: Profile) -> tuple[dict[str, Any], list[str]]:
+    """(`row` with what its framework usually does where it says nothing, notes on that).
+
+    A profile that was fitted to runs has their choices in its constants.
+    """
+    if profile.about.get("kind") == "fitted":
+        return row, []
     usual = {name: value for name, value in USUAL.get(framework or "", {}).items() if row[name] is None}
     words = [f"{name.replace('_', ' ')} {value}" for name, value in usual.items()]
     return {**row, **usual}, words
@@ -45,19 +81,32 @@ def _width(precision: str) -> float:
 
 
 def with_facts(profile: Profile, row: dict[str, Any]) -> Profile:
-    """`profile` as a row's `flash_attention`, OVERLAPS, `grad_precision` and `bucket_mb` have it.
+    """`profile` as FACTS of a row have it.
 
     What is said to overlap hides as much as the profile has it, or as `default` where that hides nothing.
     """
     changes: dict[str, Any] = {}
     if (flash := row["flash_attention"]) is not None:
         changes["is_flash"] = flash.strip().casefold() not in _NOT_FUSED
+    if profile.tuned_attention_efficiency and TUNED.search(row["attention_kernel"] or ""):
+        changes["attention_efficiency"] = profile.tuned_attention_efficiency
     for column, constant in OVERLAPS.items():
         if (overlaps := row[column]) is not None:
             usual = getattr(profile, constant) or getattr(load_profiles()["default"], constant)
             changes[constant] = usual if overlaps else 0.0
+    if row["fused_accumulation"] is not None:
+        changes["fuses_accumulation"] = row["fused_accumulation"]
     if row["overlap_dp"] is not None:
         changes["hides_gather"] = row["overlap_dp"]
+    if row["bucket_mb"]:
+        changes["bucket_bytes"] = _BYTES * row["bucket_mb"]
+    changes |= _kept_otherwise(row)
+    return replace(profile, **changes) if changes else profile
+
+
+def _kept_otherwise(row: dict[str, Any]) -> dict[str, Any]:
+    """Constants that a row's precisions, recomputed modules and limits of dispatch decide."""
+    changes: dict[str, Any] = {}
     if (precision := row["grad_precision"]) is not None:
         is_short = canonical_precision(precision) in SIXTEEN_BIT
         changes["grad_bytes"] = changes["grad_held_bytes"] = 2.0 if is_short else 4.0
@@ -72,6 +121,4 @@ def with_facts(profile: Profile, row: dict[str, Any]) -> Profile:
         changes["nodes_per_token"] = float(row["nodes_per_token"])
     if (modules := row["recompute_modules"]) is not None:
         changes["recomputed_modules"] = ",".join(modules_of(modules))
-    if row["bucket_mb"]:
-        changes["bucket_bytes"] = _BYTES * row["bucket_mb"]
-    return replace(profile, **changes) if changes else profile
+    return changes

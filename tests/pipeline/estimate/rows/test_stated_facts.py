@@ -7,7 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from sweepscope.pipeline.estimate.physics.profile import load_profiles
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
+from sweepscope.pipeline.estimate.rows.stated_facts import FACTS, with_usual, with_usual_facts
 
 ROW = {
     **{"model": "Llama 2 7B", "accelerator": "H100", "precision": "bf16", "recompute": "none"},
@@ -83,3 +85,22 @@ def test_what_a_framework_usually_does_is_assumed_and_named() -> None:
     assert "grad precision bf16" in nemo["est_assumptions"]
     assert said["est_mem_gradients_bytes"] == plain["est_mem_gradients_bytes"]
     assert "grad precision" not in said["est_assumptions"]
+
+
+def test_kernels_written_for_the_generation_and_products_that_add_up_gradients_are_faster() -> None:
+    usual, cudnn, fused = (
+        estimated(**facts) for facts in ({}, {"attention_kernel": "cuDNN"}, {"fused_accumulation": "true"})
+    )
+    assert cudnn["est_time_attention_s"] < 0.5 * usual["est_time_attention_s"]
+    assert estimated(attention_kernel="flash-attention-2") == {**usual, "attention_kernel": "flash-attention-2"}
+    assert fused["est_time_optimizer_s"] < 0.7 * usual["est_time_optimizer_s"]
+    megatron = estimated(framework="megatron")
+    assert megatron["est_time_attention_s"] == cudnn["est_time_attention_s"]
+    assert "attention kernel cudnn" in megatron["est_assumptions"]
+
+
+def test_a_profile_that_was_fitted_has_its_frameworks_choices_in_its_constants() -> None:
+    profile = load_profiles()["ampere-megatron"]
+    assert with_usual(dict.fromkeys(FACTS), "megatron", profile) == (dict.fromkeys(FACTS), [])
+    assert with_usual_facts(profile, "megatron") == profile
+    assert with_usual_facts(load_profiles()["hopper"], "mlperf").grad_bytes == 2.0
