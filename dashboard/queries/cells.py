@@ -65,12 +65,15 @@ ORDER BY cell.params, cell.model, cell.num_nodes, cell.num_gpus"""
 
 
 def outcomes(chosen: Slice, filters: Filters) -> Query:
-    """One row per cell, status and place in the ranking of the runs that pass the filters, with their number."""
+    """One row per cell, status and place in the ranking of the runs that pass the filters, with their number.
+
+    `unranked_reason` is the commonest reason why they are kept out of rankings.
+    """
     where, params = in_slice(chosen, "runs")
     layouts, more = layout_condition(filters)
     sql = f"""SELECT model, num_nodes, num_gpus, status,
   may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu) AS is_ranked,
-  is_failure_of(status) AS is_failure, count(*) AS runs
+  is_failure_of(status) AS is_failure, count(*) AS runs, mode(quarantine_reason) AS unranked_reason
 FROM runs
 WHERE {all_of("duplicate_of IS NULL", where, layouts)}
 GROUP BY ALL

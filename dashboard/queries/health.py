@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.tables.inference import DOUBTFUL_SPEED
 
 REJECTS_SHOWN = 500
 
@@ -69,7 +70,8 @@ def all_rejects() -> Query:
 def inferred_logs() -> Query:
     """One row per log without a dialect: columns found, columns in doubt, and which of WANTED_FACTS its runs lack.
 
-    `doubtful` columns are not read, or with low confidence. `dialect_text` has the rules by which its steps are read.
+    `doubtful` columns are not read, or with low confidence; its runs are `is_unranked` where that is their speed.
+    `dialect_text` has the rules by which its steps are read.
     """
     wanted = ",\n  ".join(f"any_value({columns}) IS NULL AS no_{name}" for name, columns in WANTED_FACTS.items())
     sql = f"""WITH logs AS (
@@ -79,7 +81,8 @@ def inferred_logs() -> Query:
 FROM inferred_columns
 GROUP BY source_path
 ), facts AS (
-  SELECT source_path, {wanted}
+  SELECT source_path, {wanted},
+  bool_or(quarantine_reason IS NOT DISTINCT FROM $doubtful) AS is_unranked
 FROM runs
 GROUP BY source_path
 )
@@ -88,7 +91,7 @@ FROM logs
 JOIN facts USING (source_path)
 LEFT JOIN inferred_dialects USING (source_path)
 ORDER BY found IS NULL DESC, source_path"""
-    return Query(sql)
+    return Query(sql, {"doubtful": DOUBTFUL_SPEED})
 
 
 def logs_read_by(names: Sequence[str]) -> Query:

@@ -35,7 +35,7 @@ def draw(view: View) -> None:
         basic.note(texts.answer(logs.to_dicts()))
     picked = tables.selectable_table(
         _table(found),
-        ("form", "logs", "read_by", "found", "doubtful", "missing"),
+        ("form", "logs", "read_by", "doubtful", "missing", "found"),
         key="inferred_form",
         height=_HEIGHT,
     )

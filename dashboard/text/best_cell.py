@@ -37,6 +37,7 @@ def facts(cell: Cell) -> list[tuple[str, str]]:
         ("Peak memory", peak),
         ("Evidence", f"{count(repeats, 'run')}, {spread}"),
         ("Outcomes", cell["outcome"]),
+        *([("Not ranked", cell["unranked_reason"])] if cell["unranked_reason"] else []),
     ]
 
 

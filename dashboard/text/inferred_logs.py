@@ -51,6 +51,9 @@ def answer(logs: Sequence[Row]) -> str:
         sentences.append(f"Found: {', '.join(parts)}.")
     if missing:
         sentences.append(f"Not found, so that these runs are compared less: {', '.join(missing)}.")
+    if guessed := sum(bool(log["is_unranked"]) for log in logs):
+        whose = "a log's runs are" if guessed == 1 else f"the runs of {count(guessed, 'log')} are"
+        sentences.append(f"Kept out of rankings, {whose}: step time or throughput is a guess until it is confirmed.")
     return " ".join(sentences)
 
 

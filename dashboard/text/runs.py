@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sweepscope.dashboard.format.numbers import count, number
 from sweepscope.dashboard.queries.query import Row
+from sweepscope.schemas.tables.inference import DOUBTFUL_SPEED
 
 HIDES = (
     "A run is one attempt: a restarted job is listed once per launch. Medians leave the warm-up steps out; a dash "
@@ -45,6 +46,8 @@ def mfu_note(row: Row) -> str | None:
     >>> mfu_note({"mfu": 0.4, "mfu_basis": "6N, attention left out; peak 989", "comparability": None})
     'attention not counted'
     """
+    if row.get("quarantine_reason") == DOUBTFUL_SPEED:
+        return "speed is a guess: confirm it on Data health"
     basis, stated = row["mfu_basis"] or "", row["comparability"] or ""
     if row["mfu"] is None:
         return basis.removeprefix("not computed: ") or None

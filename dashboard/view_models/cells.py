@@ -19,7 +19,8 @@ def with_outcomes(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters)
 
     Adds `runs_tried`, `runs_completed` (and ranked), `runs_judged` (completed or failed), `runs_failed`, `outcome`
     ("114 completed, 62 failed"), `failure_rate` (failed over judged, as in `failure_rates`; NULL when none is judged),
-    `short_reason` (second line of an empty cell), and `scale` (see `with_scale`).
+    `short_reason` (second line of an empty cell), `unranked_reason` (why completed tries have no rank), and `scale`
+    (see `with_scale`).
 
     `cells` are rows of `queries.cells.cells`, `outcomes` of `queries.cells.outcomes`.
     """
@@ -49,7 +50,7 @@ def with_scale(cells: pl.DataFrame) -> pl.DataFrame:
 
 _ADDED = pl.Schema(
     {
-        **dict.fromkeys(("cell_state", "cell_reason", "short_reason"), pl.String),
+        **dict.fromkeys(("cell_state", "cell_reason", "short_reason", "unranked_reason"), pl.String),
         **dict.fromkeys(("runs_tried", "runs_completed", "runs_judged", "runs_failed"), pl.Int64),
         "outcome": pl.String,
         "failure_rate": pl.Float64,
@@ -63,7 +64,8 @@ def _outcome_of(cell: Row, tries: list[Row], filters: Filters) -> Row:
     for row in tries:
         by_status[row["status"]] += row["runs"]
     completed = by_status["completed"]
-    unranked = sum(row["runs"] for row in tries if row["status"] == "completed" and not row["is_ranked"])
+    unranked_rows = [row for row in tries if row["status"] == "completed" and not row["is_ranked"]]
+    unranked = sum(row["runs"] for row in unranked_rows)
     failed = sum(row["runs"] for row in tries if row["is_failure"])
     state, reason, available = cell["cell_state"], cell["cell_reason"], cell["num_gpus"]
     gpus, dimensions = needed_gpus(filters)
@@ -73,6 +75,7 @@ def _outcome_of(cell: Row, tries: list[Row], filters: Filters) -> Row:
         "cell_state": state,
         "cell_reason": reason,
         "short_reason": short_reason(cell, state, by_status.total(), filters),
+        "unranked_reason": next((row["unranked_reason"] for row in unranked_rows if row["unranked_reason"]), None),
         "runs_tried": by_status.total(),
         "runs_completed": completed - unranked,
         "runs_judged": completed + failed,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from sweepscope.schemas.tables.inference import DOUBTFUL_SPEED
+
 SPEEDS = ("step_time", "tokens_per_s", "tokens_per_s_per_gpu")
 """Columns of `inferred_columns` from which every throughput is printed or follows."""
 
 LEAST_SURE = "low"
 """Word of vocab.CONFIDENCE that keeps a run out of rankings."""
-
-REASON = "throughput read by inference, low confidence: confirm it on Data health"
 
 
 def without_doubtful(runs: pl.DataFrame, inferred: pl.DataFrame) -> pl.DataFrame:
@@ -23,4 +23,4 @@ def without_doubtful(runs: pl.DataFrame, inferred: pl.DataFrame) -> pl.DataFrame
     doubtful = inferred.filter("is_read", pl.col("column_name").is_in(SPEEDS), pl.col("confidence") == LEAST_SURE)
     is_doubtful = pl.col("source_path").is_in(doubtful["source_path"].unique().implode())
     known = pl.col("quarantine_reason") if "quarantine_reason" in runs.columns else pl.lit(None, pl.String)
-    return runs.with_columns(quarantine_reason=pl.coalesce(known, pl.when(is_doubtful).then(pl.lit(REASON))))
+    return runs.with_columns(quarantine_reason=pl.coalesce(known, pl.when(is_doubtful).then(pl.lit(DOUBTFUL_SPEED))))

@@ -7,6 +7,9 @@ from sweepscope.schemas.columns.shared import columns
 from sweepscope.schemas.core.column import flag, text
 from sweepscope.schemas.core.table import Table
 
+DOUBTFUL_SPEED = "throughput read by inference, low confidence: confirm it on Data health"
+"""`runs.quarantine_reason` of runs whose speed rests on a column of the least confidence."""
+
 INFERRED_COLUMNS = Table(
     name="inferred_columns",
     description="What logs that no dialect knows were taken for: which printed value is which column, and how sure.",

@@ -99,6 +99,7 @@ def outcome(
         "is_ranked": status == "completed",
         "is_failure": {"completed": False, "running": None}.get(status, True),
         "runs": runs,
+        "unranked_reason": None,
     } | changes
 
 
@@ -118,6 +119,7 @@ def outcomes_frame(*rows: Row) -> pl.DataFrame:
         "is_ranked": pl.Boolean,
         "is_failure": pl.Boolean,
         "runs": pl.Int64,
+        "unranked_reason": pl.String,
     }
     return pl.DataFrame(list(rows), schema=schema)
 

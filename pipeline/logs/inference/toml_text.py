@@ -37,6 +37,7 @@ _HEAD = """\
 # `sweepscope ingest --dialect FILE PATH`. docs/dialects.md explains what may stand here.
 """
 
+_LONG_HEADER = 60
 _SIGNED = "# Text that only this trainer prints: choose better than a program can.\n"
 _UNSIGNED = """\
 # No signature: this file reads the logs that no other dialect knows and in which nearly all of its parts are found."""
@@ -69,6 +70,7 @@ def _rows(table: Table) -> str:
         f"cells = {toml_value(table.cells)}",
     ]
     lines += [f"separator = {toml_value(table.separator)}"] if table.separator != " " else []
+    lines += [f"without = {toml_value([table.header[:_LONG_HEADER]])}"]  # it is no row that cannot be read
     return "\n".join(lines)
 
 

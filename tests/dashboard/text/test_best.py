@@ -12,6 +12,7 @@ from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best, best_cell
 from sweepscope.dashboard.view_models.cells import without_untried
 from sweepscope.dashboard.view_models.explorer import Pick
+from sweepscope.schemas.tables.inference import DOUBTFUL_SPEED
 from sweepscope.schemas.vocab import CELL_STATE
 from tests.dashboard.grid_rows import cell, empty, grid, only, outcome
 
@@ -169,3 +170,10 @@ def test_what_nobody_tried_is_told_apart_from_what_did_not_complete(
     pick = Pick(PICKED, 0.369, None, 60 * 2**30, "explorer?nodes=16")
     ranked = pl.DataFrame(schema=[*STATED, "rank_in_cell"])
     assert dict(best_cell.pick_rows(pick, ranked, tries(*rows), cell(**found)))["Measured"] == text
+
+
+def test_the_panel_says_why_completed_runs_are_not_ranked() -> None:
+    tries = [outcome("8.86B", 16), outcome("8.86B", 16, is_ranked=False, runs=3, unranked_reason=DOUBTFUL_SPEED)]
+    facts = dict(best_cell.facts(only(grid(cell("8.86B", 16), outcomes=tries))))
+    assert (facts["Outcomes"], facts["Not ranked"]) == ("4 completed (3 not ranked)", DOUBTFUL_SPEED)
+    assert "Not ranked" not in dict(best_cell.facts(only(grid(cell()))))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sweepscope.pipeline.derive.doubts import REASON
 from sweepscope.pipeline.ingest.batch import Tables, parse_batch
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
 from sweepscope.pipeline.ingest.infer_logs import infer_log
@@ -14,6 +13,7 @@ from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.plan import find
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.store.home import Home
+from sweepscope.schemas.tables.inference import DOUBTFUL_SPEED
 from tests.pipeline.ingest_in_memory import LATER
 from tests.unknown_trainer import STEPS, write_sweep, zephyr_log
 
@@ -161,7 +161,7 @@ def test_a_speed_that_is_a_guess_keeps_a_run_out_of_rankings_until_it_is_confirm
     log.write_text(HEAD + "".join(steps) + "all done\n")
     (run,) = tables(home, log.parent)["runs"].to_dicts()
     assert run["tokens_per_s_per_gpu"] > 0
-    assert run["quarantine_reason"] == (None if is_sure else REASON)
+    assert run["quarantine_reason"] == (None if is_sure else DOUBTFUL_SPEED)
     confirm(home, tmp_path, inferred(log, ("my-trainer", "zephyr")))
     (run,) = tables(home, log.parent)["runs"].to_dicts()
     assert (run["parser"], run["quarantine_reason"]) == ("zephyr", None)

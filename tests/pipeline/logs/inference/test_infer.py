@@ -8,6 +8,14 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
+from sweepscope.pipeline.ingest import log_blocks
+from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.declared.explain import explain
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.inference.infer import infer
+from sweepscope.pipeline.logs.registry import DIALECTS, IN_CODE
+from sweepscope.pipeline.text import lines
 from tests.pipeline.ingest_in_memory import tables_of
 
 STEPS = 40
@@ -149,3 +157,21 @@ def test_what_is_no_training_gives_no_run(text: str) -> None:
     tables = tables_of({"some.log": text})
     assert tables["steps"].is_empty()
     assert tables["runs"].filter(pl.col("parser") == "inferred").is_empty()
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_file_that_is_inferred_reads_its_log(name: str) -> None:
+    """As `dialect test` sees it, beside all other dialects: nothing in it is a text that another one also has."""
+    text = log(FORMS[name]).encode()
+    rows, inference = cleaning.clean(lines.split(0, text)), infer(log_blocks.sample([(text, 1)]))
+    document = read_document(inference.toml, "inferred", reserved=current_versions().keys(), others=IN_CODE)
+    result = explain(rows, document, DIALECTS)
+    assert (result.owner, result.steps, result.rejects) == (document.name, STEPS, 0)
+
+
+def test_a_speed_in_words_that_another_dialect_also_has_is_no_signature() -> None:
+    """' tok/s' was the longest text of such a line, and a signature of a dialect in code."""
+    text = log(lambda step, loss: f"it {step} | ce {loss:.4f} | 13.8K tok/s")
+    inference = infer(log_blocks.sample([(text.encode(), 1)]))
+    assert inference.document is not None
+    assert inference.document.signature == ()
