@@ -131,9 +131,8 @@ def _any(parts: Sequence[pl.Series]) -> pl.Series:
 
 def _found(rows: pl.DataFrame, rule: Rule, hit: pl.Series, *, near_to: pl.Series, is_step: bool) -> Found:
     missed = rows.filter(near_to & rows.select(_begins(rule, is_step=is_step)).to_series())
-    rejects = missed.select(is_near(rule)).to_series() if is_step else pl.repeat(False, missed.height, eager=True)
-    missed = missed.with_columns(is_reject=rejects)
-    if is_step and (hit.any() or rejects.any()):
+    missed = missed.with_columns(is_reject=is_near(rule) if is_step else pl.lit(value=False))
+    if is_step and (hit.any() or missed["is_reject"].any()):
         missed = missed.filter("is_reject")  # lines that merely begin alike are of use only while nothing fits
     near = [
         near_line(line_no, text, rule, is_reject=is_reject)
