@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from sweepscope.pipeline.commands.output import note, say_result, table
@@ -102,7 +103,6 @@ def entries(done: list[tuple[Cell, NextRuns]]) -> list[dict[str, Any]]:
 def _run(args: argparse.Namespace) -> int:
     from sweepscope.pipeline.commands.query import run_query
     from sweepscope.pipeline.estimate.advice.cell import cells, is_sound
-    from sweepscope.pipeline.estimate.advice.next_runs import next_runs
     from sweepscope.pipeline.estimate.calibration.own_runs import with_own
     from sweepscope.pipeline.store.home import Home
 
@@ -121,56 +121,62 @@ def _run(args: argparse.Namespace) -> int:
         )
     if len(asked) > _MANY_CELLS:
         note(f"Searching the layouts of {len(asked):,} cells; --model, --nodes and --framework narrow it ...")
-    done = [
-        (
-            cell,
-            next_runs(
-                cell.request,
-                cell.runs,
-                top=args.top,
-                margin=args.margin,
-                test_steps=args.test_steps,
-                startup_s=args.startup_s,
-            ),
-        )
-        for cell in asked
-        if cell.request is not None
-    ]
-    found_entries = entries(done)[: args.top]
-    lines = []
-    for rank, entry in enumerate(found_entries, start=1):
-        gain = "" if entry["gain"] is None else f"  {entry['gain']:+.1%} for {entry['test_gpu_hours']:.2g} GPU-hours"
-        lines += [f"{rank} {entry['layout']}{gain}", f"  {_cell_name(entry)}", f"  {entry['why']}"]
-    excluded: dict[str, int] = {}
-    for _, proposed in done:
-        for reason, count in proposed.excluded.items():
-            excluded[reason] = excluded.get(reason, 0) + count
-    startups = [proposed.startup_s for _, proposed in done if proposed.startup_s is not None]
+    done = _searched(asked, args)
+    best = entries(done)[: args.top]
     counts = [
         ("cells", f"{len(asked):,}"),
         ("cells with fewer runs", f"{len(possible) - len(asked):,}"),
         ("cells not estimated", f"{len(found) - len(possible):,}"),
-        ("a test", f"{args.test_steps} steps" + ("" if startups else ", start-up not counted: no run has it")),
-        *((f"left out: {reason}", f"{count:,}") for reason, count in excluded.items()),
+        *_conditions([proposed for _, proposed in done], args.test_steps),
     ]
-    text = "\n".join([*(lines or [NOTHING]), "", table(counts)])
     value = {
-        "next": found_entries,
-        "cells": [
-            {
-                **cell.key,
-                "best": proposed.best,
-                "measured": proposed.measured,
-                "excluded": proposed.excluded,
-                "basis": proposed.basis,
-                "startup_s": proposed.startup_s,
-            }
-            for cell, proposed in done
-        ],
+        "next": best,
+        "cells": [_cell_value(cell, proposed) for cell, proposed in done],
         "not_estimated": [{**cell.key, "reason": cell.reason} for cell in found if cell.request is None],
     }
-    say_result(value, text, as_json=args.json)
+    say_result(value, "\n".join([*(_lines(best) or [NOTHING]), "", table(counts)]), as_json=args.json)
     return 0
+
+
+def _searched(asked: list[Cell], args: argparse.Namespace) -> list[tuple[Cell, NextRuns]]:
+    """Each cell with what to run next in it."""
+    from sweepscope.pipeline.estimate.advice.next_runs import next_runs
+
+    how = {"top": args.top, "margin": args.margin, "test_steps": args.test_steps, "startup_s": args.startup_s}
+    return [(cell, next_runs(cell.request, cell.runs, **how)) for cell in asked if cell.request is not None]
+
+
+def _lines(best: list[dict[str, Any]]) -> list[str]:
+    """Three lines per proposal: layout with gain and price, its cell, the reason."""
+    lines = []
+    for rank, entry in enumerate(best, start=1):
+        gain = "" if entry["gain"] is None else f"  {entry['gain']:+.1%} for {entry['test_gpu_hours']:.2g} GPU-hours"
+        lines += [f"{rank} {entry['layout']}{gain}", f"  {_cell_name(entry)}", f"  {entry['why']}"]
+    return lines
+
+
+def _conditions(proposed: list[NextRuns], test_steps: int) -> list[tuple[str, str]]:
+    """What a test is taken for, and what was left out over all cells, as lines of (name, text)."""
+    excluded: Counter[str] = Counter()
+    for one in proposed:
+        excluded.update(one.excluded)
+    has_startup = any(one.startup_s is not None for one in proposed)
+    return [
+        ("a test", f"{test_steps} steps" + ("" if has_startup else ", start-up not counted: no run has it")),
+        *((f"left out: {reason}", f"{count:,}") for reason, count in excluded.items()),
+    ]
+
+
+def _cell_value(cell: Cell, proposed: NextRuns) -> dict[str, Any]:
+    """A cell as `--json` prints it."""
+    return {
+        **cell.key,
+        "best": proposed.best,
+        "measured": proposed.measured,
+        "excluded": proposed.excluded,
+        "basis": proposed.basis,
+        "startup_s": proposed.startup_s,
+    }
 
 
 VERB = Verb(
