@@ -6,11 +6,11 @@ import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase, translate
 from functools import cache, partial
 
 import polars as pl
 
+from sweepscope.pipeline.ingest.file_kinds import PBS_STREAM, file_kind, file_kinds
 from sweepscope.pipeline.ingest.folder_roles import log_roles
 from sweepscope.pipeline.ingest.job_names import job_of
 from sweepscope.pipeline.ingest.run_tree import Listed, Place, places
@@ -18,9 +18,7 @@ from sweepscope.pipeline.io.files import Entry
 from sweepscope.pipeline.io.rotated import rotated_logs
 from sweepscope.pipeline.logs.dialect import Dialect, marks_run
 from sweepscope.pipeline.logs.registry import DIALECTS
-from sweepscope.pipeline.memory.names import is_memory_file
 from sweepscope.pipeline.nccl import names
-from sweepscope.pipeline.scheduler.registry import is_named_so
 
 FOUND = pl.Schema(
     {
@@ -44,19 +42,10 @@ is the folder below the run's that tells an attempt of it from others. `linked_p
 link, or leads through one. Files of a rotated log have its path as `part_of` and are numbered from the oldest `part`
 on."""
 
-_LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
 _STREAM_SUFFIXES = {".log", ".out", ".err", ".stdout", ".stderr"}
-_PBS_STREAM = re.compile(r"\.[oe]\d{3,}(?:\[\d+\])?")  # PBS and SGE: train.o410022, train.e410022
-_COMPRESSED = {".gz", ".zst"}
-_NEVER_LOGS = {
-    "readme.txt",
-    "requirements.txt",
-    "license.txt",
-    "constraints.txt",
-    "merges.txt",
-    "vocab.txt",
-}
 _TELLS_OF_RUN = ("log", "history", "config", "status")
+_Listing = dict[str, list[tuple[Entry, str]]]
+"""Files with their kinds, by directory."""
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 
 
@@ -82,24 +71,14 @@ def discover(
     Returns:
         FOUND rows, sorted by path.
     """
-    by_directory: dict[str, list[tuple[Entry, str]]] = defaultdict(list)
-    kind_of = _kinds(dialects)
-    for entry in entries:
-        kind = kind_of(_name(entry.path)) if entry.is_file else "unknown"
-        if kind in ("other", "memory") or _name(entry.path).endswith(".json"):
-            kind = names.kind_of(entry.path) or kind
-        if kind == "other" and entry.path in named:
-            kind = "log"
-        by_directory[_parent(entry.path)].append((entry, kind))
+    kind_of = file_kinds(dialects)
+    by_directory = _listing(entries, kind_of, named)
     parts = _parts(by_directory, kind_of)
     if parts:
-        by_directory = defaultdict(
-            list,
-            {
-                directory: [(entry, "log" if entry.path in parts else kind) for entry, kind in files]
-                for directory, files in by_directory.items()
-            },
-        )
+        by_directory = {
+            directory: [(entry, "log" if entry.path in parts else kind) for entry, kind in files]
+            for directory, files in by_directory.items()
+        }
     log_of = {path: log for path, (log, _) in parts.items()}
     roles = _log_roles(by_directory, log_of)
     by_directory = _judge_histories(by_directory, dialects, roles)
@@ -133,9 +112,20 @@ def discover(
     return _with_newest_job(found.unique("path").sort("path"))
 
 
-def _parts(
-    by_directory: Mapping[str, list[tuple[Entry, str]]], kind_of: Callable[[str], str]
-) -> dict[str, tuple[str, int]]:
+def _listing(entries: Iterable[Entry], kind_of: Callable[[str], str], named: Collection[str]) -> _Listing:
+    """Files and their kinds by directory, as far as a name on its own tells the kind."""
+    by_directory: _Listing = defaultdict(list)
+    for entry in entries:
+        kind = kind_of(_name(entry.path)) if entry.is_file else "unknown"
+        if kind in ("other", "memory") or _name(entry.path).endswith(".json"):
+            kind = names.kind_of(entry.path) or kind
+        if kind == "other" and entry.path in named:
+            kind = "log"
+        by_directory[_parent(entry.path)].append((entry, kind))
+    return by_directory
+
+
+def _parts(by_directory: _Listing, kind_of: Callable[[str], str]) -> dict[str, tuple[str, int]]:
     """Path of the log and number of the part, of every file that is a part of a rotated log."""
     found = {}
     for directory, files in by_directory.items():
@@ -150,8 +140,8 @@ def _in(directory: str, name: str) -> str:
 
 
 def _judge_histories(
-    by_directory: dict[str, list[tuple[Entry, str]]], dialects: Sequence[Dialect], roles: Mapping[str, tuple[str, str]]
-) -> dict[str, list[tuple[Entry, str]]]:
+    by_directory: _Listing, dialects: Sequence[Dialect], roles: Mapping[str, tuple[str, str]]
+) -> _Listing:
     """The listing with one directory of step histories per run; other such files get the kind of their name otherwise.
 
     transformers writes a state into every checkpoint: the newest one is the run's, unless one lies in the directory
@@ -166,7 +156,7 @@ def _judge_histories(
         if number and "history" in kinds:
             newest[_parent(folder)] = max(newest.get(_parent(folder), (-1, "")), (int(number[1]), folder))
     latest = {folder for run, (_, folder) in newest.items() if "history" not in kinds_in.get(run, set())}
-    judged: dict[str, list[tuple[Entry, str]]] = {folder: [] for folder in by_directory}
+    judged: _Listing = {folder: [] for folder in by_directory}
     for folder, files in by_directory.items():
         home = _parent(folder) if folder in latest else folder
         is_old = bool(_CHECKPOINT.fullmatch(_name(folder))) and folder not in latest
@@ -181,9 +171,7 @@ def _judge_histories(
     return judged
 
 
-def _log_roles(
-    by_directory: Mapping[str, list[tuple[Entry, str]]], log_of: Mapping[str, str]
-) -> dict[str, tuple[str, str]]:
+def _log_roles(by_directory: _Listing, log_of: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Names of the run and launch of each log by its path, as far as those beside it tell them."""
     roles: dict[str, tuple[str, str]] = {}
     for files in by_directory.values():
@@ -200,58 +188,6 @@ def _with_newest_job(found: pl.DataFrame) -> pl.DataFrame:
     joined = found.join(newest, on="unit", how="left", maintain_order="left")
     is_without = (pl.col("job") == "") & pl.col("newest").is_not_null()
     return joined.with_columns(job=pl.when(is_without).then("newest").otherwise("job")).drop("newest")
-
-
-def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: bool = True) -> str:
-    """Kind of a file from its name alone; without `histories`, its kind when it is not read as steps.
-
-    >>> file_kind("log_410022.out"), file_kind("config.json"), file_kind("model.safetensors")
-    ('log', 'config', 'other')
-    >>> file_kind("trainer_state.json"), file_kind("trainer_state.json", histories=False)
-    ('history', 'config')
-    """
-    lower = name.lower()
-    return _kind_by_dialect(lower, dialects, histories=histories) or _kind_by_suffix(lower)
-
-
-def _kind_by_dialect(lower: str, dialects: Sequence[Dialect], *, histories: bool) -> str | None:
-    for dialect in dialects:
-        if histories and any(fnmatchcase(lower, history.pattern) for history in dialect.histories):
-            return "history"
-        for sidecar in dialect.sidecars:
-            if fnmatchcase(lower, sidecar.pattern):
-                return sidecar.kind
-        if any(fnmatchcase(lower, pattern) for pattern in dialect.log_names):
-            return "log"
-    return None
-
-
-def _kinds(dialects: Sequence[Dialect]) -> Callable[[str], str]:
-    """`file_kind` for many names: one search sorts out those that match no dialect, which are most."""
-    patterns = [pattern for dialect in dialects for pattern in dialect.log_names]
-    patterns += [sidecar.pattern for dialect in dialects for sidecar in dialect.sidecars]
-    patterns += [history.pattern for dialect in dialects for history in dialect.histories]
-    of_any = re.compile("|".join(map(translate, patterns)) or "(?!)")
-
-    @cache  # a sweep repeats a few names
-    def kind_of(name: str) -> str:
-        return file_kind(name, dialects) if of_any.match(name.lower()) else _kind_by_suffix(name.lower())
-
-    return kind_of
-
-
-def _kind_by_suffix(lower: str) -> str:
-    name, suffix = lower, posixpath.splitext(lower)[1]
-    while suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", suffix):  # train.log.1, train.log.2.gz
-        name = name.removesuffix(suffix)
-        suffix = posixpath.splitext(name)[1]
-    if suffix == ".csv" or is_memory_file(lower):
-        return "bench_csv" if suffix == ".csv" else "memory"
-    if name in _NEVER_LOGS:
-        return "other"
-    if is_named_so(name):
-        return "scheduler"
-    return "log" if suffix in _LOG_SUFFIXES or _PBS_STREAM.fullmatch(suffix) else "other"
 
 
 def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, int]) -> pl.DataFrame:
@@ -297,6 +233,6 @@ def _stem(path: str) -> str:
     stem, suffix = posixpath.splitext(path)
     if suffix.lower() in _STREAM_SUFFIXES:
         return stem
-    if _PBS_STREAM.fullmatch(suffix):
+    if PBS_STREAM.fullmatch(suffix):
         return f"{stem}.{suffix[2:]}"
     return path

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UsageError
-from sweepscope.pipeline.ingest.discover import file_kind
+from sweepscope.pipeline.ingest.file_kinds import file_kind
 from sweepscope.pipeline.io.file_names import printable
 from sweepscope.pipeline.io.files import canonical, list_files
 from sweepscope.pipeline.io.reader import Reader

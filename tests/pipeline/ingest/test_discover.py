@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.ingest.discover import FOUND, changed, discover, file_kind
+from sweepscope.pipeline.ingest.discover import FOUND, changed, discover
+from sweepscope.pipeline.ingest.file_kinds import file_kind
 from sweepscope.pipeline.io.files import Entry
 from sweepscope.schemas.registry import TABLES
 from sweepscope.schemas.vocab import FILE_KIND

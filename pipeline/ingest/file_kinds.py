@@ -1,0 +1,79 @@
+"""Kinds of files (vocab.FILE_KIND), from their names alone."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase, translate
+from functools import cache
+
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.memory.names import is_memory_file
+from sweepscope.pipeline.scheduler.registry import is_named_so
+
+PBS_STREAM = re.compile(r"\.[oe]\d{3,}(?:\[\d+\])?")  # PBS and SGE: train.o410022, train.e410022
+
+_LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
+_COMPRESSED = {".gz", ".zst"}
+_NEVER_LOGS = {
+    "readme.txt",
+    "requirements.txt",
+    "license.txt",
+    "constraints.txt",
+    "merges.txt",
+    "vocab.txt",
+}
+
+
+def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: bool = True) -> str:
+    """Kind of a file from its name alone; without `histories`, its kind when it is not read as steps.
+
+    >>> file_kind("log_410022.out"), file_kind("config.json"), file_kind("model.safetensors")
+    ('log', 'config', 'other')
+    >>> file_kind("trainer_state.json"), file_kind("trainer_state.json", histories=False)
+    ('history', 'config')
+    """
+    lower = name.lower()
+    return _kind_by_dialect(lower, dialects, histories=histories) or _kind_by_suffix(lower)
+
+
+def _kind_by_dialect(lower: str, dialects: Sequence[Dialect], *, histories: bool) -> str | None:
+    for dialect in dialects:
+        if histories and any(fnmatchcase(lower, history.pattern) for history in dialect.histories):
+            return "history"
+        for sidecar in dialect.sidecars:
+            if fnmatchcase(lower, sidecar.pattern):
+                return sidecar.kind
+        if any(fnmatchcase(lower, pattern) for pattern in dialect.log_names):
+            return "log"
+    return None
+
+
+def file_kinds(dialects: Sequence[Dialect]) -> Callable[[str], str]:
+    """`file_kind` for many names: one search sorts out those that match no dialect, which are most."""
+    patterns = [pattern for dialect in dialects for pattern in dialect.log_names]
+    patterns += [sidecar.pattern for dialect in dialects for sidecar in dialect.sidecars]
+    patterns += [history.pattern for dialect in dialects for history in dialect.histories]
+    of_any = re.compile("|".join(map(translate, patterns)) or "(?!)")
+
+    @cache  # a sweep repeats a few names
+    def kind_of(name: str) -> str:
+        return file_kind(name, dialects) if of_any.match(name.lower()) else _kind_by_suffix(name.lower())
+
+    return kind_of
+
+
+def _kind_by_suffix(lower: str) -> str:
+    name, suffix = lower, posixpath.splitext(lower)[1]
+    while suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", suffix):  # train.log.1, train.log.2.gz
+        name = name.removesuffix(suffix)
+        suffix = posixpath.splitext(name)[1]
+    if suffix == ".csv" or is_memory_file(lower):
+        return "bench_csv" if suffix == ".csv" else "memory"
+    if name in _NEVER_LOGS:
+        return "other"
+    if is_named_so(name):
+        return "scheduler"
+    return "log" if suffix in _LOG_SUFFIXES or PBS_STREAM.fullmatch(suffix) else "other"
