@@ -6,8 +6,9 @@ A number is no value where it is part of something else: a time, a path, a versi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from sweepscope.pipeline.logs.inference.units import Unit, behind, in_label
 from sweepscope.pipeline.logs.synonyms import EVALUATION, TRAINING, step_columns, words
@@ -98,24 +99,21 @@ def fields(text: str, start: int = 0) -> list[Field]:
     text = text[:MAX_CHARS]
     position, leader = start, ""
     split = ""
-    for token in _TOKEN.finditer(text, start):
-        if token.start() < position:
+    for kind, first, begin, end in _tokens(text, start):
+        if first < position:
             continue
-        gap = text[position : token.start()]
-        split = _split(gap, split)
+        gap = text[position:first]
+        split = _split(gap) or split
         if not found and split:
             leader = split
-        if token["other"]:
-            position = token.end()
+        if kind == "other":
+            position = end
             continue
         before = found[-1] if found and found[-1].stop == position else None
-        begin, end = (
-            token.span("number") if token["number"] else token.span("odd") if token["odd"] else token.span("none")
-        )
         stop, suffix, unit = behind(text, end)
         printed = text[begin:end]
-        is_whole = token["number"] is not None and _WHOLE.fullmatch(printed) is not None and not suffix
-        number = _value(printed, suffix) if token["none"] is None else None
+        is_whole = kind == "number" and _WHOLE.fullmatch(printed) is not None and not suffix
+        number = _value(printed, suffix) if kind != "none" else None
         role = _role(gap, before, number if is_whole or before is None or not before.is_whole else None)
         label, named = in_label(_label(gap)) if role == "" else (before.label if before else "", None)
         if role == "" and not label:
@@ -139,8 +137,28 @@ def fields(text: str, start: int = 0) -> list[Field]:
         )
         position = stop
         if "|" in gap or ";" in gap:
-            split = _split(gap[max(gap.rfind("|"), gap.rfind(";")) :], "")
+            split = _split(gap[max(gap.rfind("|"), gap.rfind(";")) :])
     return _completed(text, found)
+
+
+_Token = tuple[str, int, int, int]
+"""Group of _TOKEN, where its match begins, and where what it found begins and ends."""
+_BLIND = str.maketrans("123456789", "000000000")
+
+
+def _tokens(text: str, start: int) -> Iterable[_Token]:
+    """What a line consists of: the same in all lines that differ in their digits only, but for hexadecimal numbers."""
+    template = text.translate(_BLIND)
+    return _found(text, start) if "0x" in template else _found_once(template, start)
+
+
+def _found(text: str, start: int) -> tuple[_Token, ...]:
+    return tuple(
+        (kind, token.start(), *token.span(kind)) for token in _TOKEN.finditer(text, start) if (kind := token.lastgroup)
+    )
+
+
+_found_once = lru_cache(maxsize=4_096)(_found)
 
 
 def _completed(text: str, found: list[Field]) -> list[Field]:
@@ -188,16 +206,18 @@ def _role(gap: str, before: Field | None, number: float | None) -> str:
     return ""
 
 
-def _split(gap: str, before: str) -> str:
-    """Whose values follow: those of the last word in the gap that tells."""
+@lru_cache(maxsize=16_384)
+def _split(gap: str) -> str:
+    """Whose values follow: those of the last word in the gap that tells; "" of none."""
     small = words(gap)
     evaluation = [hit.start() for hit in EVALUATION.finditer(small)]
     training = [hit.start() for hit in TRAINING.finditer(small)]
     if evaluation or training:
         return "eval" if max(evaluation, default=-1) > max(training, default=-1) else "train"
-    return before
+    return ""
 
 
+@lru_cache(maxsize=16_384)
 def _offset(gap: str) -> int:
     """Where in a gap the text begins that belongs to the value behind it."""
     end = len(gap.rstrip(_ENDS_LABEL))
@@ -207,6 +227,7 @@ def _offset(gap: str) -> int:
     return max(cuts, default=0)
 
 
+@lru_cache(maxsize=16_384)
 def _label(gap: str) -> str:
     """The words that name the value behind a gap."""
     record = _RECORD.search(gap) if "value" in gap else None

@@ -9,6 +9,7 @@ import re
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sweepscope.pipeline.logs.declared.columns import STEP_COLUMNS, target
 from sweepscope.pipeline.logs.declared.parse_template import parse
@@ -45,9 +46,8 @@ def pieces(series: Series, lines: Sequence[Line], filled: Filled) -> list[str]:
     found: list[str] = []
     missing = wanted
     while missing and len(found) < _MOST_WAYS:
-        best = max(_ways(missing, lines, filled), key=lambda way: _hits(way, wanted, missing, lines), default=None)
-        hits = _hits(best, wanted, missing, lines) if best else 0
-        if not best or hits <= 0 or (found and hits < _LEAST_SHARE * len(wanted)):
+        best, hits = _best(_ways(missing, lines, filled), wanted, missing, lines)
+        if hits <= 0 or (found and hits <= _LEAST_SHARE * len(wanted)):
             break
         found.append(best)
         pattern = compiled(best)
@@ -137,6 +137,7 @@ def _squeezed(text: str, *, keep: bool = False) -> str:
     return plain.replace("{", "{{").replace("}", "}}")
 
 
+@lru_cache(maxsize=4_096)
 def compiled(piece: str) -> re.Pattern[str] | None:
     """The expression of a piece; None for one that cannot be a piece."""
     try:
@@ -146,20 +147,34 @@ def compiled(piece: str) -> re.Pattern[str] | None:
         return None
 
 
-def _hits(piece: str, wanted: Mapping[int, Field], missing: Mapping[int, Field], lines: Sequence[Line]) -> float:
+def _best(
+    ways: Sequence[str], wanted: Mapping[int, Field], missing: Mapping[int, Field], lines: Sequence[Line]
+) -> tuple[str, int]:
+    """The piece that finds most of the missing values, the shortest of several, and how many; "" of none."""
+    best, most = "", 0
+    for way in sorted(ways, key=len):
+        hits = _hits(way, wanted, missing, lines)
+        if hits > most:
+            best, most = way, hits
+        if most == len(missing):
+            break  # a longer one finds no more
+    return best, most
+
+
+def _hits(piece: str, wanted: Mapping[int, Field], missing: Mapping[int, Field], lines: Sequence[Line]) -> int:
     """How many of the missing values a piece finds; negative where it finds a wrong one."""
     pattern = compiled(piece)
     if pattern is None:
-        return -1.0
+        return -1
     right = 0
     for row, one in wanted.items():
         found = _finds(pattern, lines[row], one)
         if found is None:
             continue
         if not found:
-            return -1.0
+            return -1
         right += row in missing
-    return right - len(piece) / 1e4
+    return right
 
 
 def _finds(pattern: re.Pattern[str] | None, line: Line, one: Field) -> bool | None:
@@ -167,7 +182,5 @@ def _finds(pattern: re.Pattern[str] | None, line: Line, one: Field) -> bool | No
     found = pattern.search(line.text) if pattern else None
     if not found:
         return None
-    group = next(iter(found.re.groupindex))
-    if found.start(group) < 0:
-        return one.number is None
-    return found.start(group) == one.begin
+    begin = found.start(next(iter(found.re.groupindex)))
+    return one.number is None if begin < 0 else begin == one.begin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _PER = r"\s?(?:/|\bper\b|p(?=s\b))\s?"
 _SECOND = r"(?:s(?:ec(?:ond)?s?)?)"
@@ -122,6 +123,7 @@ _WHOLE: tuple[tuple[str, Unit], ...] = (
 _LABEL = re.compile(r"(?:(.*) )?(?:" + "|".join(f"(?P<l{n}>{form})" for n, (form, _) in enumerate(_LAST)) + ")")
 
 
+@lru_cache(maxsize=4_096)
 def in_label(label: str) -> tuple[str, Unit | None]:
     """The words of a label without the unit at their end, and that unit.
 
