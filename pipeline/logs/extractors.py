@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from types import MappingProxyType
@@ -139,14 +139,33 @@ def extract_numbers(
 
 
 def last_of_each_step(facts: Facts) -> Facts:
-    """The last of consecutive facts of one step, rank and launch: a bar moves before it shows its new values."""
+    """The last of consecutive facts of one step, rank and launch: a bar moves before it shows its new values.
+
+    One that is drawn again without anything new does not count, see `is_drawn_again`.
+    """
     order = ["source", "line_no"]
     launches = facts.events.filter(pl.col("kind") == "launch").select(*order, launch="line_no").unique().sort(order)
     steps = facts.steps.sort(order, maintain_order=True)
     marked = steps.join_asof(launches, on="line_no", by="source", strategy="backward", check_sortedness=False)
-    following = pl.col("step").shift(-1).over("source", "rank", "launch")
+    part = ["source", "rank", "launch"]
+    marked = marked.filter(~is_drawn_again(part))
+    following = pl.col("step").shift(-1).over(part)
     is_last = pl.col("step").is_null() | pl.col("step").ne_missing(following)
     return replace(facts, steps=marked.filter(is_last).drop("launch"))
+
+
+def is_drawn_again(part: Sequence[str]) -> pl.Expr:
+    """Whether a row of STEP_FACTS, in order, has the step, the loss and all else of the row before, but for its speed.
+
+    A bar is drawn once more when it is closed (tqdm std.py close): behind the traceback of an exception that left its
+    loop. That tells of no progress.
+    """
+    same = (pl.col(name).eq_missing(pl.col(name).shift(1)).over(part) for name in _SHOWN)
+    is_loss = pl.col("step").is_not_null() & pl.col("loss").is_not_null()
+    return (is_loss & pl.all_horizontal(same)).fill_null(value=False)
+
+
+_SHOWN = ("step", "loss", "grad_norm", "learning_rate", "consumed_tokens", "mem_allocated_bytes", "mem_reserved_bytes")
 
 
 def as_commands(lines: pl.DataFrame) -> pl.DataFrame:

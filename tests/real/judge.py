@@ -14,8 +14,8 @@ from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.published import connect, current
 from tests.facts import Score, status_verdict, verdict
 
-_LOSS_TOLERANCE = 6e-4
-"""Version 5 of transformers prints four significant digits, litgpt three decimals."""
+_LOSS_TOLERANCE = 6e-3
+"""Version 5 of transformers prints four significant digits, litgpt three decimals, Lightning's tqdm three digits."""
 
 _SHOWN = 12
 

@@ -29,7 +29,7 @@ from sweepscope.pipeline.logs import synonyms
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
-from sweepscope.pipeline.logs.extractors import as_commands, matched_settings
+from sweepscope.pipeline.logs.extractors import as_commands, is_drawn_again, matched_settings
 from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_BASIS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -91,6 +91,7 @@ def _one_per_count(rows: pl.DataFrame) -> pl.DataFrame:
     step = pl.col("step")
     is_first, is_last = (step.ne_missing(step.shift(by).over("source")) for by in (1, -1))
     sets_within = (step == 0).any().over("source")
+    rows = rows.filter(~is_drawn_again(["source"]))
     return rows.filter(pl.when(sets_within).then(is_first).otherwise(is_last)).filter(step > 0)
 
 

@@ -39,7 +39,7 @@ class Model(L.LightningModule):
 
 
 class LoggerWitness(DummyLogger):
-    """Writes down what is logged, beside CSVLogger."""
+    """Writes down what is logged, beside CSVLogger: rich's bar, which is drawn once into a file, tells no more."""
 
     def __init__(self, truth: Truth) -> None:
         super().__init__()
@@ -51,13 +51,13 @@ class LoggerWitness(DummyLogger):
 
 
 class Witness(Callback):
-    """Ends the training badly when it is time; without a logger it writes down every batch, which the bar shows."""
+    """Ends the training badly when it is time; where tqdm's bar shows the loss of every step, it writes down those."""
 
-    def __init__(self, truth: Truth, trouble: Trouble, *, is_alone: bool) -> None:
-        self.truth, self.trouble, self.is_alone = truth, trouble, is_alone
+    def __init__(self, truth: Truth, trouble: Trouble, *, is_shown: bool) -> None:
+        self.truth, self.trouble, self.is_shown = truth, trouble, is_shown
 
     def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        if self.is_alone:
+        if self.is_shown and (batch_idx + 1) % trainer.accumulate_grad_batches == 0:
             self.truth.step(trainer.global_step - 1, float(outputs["loss"]))  # counted as a logger does, from 0
         self.trouble.after(trainer.global_step)
 
@@ -86,8 +86,9 @@ def main() -> None:
         seq_len=_LENGTH,
         steps_planned=arguments["max_steps"] if arguments["max_steps"] > 0 else None,
     )
-    witness = Witness(truth, Trouble(options.trouble, options.at, truth), is_alone=not options.csv)
-    loggers = [CSVLogger("."), LoggerWitness(truth)] if options.csv else False
+    is_shown = options.bar == "tqdm" or not options.csv
+    witness = Witness(truth, Trouble(options.trouble, options.at, truth), is_shown=is_shown)
+    loggers = [CSVLogger("."), *([] if is_shown else [LoggerWitness(truth)])] if options.csv else False
     bars = [RichProgressBar() if options.bar == "rich" else TQDMProgressBar()]
     trainer = L.Trainer(**arguments, logger=loggers, callbacks=[witness, *bars])
     tokens = rows_of_tokens(options.rows, _LENGTH, _WORDS)

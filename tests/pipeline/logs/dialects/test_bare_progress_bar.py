@@ -60,6 +60,12 @@ def test_a_bar_that_broke_off_and_one_that_begins_anew_are_two_attempts(tmp_path
     assert runs.select("attempt", "last_step").rows() == [(1, 2), (2, 3)]
 
 
+def test_a_bar_that_is_closed_behind_a_traceback_tells_of_no_progress(tmp_path: Path) -> None:
+    failure = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\nValueError: 3 rows\n'
+    run = run_of(tmp_path, bar(1, 9, 10) + bar(2, 9, 20) + failure + bar(2, 9, 20) + "\n")
+    assert (run["status"], run["status_evidence"]) == ("crash", "ValueError: 3 rows")
+
+
 def test_an_evaluations_bar_is_another_one(tmp_path: Path) -> None:
     beside = bar(5, 5, 50, name="Validation: ") + bar(3, 3, 9, name="")
     text = bar(1, 9, 10) + beside + bar(2, 9, 20) + "\n" + beside + "\n"

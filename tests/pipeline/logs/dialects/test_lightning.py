@@ -30,6 +30,14 @@ def stopped(what: str) -> str:
     return f"`Trainer.fit` stopped: `{what}` reached."
 
 
+@pytest.mark.parametrize("redraw", [tqdm(0, 2, 9, loss=2.25, rate="1.10it/s"), ""])
+def test_a_bar_that_is_closed_behind_a_traceback_tells_of_no_progress(tmp_path: Path, redraw: str) -> None:
+    drawn = [tqdm(0, 1, 9, loss=2.5), tqdm(0, 2, 9, loss=2.5), tqdm(0, 2, 9, loss=2.25)]
+    failure = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\nValueError: 3 rows\n\n'
+    run = run_of(tmp_path, GPU + "\r".join(drawn) + failure + "\r" + redraw + "\n")
+    assert (run["status"], run["status_evidence"]) == ("crash", "ValueError: 3 rows")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "loss"),
