@@ -52,9 +52,11 @@ def _run(args: argparse.Namespace) -> int:
     out = Path(args.out)
     if out.suffix not in (".csv", ".parquet"):
         raise UsageError(f"--out must end in .csv or .parquet, not {out.name!r}.")
+    if out.exists() and Path(args.file).exists() and out.samefile(args.file):
+        raise UsageError(f"--out would overwrite its input {args.file}. Name another file.")
     home = Home.resolve(args.home, for_writing=False)
     choose = with_own(home.path / "calibration")
-    predicted = estimate_frame(read_table(args.file), choose)
+    predicted = estimate_frame(read_table(args.file), choose, assumes=True)
     if args.ceiling:
         predicted = ceilings(predicted, choose)
     if out.suffix == ".csv":

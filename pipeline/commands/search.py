@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
@@ -106,7 +107,11 @@ def make_request(args: argparse.Namespace) -> Request:
         cluster = with_network(cluster, args.network_gbit)
     if args.gbs_tokens % args.seq_len:
         raise UsageError(f"--gbs-tokens {args.gbs_tokens} is no multiple of --seq-len {args.seq_len}.")
-    choose = with_own(Home.resolve(args.home, for_writing=False).path / "calibration")
+    if args.fp8 and cluster.peak_flops_fp8 <= cluster.peak_flops:
+        raise UsageError(f"{cluster.accelerator} has no FP8: leave --fp8 out, or name another accelerator.")
+    folder = Home.resolve(args.home, for_writing=False).path / "calibration"
+    _check_framework(args.framework, folder)
+    choose = with_own(folder)
     profile = with_usual_facts(choose(cluster.generation, args.framework), args.framework)
     asked = Question(shape, cluster, profile, args.seq_len, is_fp8=args.fp8)
     return Request(
@@ -116,6 +121,19 @@ def make_request(args: argparse.Namespace) -> Request:
         schedules=read_schedules(args.schedules),
         shard_groups=read_groups(args.shard_groups),
     )
+
+
+def _check_framework(name: str | None, own: Path) -> None:
+    """Raises UsageError for a framework that neither logs nor a profile are known of."""
+    from sweepscope.pipeline.estimate.physics.profile import load_profiles
+    from sweepscope.schemas import vocab
+
+    profiles = [*load_profiles(), *(path.stem for path in sorted(own.glob("*.toml")))]
+    known = {*vocab.FRAMEWORK, *(stem.partition("-")[2] for stem in profiles)} - {""}
+    if name is not None and name not in known:
+        near = difflib.get_close_matches(name, sorted(known), n=3)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(sorted(known))}."
+        raise UsageError(f"Unknown framework: {name}. {hint} Without --framework the card's constants are used.")
 
 
 def read_schedules(text: str) -> tuple[str, ...]:

@@ -70,7 +70,6 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     tp_forward = reductions * exchange
     # The backward pass has two products per exchange to hide it behind.
     tp_backward = tp_forward - profile.tp_hidden * np.minimum(tp_forward, 2.0 * linear)
-    cp = context_s(asked, at, tokens, forward + backward)
     ep = experts_exchange_s(asked, at, tokens) if is_moe else np.zeros_like(tokens)
     if is_moe and (dual := is_dual(at) & (at.pp > 1)).any():
         # One micro-batch's forward runs under another's backward: what compute covers costs its share of processors.
@@ -82,8 +81,10 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     launches = KERNELS_PER_LAYER * profile.kernel_launch_s
     busy = linear + forward + passes_only + tp_forward + ep / 2.0
     busy_backward = 2.0 * linear + backward + 2.2 * passes_only + tp_backward + ep / 2.0
-    passes = passes_only + np.maximum(launches - busy, 0.0)
-    passes_backward = 2.2 * passes_only + np.maximum(2.0 * launches - busy_backward, 0.0)
+    idle, idle_backward = np.maximum(launches - busy, 0.0), np.maximum(2.0 * launches - busy_backward, 0.0)
+    passes, passes_backward = passes_only + idle, 2.2 * passes_only + idle_backward
+    # Keys and values travel beside attention, and while the device waits for launches.
+    cp = context_s(asked, at, tokens, forward + backward + idle + idle_backward)
     spent = np.maximum(busy, launches) + np.maximum(busy_backward, 2.0 * launches)
     stall = np.maximum(3.0 * launches + exchange_launch_s(asked, at) - spent, 0.0) * (exchange_launch_s(asked, at) > 0)
 

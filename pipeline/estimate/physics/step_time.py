@@ -84,6 +84,8 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     steady = at.gas * at.vpp * p2p
     hidden = np.where(at.vpp > 1, profile.pp_hidden * np.minimum(steady, at.gas * paced), 0.0)
     transfers = steady - hidden + (at.pp - 1.0) * p2p
+    # What sends hide behind, exchanges over data-parallel ranks cannot.
+    left = 1.0 - hidden / (at.gas * paced)
 
     # Gradients and states are those of the stage that holds the most layers, which need not be the slowest.
     held = np.maximum(stages.middle, stages.last)
@@ -104,8 +106,8 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
         layers=held,
         dense=dense_params,
         experts=expert_params,
-        forward_s=forward,
-        backward_s=np.maximum(paced - forward, 0.0),
+        forward_s=left * forward,
+        backward_s=left * np.maximum(paced - forward, 0.0),
     )
 
     speed = profile.memory_share * cluster.memory_bytes_per_s

@@ -20,10 +20,11 @@ from sweepscope.pipeline.estimate.physics.memory import Memory
 from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
+from sweepscope.pipeline.estimate.rows.assumptions import with_assumed
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE, complete_shape
-from sweepscope.pipeline.estimate.rows.read_rows import read_rows
+from sweepscope.pipeline.estimate.rows.read_rows import is_partial, read_rows
 from sweepscope.pipeline.estimate.rows.refusals import is_hybrid, missing, no_cluster, not_understood
-from sweepscope.pipeline.estimate.rows.row_layouts import layouts_of, zero_stage_of
+from sweepscope.pipeline.estimate.rows.row_layouts import lacks_chunks, layouts_of, zero_stage_of
 from sweepscope.pipeline.estimate.rows.stated_facts import FACTS, with_facts, with_usual
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
 from sweepscope.pipeline.reference.clusters import Cluster, find_cluster, with_network
@@ -58,14 +59,19 @@ PREDICTED = pl.Schema([*_PHYSICS.items(), *EXPECTED.items()])
 est_step_time_s; est_mem_reserved_bytes has the fragmentation too. EXPECTED has what comparable runs add."""
 
 
-def estimate_frame(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
+def estimate_frame(
+    frame: pl.DataFrame, choose: ChooseProfile = choose_profile, *, assumes: bool = False
+) -> pl.DataFrame:
     """`frame` with the columns of PREDICTED. Columns of that name that it has already are replaced.
 
     `choose` finds the constants for a card generation and a framework. Where comparable runs of the framework are too
-    few for an interval, it is that of other frameworks' runs.
+    few for an interval, it is that of other frameworks' runs. `assumes`: rows that leave shape, batch or sequence
+    length open are estimated with the commonest choice, which est_assumptions names; without, they are refused.
     """
     kept = frame.drop([name for name in PREDICTED if name in frame.columns])
-    return pl.concat([kept, with_transfers(predict(read_rows(frame), choose))], how="horizontal")
+    rows = read_rows(frame)
+    rows = with_assumed(rows) if assumes else rows
+    return pl.concat([kept, with_transfers(predict(rows, choose))], how="horizontal")
 
 
 def estimate_runs(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
@@ -125,9 +131,11 @@ def _precision(stated: str | None, cluster: Cluster) -> tuple[bool, list[str]]:
     Of one that is none of ours the card's usual is taken: FP8 where it has that, else 16 bit. FP4 is taken as FP8:
     NVIDIA's recipe leaves out the first and last layers and the gradients of weights (2509.25149).
     """
+    has_fp8 = cluster.peak_flops_fp8 > cluster.peak_flops
+    if stated in EIGHT_BIT and not has_fp8:
+        return False, [f"FP8 estimated as 16 bit, for {cluster.accelerator} has none"]
     if stated is None or stated in (*SIXTEEN_BIT, *EIGHT_BIT):
         return stated in EIGHT_BIT, []
-    has_fp8 = cluster.peak_flops_fp8 > cluster.peak_flops
     name = "FP4" if stated == "fp4" else "precision that is not stated plainly,"
     return has_fp8, [f"{name} estimated as {'FP8' if has_fp8 else '16 bit'}"]
 
@@ -161,6 +169,10 @@ def _assumed_layout(row: dict[str, Any]) -> list[str]:
         assumptions.append(f"ZeRO-{zero_stage_of(row)}")
     if row["stated_recompute"] is None:
         assumptions.append("no recomputation")
+    elif is_partial(row["stated_recompute"]):
+        assumptions.append("recomputation of some layers estimated as that of all")
+    if lacks_chunks(row):
+        assumptions.append("two chunks on each stage")
     if row["sequence_parallel"] is None and row["tp"] > 1:
         assumptions.append("sequence parallelism as the framework's default")
     if is_hybrid(row) and not (row["dp_shard"] or row["stated_replicas"]):
@@ -182,7 +194,8 @@ def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:
         predicted = estimate(asked, at)
         results = _as_rows(asked, predicted, len(usable), expect(asked, at, predicted))
         for row, result in zip(usable, results, strict=True):
-            notes = [*assumed, *_assumed_layout(row), *_assumed_network(row, asked.cluster)]
+            filled = [row["assumed"]] if row.get("assumed") else []
+            notes = [*assumed, *filled, *_assumed_layout(row), *_assumed_network(row, asked.cluster)]
             result["est_assumptions"] = "; ".join(notes) or None
     found = iter(results)
     return [{"est_status": refusal} if refusal else next(found) for refusal in refusals]

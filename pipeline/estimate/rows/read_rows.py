@@ -162,12 +162,19 @@ def recompute_mode(text: str) -> str | None:
     text = text.strip().casefold().replace("_", " ")
     if word := vocabulary.canonical_recompute(text):
         return word
+    if is_partial(text):
+        return "full"
     patterns = (
         ("selective", r"^select"),
         ("none", r"^(off|disabled?|false|0|not? .*)$"),
         ("full", r"^(full.*|true|yes|on|enabled?|all|uniform|block|(every|each|all) layers?)$"),
     )
     return next((word for word, pattern in patterns if re.search(pattern, text)), None)
+
+
+def is_partial(text: str) -> bool:
+    """Whether only some layers are recomputed: "partial (block, 4 layers)"."""
+    return bool(re.match(r"(?i)\s*partial", text))
 
 
 def _stage_of(text: str) -> int | None:

@@ -26,7 +26,8 @@ def missing(row: dict[str, Any]) -> str:
         return wrong
     unknown = [name for name in ("num_gpus", "dp", "tp", "pp", "mbs", "gas") if not row[name]]
     if unknown:
-        return f"layout incomplete: {', '.join(unknown)} not stated and not derivable"
+        remedy = "state them, or the global batch" if set(unknown) <= {"mbs", "gas"} else "state them, or ask --ceiling"
+        return f"layout incomplete: {', '.join(unknown)} not stated and not derivable ({remedy})"
     product = row["dp"] * row["tp"] * row["pp"] * (row["cp"] or 1)
     if product != row["num_gpus"]:
         outside = row["ep"] and product * row["ep"] == row["num_gpus"]

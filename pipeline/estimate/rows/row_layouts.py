@@ -42,6 +42,12 @@ def zero_stage_of(row: dict[str, Any]) -> int:
     return 3 if _FULLY_SHARDED.search(row["framework"] or row["source_id"] or "") else 1
 
 
+def lacks_chunks(row: dict[str, Any]) -> bool:
+    """Whether a row names an interleaved pipeline but not in how many chunks: two are the fewest."""
+    is_interleaved = schedule_of(row["pipeline_schedule"] or "") == "interleaved"
+    return is_interleaved and not row["vpp"] and row["pp"] > 1 and 2 * row["pp"] <= (row["num_layers"] or np.inf)
+
+
 def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
     """Layouts of complete rows. An expert degree outside dp (dp x tp x pp x cp x ep = N) is folded into dp."""
     filled = []
@@ -51,7 +57,7 @@ def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
         word = schedule_of(row["pipeline_schedule"] or profile.schedule) or "1f1b"
         mode = row["recompute"] or "none"
         sp = profile.is_sequence_parallel if row["sequence_parallel"] is None else row["sequence_parallel"]
-        ep, chunks = row["ep"] or 1, 2 if word in V_SHAPED else 1
+        ep, chunks = row["ep"] or 1, 2 if word in V_SHAPED or lacks_chunks(row) else 1
         etp = row["etp"] or (row["tp"] if (dp * (row["cp"] or 1)) % ep == 0 else 1)
         filled.append(
             [

@@ -50,6 +50,10 @@ def test_estimate_reads_and_writes_tables(tmp_path: Path, ending: str, capsys: p
         (search_args(accelerator="X9"), "Unknown accelerator: X9"),
         (search_args(gbs_tokens="4097"), "is no multiple of --seq-len"),
         (search_args(margin="1.5"), "--margin is a share between 0 and 1"),
+        (search_args(network_gbit="nan"), "--network-gbit must be positive, not nan"),
+        (search_args(framework="nanotrn"), "Unknown framework: nanotrn. Did you mean nanotron or nanogpt?"),
+        (search_args(framework="foo"), "Without --framework the card's constants are used."),
+        ([*search_args(accelerator="A100"), "--fp8"], "A100 has no FP8: leave --fp8 out"),
         (search_args(model="Llama 3.1 405B"), "fits: the leanest needs"),
         (search_args(model="Llama 3.1 405B"), "with 5 % to spare. Take more nodes, or a smaller --margin."),
         (search_args(nodes="13", gpus_per_node="7", gbs_tokens="4096"), "can be launched; most often"),
@@ -153,7 +157,19 @@ def test_ceiling_answers_rows_that_leave_part_of_their_layout_open(
     assert main(["estimate", str(given), "--out", str(out), "--ceiling", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["with_ceiling"] == 1
     told = pl.read_csv(out)
-    assert told["est_status"][0].startswith("layout incomplete: mbs, gas")
+    assert "micro-batches of one sequence" in told["est_assumptions"][0]
+    assert told["ceiling_mfu"][0] >= told["est_mfu"][0]
     assert told["ceiling_status"][0] == "ok"
     assert told["ceiling_status"][1].startswith("unknown accelerator")
     assert 0.2 < told["ceiling_mfu"][0] < 0.75
+
+
+def test_estimate_does_not_write_over_its_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given, linked = tmp_path / "in.csv", tmp_path / "linked.csv"
+    pl.DataFrame([row()]).write_csv(given)
+    linked.symlink_to(given)
+    before = given.read_bytes()
+    for out in (given, linked):
+        assert main(["estimate", str(given), "--out", str(out)]) == 2
+        assert "--out would overwrite its input" in capsys.readouterr().err
+    assert given.read_bytes() == before

@@ -1,0 +1,73 @@
+"""What rows leave open is filled with the commonest choice, and named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
+from tests.pipeline.estimate.rows.test_estimate_rows import row
+
+
+def estimated(**changes: object) -> dict[str, Any]:
+    return estimate_frame(pl.DataFrame([row(**changes)]), assumes=True).row(0, named=True)
+
+
+def test_a_batch_without_its_parts_is_accumulated_one_sequence_at_a_time() -> None:
+    open_ = estimated(micro_batch_size=None, grad_accum=None, global_batch_size_seqs=128, dp=4, tp=2)
+    said = estimated(micro_batch_size=1, grad_accum=32, global_batch_size_seqs=128, dp=4, tp=2)
+    assert open_["est_step_time_s"] == said["est_step_time_s"]
+    assert "micro-batches of one sequence" in open_["est_assumptions"]
+    assert "micro-batches" not in (said["est_assumptions"] or "")
+
+
+def test_without_a_batch_nothing_is_accumulated_unless_a_pipeline_needs_it() -> None:
+    nothing = {"grad_accum": None, "global_batch_size_seqs": None, "global_batch_tokens": None}
+    alone = estimated(**nothing, micro_batch_size=2, dp=4, tp=2)
+    assert alone["est_step_time_s"] == estimated(micro_batch_size=2, grad_accum=1, dp=4, tp=2)["est_step_time_s"]
+    assert "no accumulation" in alone["est_assumptions"]
+    piped = estimated(**nothing, micro_batch_size=2, dp=2, tp=2, pp=2)
+    assert (
+        piped["est_status"] == "layout incomplete: gas not stated and not derivable (state them, or the global batch)"
+    )
+
+
+def test_sequences_of_unstated_length_are_the_usual() -> None:
+    assert "sequences of 4,096 tokens" in estimated(seq_len=None)["est_assumptions"]
+
+
+@pytest.mark.parametrize(("size", "layers", "width"), [(175.0, 97, 12288), (52.0, 65, 8192), (1.3, 26, 2048)])
+def test_a_model_of_unknown_shape_has_the_usual_proportions(size: float, layers: int, width: int) -> None:
+    nothing = dict.fromkeys(("num_heads", "num_kv_heads", "ffn_hidden_size", "vocab_size", "gated_mlp"))
+    found = estimated(model="mine", num_layers=None, hidden_size=None, total_params_b=size, dp=8, tp=1, **nothing)
+    said = estimated(
+        **{**nothing, "gated_mlp": False, "num_heads": width // 128, "ffn_hidden_size": 4 * width, "vocab_size": 51200},
+        model="mine",
+        num_layers=layers,
+        hidden_size=width,
+        dp=8,
+        tp=1,
+    )
+    assert found["est_step_time_s"] == said["est_step_time_s"]
+    assert "of usual proportions" in found["est_assumptions"]
+
+
+def test_an_interleaved_pipeline_of_unstated_chunks_has_two() -> None:
+    at = {"dp": 2, "tp": 1, "pp": 4, "grad_accum": 8, "pipeline_schedule": "interleaved"}
+    open_, two, plain = (estimated(**at, vpp=vpp) for vpp in (None, 2, 1))
+    assert open_["est_time_bubble_s"] == two["est_time_bubble_s"] < plain["est_time_bubble_s"]
+    assert "two chunks on each stage" in open_["est_assumptions"]
+
+
+def test_recomputation_of_some_layers_is_estimated_as_that_of_all() -> None:
+    some = estimated(recompute="partial (block, 4 layers)")
+    assert some["est_step_time_s"] == estimated(recompute="full")["est_step_time_s"]
+    assert "some layers" in some["est_assumptions"]
+
+
+def test_fp8_on_a_card_without_it_is_estimated_as_16_bit() -> None:
+    found = estimated(accelerator="A100-SXM-80GB", precision="fp8")
+    assert found["est_step_time_s"] == estimated(accelerator="A100-SXM-80GB", precision="bf16")["est_step_time_s"]
+    assert "has none" in found["est_assumptions"]
