@@ -106,9 +106,10 @@ def printed_value(printed: str, example: str) -> str:
     """How a value is printed, with an example of it.
 
     >>> printed_value("| took …", "0.41"), printed_value("micro_batch", "")
-    ('| took 0.41', 'micro_batch')
+    ('took 0.41', 'micro_batch')
     """
-    return printed.replace("…", example or "…") if "…" in printed else f"{printed} {example}".strip()
+    bare = printed.lstrip(" ,;|")
+    return bare.replace("…", example or "…") if "…" in bare else f"{bare} {example}".strip()
 
 
 def guess_note(row: Mapping[str, object] | None) -> str:

@@ -63,7 +63,8 @@ def _list(args: argparse.Namespace) -> int:
         for one in DIALECTS
         if one.name not in replaced
     ]
-    lines = [(one["name"], "  ".join(repr(text) for text in one["signature"])) for one in value]
+    none = "none: logs that no other dialect knows, by their steps"
+    lines = [(one["name"], "  ".join(map(repr, one["signature"])) or none) for one in value]
     head = "\n".join(f"{one.name}: {one.path} (given as {one.given})" for one in given)
     remark = f"Remembered dialect files:\n{head}\n\n" if given else "No dialect files are remembered.\n\n"
     examples = f"Dialect files that come with sweepscope (`dialect show NAME`):\n{', '.join(bundled.NAMES)}\n\n"

@@ -12,6 +12,7 @@ UNREAD = "_"
 
 FIELD = re.compile(r"(?<!\{)\{([a-z_]\w*(?::[^{}]*)?|_)\}(?!\})")
 _NUMBER = r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?[KMBG]?"
+_UNIT = r"[ ]?[A-Za-zµ%]*?"
 _TEXTS_OF_ONE = 3
 
 
@@ -81,7 +82,7 @@ def _pattern(parts: Sequence[str], index: int) -> str:
     texts = [
         r"\s*".join(map(re.escape, re.split(r"\s+", part.replace("{{", "{").replace("}}", "}"))))
         if not odd % 2
-        else (rf"\s*({_NUMBER})" if odd == index else r"\s*\S+?")
+        else (rf"\s*({_NUMBER}){_UNIT}" if odd == index else r"\s*\S+?")
         for odd, part in enumerate(parts)
     ]
     begin = r"(?<![A-Za-z_])" if parts[0][:1].isalpha() else ""
