@@ -178,7 +178,8 @@ def _draw_end(form: Form, text: str, name: str, key: str) -> None:
     if outcome is not None and outcome.text == text:
         _draw_outcome(outcome, form)
     if not may_keep:
-        basic.note(texts.by_command(name, form.folder or (form.logs[0] if form.logs else "PATH")))
+        where = form.folder or (form.logs[0] if form.logs else "PATH")
+        basic.note(texts.by_command(name, where, published.named_home()))
     with st.expander("The dialect file"):
         st.code(text, language="toml")
 

@@ -135,12 +135,12 @@ def settings_only(path: str) -> str:
     )
 
 
-def by_command(name: str, path: str) -> str:
-    """How to keep a file that this page may not write."""
+def by_command(name: str, path: str, home: str) -> str:
+    """How to keep a file that this page may not write; `home` is the option that names the home."""
+    command = f"sweepscope ingest --dialect {name}.toml {_quoted(path)}{home}"
     return (
         "These pages are open to others, or the home cannot be written to, so that nothing is saved from here. "
-        f"Download the file, and give it to an ingest: **sweepscope ingest --dialect {name}.toml {_quoted(path)}**. "
-        "Every later ingest reads with it."
+        f"Download the file, and give it to an ingest: **{command}**. Every later ingest reads with it."
     )
 
 
