@@ -57,9 +57,11 @@ class Witness(Callback):
         self.truth, self.trouble, self.is_shown = truth, trouble, is_shown
 
     def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        if self.is_shown and (batch_idx + 1) % trainer.accumulate_grad_batches == 0:
-            self.truth.step(trainer.global_step - 1, float(outputs["loss"]))  # counted as a logger does, from 0
-        self.trouble.after(trainer.global_step)
+        self.trouble.after(trainer.global_step)  # before the bar moves
+        micro_batches = trainer.accumulate_grad_batches
+        if self.is_shown and (batch_idx + 1) % micro_batches == 0:
+            loss = micro_batches * float(outputs["loss"])  # Lightning divides it
+            self.truth.step(trainer.global_step - 1, loss)  # counted as a logger does, from 0
 
 
 def main() -> None:
