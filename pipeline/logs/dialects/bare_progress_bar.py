@@ -31,6 +31,7 @@ from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
 from sweepscope.pipeline.logs.extractors import as_commands, is_drawn_again, matched_settings
 from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_BASIS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.sidecars import wandb_files
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -142,6 +143,7 @@ DIALECT = Dialect(
     signature_literals=(*_SIGNATURES, _LAUNCHED),
     steps=steps,
     settings=settings,
+    sidecars=wandb_files.WANDB,
     finalize=finalize,
     literals_by_function={
         "steps": _SIGNATURES,

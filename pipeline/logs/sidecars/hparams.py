@@ -8,7 +8,7 @@ state of an object is read as the mapping or list that was written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -85,15 +85,20 @@ def read_own(text: str) -> Mapping[str, str]:
     config = _config(text)
     if _of_nemo(config):
         raise ValueError("the configuration is NeMo's")
+    return own_settings(leaves(config))
+
+
+def own_settings(found: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """Whole numbers by column, of those with their dotted paths under the usual names, unless two of one differ."""
     values: dict[str, set[int]] = {}
-    for path, value in leaves(config):
+    for path, value in found:
         name = synonyms.words(path.rsplit(".", 1)[-1])
         column, doubt = synonyms.setting_of(name) or ("", 0)
         if re.fullmatch(synonyms.AMBIGUOUS_BATCH, name):
             column, doubt = "mbs", 0
         if column in _OWN and not doubt and isinstance(value, int) and not isinstance(value, bool) and value > 0:
             values.setdefault(column, set()).add(value)
-    return {column: str(found.pop()) for column, found in values.items() if len(found) == 1}
+    return {column: str(numbers.pop()) for column, numbers in values.items() if len(numbers) == 1}
 
 
 NEMO = beside(read_nemo, "hparams.yaml")

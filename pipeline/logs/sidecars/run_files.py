@@ -59,7 +59,8 @@ def _json(text: str) -> _Node:
     return mapping(json.loads(text))
 
 
-def _yaml(text: str) -> _Node:
+def plain_yaml(text: str) -> _Node:
+    """A mapping of plain YAML. Raises ValueError for other text."""
     try:
         return mapping(yaml.load(text, Loader=safe_loader(text)))  # noqa: S506 -- all of them are safe
     except yaml.YAMLError as error:  # also for tags of the trainer's classes
@@ -113,7 +114,7 @@ def read_deepspeed(text: str) -> Mapping[str, str]:
 
 def read_axolotl(text: str) -> Mapping[str, str]:
     """Settings of axolotl's YAML. Raises ValueError for other YAML."""
-    config = _yaml(text)
+    config = plain_yaml(text)
     if "base_model" not in config:
         raise ValueError("it holds no base_model of axolotl")
     settings = _values(config, column_names.AXOLOTL)
@@ -123,7 +124,7 @@ def read_axolotl(text: str) -> Mapping[str, str]:
 
 def read_accelerate(text: str) -> Mapping[str, str]:
     """Settings of accelerate's YAML. Raises ValueError for other YAML."""
-    config = _yaml(text)
+    config = plain_yaml(text)
     if "distributed_type" not in config:
         raise ValueError("it holds no distributed_type of accelerate")
     settings = _values(config, column_names.ACCELERATE)
@@ -157,7 +158,7 @@ def read_nemo_command(text: str) -> Mapping[str, str]:
 
 def read_litgpt(text: str) -> Mapping[str, str]:
     """Settings of litgpt's `hyperparameters.yaml`. Raises ValueError for other YAML."""
-    return not_empty(_values(_yaml(text), column_names.LITGPT), "hyperparameter of litgpt")
+    return not_empty(_values(plain_yaml(text), column_names.LITGPT), "hyperparameter of litgpt")
 
 
 def read_torchtitan(text: str) -> Mapping[str, str]:

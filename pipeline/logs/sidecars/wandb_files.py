@@ -1,0 +1,53 @@
+"""Files that Weights & Biases keeps of a run, whatever its trainer: `config.yaml` and `wandb-metadata.json`.
+
+Formats: wandb sdk/lib/config_util.py dict_add_value_dict (each name of the configuration with its `value`, beside
+`_wandb` or `wandb_version`), sdk/internal/system/system_info.py (`wandb-metadata.json`: the machine of the process that
+logs).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sweepscope.pipeline.logs import synonyms
+from sweepscope.pipeline.logs.sidecars.hparams import own_settings
+from sweepscope.pipeline.logs.sidecars.run_files import beside, leaves, mapping, plain_yaml
+
+_MARKS = ("_wandb", "wandb_version")
+_ALSO = {"block_size": "seq_len"}
+"""Names that tell less elsewhere. Beside a configuration's batch they are the trainer's."""
+
+
+def read_config(text: str) -> Mapping[str, str]:
+    """Settings of W&B's `config.yaml`; none of another file of that name, which is common. Raises ValueError else."""
+    config = plain_yaml(text)
+    if not any(mark in config for mark in _MARKS):
+        return {}
+    entries = {str(name): entry for name, entry in config.items() if name not in _MARKS and isinstance(entry, Mapping)}
+    values = {name: entry["value"] for name, entry in entries.items() if "value" in entry}
+    found = own_settings(leaves(values))
+    for name, column in _ALSO.items():
+        if isinstance(value := values.get(name), int) and value > 0:
+            found.setdefault(column, str(value))
+    words = {word for name, value in values.items() if (word := _word("precision", name, value))}
+    return found | ({"precision": words.pop()} if len(words) == 1 else {})
+
+
+def _word(column: str, name: str, value: Any) -> str | None:
+    flag, meant = synonyms.FLAGS.get(synonyms.words(name), ("", {}))
+    return meant.get(str(value).lower()) if flag == column else None
+
+
+def read_metadata(text: str) -> Mapping[str, str]:
+    """The accelerator of `wandb-metadata.json`, and how many its machine has. Raises ValueError for other JSON."""
+    told = mapping(json.loads(text))
+    if "host" not in told and "startedAt" not in told:
+        raise ValueError("not the metadata of a run of W&B")
+    name, count = told.get("gpu"), told.get("gpu_count")
+    found = {"accelerator": name} if isinstance(name, str) and name else {}
+    return found | ({"gpus_per_node": str(count)} if isinstance(count, int) and count > 0 else {})
+
+
+WANDB = (*beside(read_config, "config.yaml"), *beside(read_metadata, "wandb-metadata.json"))
