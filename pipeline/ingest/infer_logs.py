@@ -36,6 +36,8 @@ from sweepscope.schemas.tables.inference import INFERRED_COLUMNS, INFERRED_DIALE
 
 _LOG = logging.getLogger(__name__)
 
+_LEAST_LINES = 10
+"""Of steps that overrule a dialect that has found some."""
 _MOST_MISSING = 4
 """Of so many kinds of values that a confirmed file knows, a log may lack one."""
 _LEAST_SETTINGS = 2
@@ -56,6 +58,7 @@ class Candidate:
         is_doubtful: it holds no more than one text by which that dialect is known.
         has_settings: whether settings are not needed: a dialect has found some, or the log may have been cut before
             the lines that it would read.
+        is_only_completed: a dialect reads it well, but for losses: no other reading is put in its place.
     """
 
     path: str
@@ -64,6 +67,7 @@ class Candidate:
     is_known: bool = False
     is_doubtful: bool = False
     has_settings: bool = False
+    is_only_completed: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
         if best := _confirmed(sample, inference, log, confirmed):
             dialect, has_steps = best
             return _Reading(sample, inference, dialect, has_steps, _read(source, log, dialect, sample, has_steps=True))
-        has_steps = inference.has_steps and _knows_more(inference, log)
+        has_steps = inference.has_steps and not log.is_only_completed and _knows_more(inference, log)
         found = replace(compile_document(inference.document), name=INFERRED) if inference.document else None
         mine = known.filter(pl.col("source") == source)
         if (
@@ -208,10 +212,10 @@ def _is_without_loss(steps: pl.DataFrame) -> bool:
 
 
 def _goes_together(known: pl.DataFrame, inferred: pl.DataFrame) -> bool:
-    """Whether two readings of a log count the same steps: in the order of the lines, neither falls behind the other."""
+    """Whether two readings of a log count the same steps: the inferred ones hold the others, and none falls behind."""
     both = pl.concat([known.select("line_no", "step"), inferred.select("line_no", "step")]).sort("line_no")
     falls = [int((steps["step"].diff() < 0).sum()) for steps in (both, inferred.sort("line_no"))]
-    return falls[0] <= falls[1]
+    return bool(known["step"].is_in(inferred["step"].implode()).all()) and falls[0] <= falls[1]
 
 
 def _knows_more(inference: Inference, log: Candidate) -> bool:
@@ -222,7 +226,7 @@ def _knows_more(inference: Inference, log: Candidate) -> bool:
         return len(inference.step_lines) >= FAR_MORE  # a dialect leaves out a line that may have been cut
     found = len(log.step_lines & inference.seen_lines)
     is_sure = log.is_doubtful or _has_sure_steps(inference)
-    return is_sure and len(inference.step_lines) >= FAR_MORE * max(found, 1)
+    return is_sure and len(inference.step_lines) >= max(FAR_MORE * found, _LEAST_LINES)
 
 
 def infer_log(path: str, opened: Open) -> Inference:

@@ -168,8 +168,8 @@ def _unknown_logs(
         mine = step_lines.get(source, [])
         likely = step_like.get(source, 0)
         is_sparse = likely >= _FEW * max(len(mine), 1)
-        is_poor = mine and (source not in configured or (likely and source not in has_loss))
-        is_wanted = source not in extracted.dialect_of or is_sparse or is_poor
+        is_unread = source not in extracted.dialect_of or is_sparse or (mine and source not in configured)
+        is_wanted = is_unread or (mine and likely and source not in has_loss)
         if is_wanted and (opener := rotated.opener(source, row)):
             is_known = source in extracted.dialect_of
             has_settings = source in configured or (is_known and not mine)
@@ -179,6 +179,7 @@ def _unknown_logs(
                 is_known=is_known,
                 is_doubtful=source in doubtful,
                 has_settings=has_settings,
+                is_only_completed=not is_unread,
             )
     return logs
 

@@ -1,4 +1,4 @@
-"""Patterns of lines that launchers and container platforms print when processes fail.
+"""Patterns of lines that launchers and container platforms print when processes fail, or end well.
 
 Sources of the wording:
 - torchrun: torch/distributed/elastic/multiprocessing/errors/__init__.py (the table of failures, `ChildFailedError`),
@@ -7,6 +7,7 @@ Sources of the wording:
 - Open MPI 4 and PRRTE (Open MPI 5): help-orterun.txt, help-prun.txt; MPICH's Hydra and Intel MPI: pmiserv;
   HPE PALS (`rank 3 died from signal 9`);
 - JAX: jax/_src/distributed.py's client of the coordination service (xla pjrt/distributed/client.h);
+- DeepSpeed: launcher/launch.py;
 - Kubernetes: kubectl exec, the reasons and events of kubectl describe pod, the kernel's line in them.
 """
 
@@ -105,6 +106,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES|^\s*Process name: \[.*\d\]|"
         r"has exited due to process rank \d+",
     ),
+    # DeepSpeed's launcher prints it for each process that returned 0; at the first failure it kills the others instead.
+    ("training_end", ("exits successfully",), r"\[launch\.py:\d+:main\] Process \d+ exits successfully"),
 )
 """(kind of vocab.EVENT_KIND, literals of which a line holds one, expression): arguments of `patterns.Pattern`."""
 

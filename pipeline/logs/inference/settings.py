@@ -12,6 +12,7 @@ from itertools import product
 from math import prod
 
 from sweepscope.pipeline.logs.inference.stated import COORDINATES, Stated
+from sweepscope.pipeline.logs.synonyms import words
 
 _MOST_VALUES = 4
 _NEAR = 1
@@ -73,13 +74,21 @@ def _ranked(ones: Sequence[Stated]) -> list[Stated]:
 def _surest(values: Sequence[Stated]) -> list[str]:
     """Different values of the surest names, and of those that are hardly less sure."""
     least = min(one.sure for one in values)
-    return list(dict.fromkeys(one.value for one in values if one.sure <= least + _NEAR))
+    near = list(dict.fromkeys(one.value for one in values if one.sure <= least + _NEAR))
+    best = {one.value for one in values if one.sure == least}
+    names = {value: {words(one.name) for one in values if one.value == value} for value in near}
+    # Two names agree, and only one that is less sure says otherwise.
+    is_plain = len(best) == 1 and all(len(names[value]) == 1 for value in near if value not in best)
+    return [value for value in near if value in best] if is_plain and len(names[near[0]]) > 1 else near
 
 
 def _batches(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
     """The candidates with a batch of unknown kind as one process's or the whole job's, and tokens told from samples."""
     found = dict(ranked)
     plain = found.pop("batch", [])
+    if "mbs" in found:  # beside it, the batch of a device is that of a whole step
+        micro_ones = [one for one in found["mbs"] if "micro" in words(one.name)]
+        found["mbs"] = micro_ones or found["mbs"]
     if plain:
         values = _surest(plain)
         micro = [int(value) for value in _surest(found["mbs"])] if "mbs" in found else []

@@ -100,7 +100,7 @@ DIALECT = Dialect(
     signature_literals=(
         *("  tps: ", "  wps: ", "  mfu: ", "  tflops: ", "device mesh with parallelism:"),
         *("-D device mesh with [", "Peak FLOPS used for computing MFU", "with local batch size"),
-        *("torchtitan version:", "TorchTitan Config", "-m torchtitan.train", "[36mstep: ", "  data: "),
+        *("torchtitan version:", "TorchTitan Config", "-m torchtitan.train", "[36mstep: "),
     ),
     steps=steps,
     settings=torchtitan_settings.settings,

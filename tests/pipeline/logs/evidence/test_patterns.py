@@ -239,6 +239,7 @@ SIGNS = [
     ("srun: error: n1: tasks 0-7: Terminated", "sigterm"),
     ("torch.distributed.elastic.multiprocessing.api.SignalException: Process 47 got signal: 1", "sigterm"),
     ("srun: sending Ctrl-C to StepId=9.0", "interrupted"),
+    ("[2023-04-18 03:20:47,468] [INFO] [launch.py:460:main] Process 73581 exits successfully.", "training_end"),
     ("Detected KeyboardInterrupt, attempting graceful shutdown ...", "interrupted"),
     ("call.py:54: UserWarning: Detected KeyboardInterrupt, attempting graceful shutdown...", "interrupted"),
     ("ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -11) local_rank: 3", "child_failed"),

@@ -175,3 +175,10 @@ def test_a_speed_in_words_that_another_dialect_also_has_is_no_signature() -> Non
     inference = infer(log_blocks.sample([(text.encode(), 1)]))
     assert inference.document is not None
     assert inference.document.signature == ()
+
+
+def test_two_names_that_agree_overrule_a_vaguer_one() -> None:
+    head = "seq_length: 2048\nmax_position_embeddings: 2048\naio: block_size: 1048576\n"
+    head += "device_train_microbatch_size: 4\ndevice_train_batch_size: 64\n"
+    (run,) = tables_of({"train.log": log(FORMS["words"], head=head)})["runs"].to_dicts()
+    assert (run["seq_len"], run["mbs"]) == (2048, 4)
