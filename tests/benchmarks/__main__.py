@@ -24,6 +24,7 @@ from sweepscope.schemas.registry import VIEWS
 from tests.benchmarks import logs, memory
 from tests.benchmarks.estimate import estimator_rates
 from tests.benchmarks.growth import growth
+from tests.benchmarks.inference import inference_rates
 from tests.benchmarks.nccl import nccl_rates, small_logs
 
 RUNS = 2_000
@@ -87,6 +88,7 @@ def main() -> None:
         for measure in (
             lambda: logs.rates(sweep, scratch),
             lambda: logs.beside_a_script(scratch),
+            lambda: inference_rates(scratch),
             lambda: nccl_rates(scratch),
             lambda: small_logs(scratch),
             lambda: ingest_rate(sweep, scratch),

@@ -17,6 +17,7 @@ from sweepscope.pipeline.logs.synonyms import EVALUATION, words
 _SEPARATORS = ("\t", "|", "│", ";", ",", "  ", " ")
 _VALUE = r"[-+]?(?:[0-9][0-9,]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+|nan|NaN|inf|N/A|None|-{1,2})"
 _NUMERIC = re.compile(rf"{_VALUE}(?: ?(?:%|ms|s|[KMG]i?B?|it/s|tok/s))?")
+_DIGITS = re.compile(r"[0-9]+")
 _HEADS = 400
 """Lines in which a header is looked for."""
 _LEAST_ROWS = 3
@@ -49,9 +50,10 @@ def find_table(rows: Sequence[tuple[int, str]]) -> Table | None:
     seen: set[str] = set()
     for at, (_, text) in enumerate(rows[:_HEADS]):
         plain = text.strip()
-        if not 3 <= len(plain) <= 400 or plain in seen or any(char.isdigit() for char in plain[:2]):
+        form = _DIGITS.sub("0", plain)  # what differs in numbers only is no header if the first of its form is none
+        if not 3 <= len(plain) <= 400 or form in seen or any(char.isdigit() for char in plain[:2]):
             continue
-        seen.add(plain)
+        seen.add(form)
         for separator in _SEPARATORS:
             if separator not in plain:
                 continue

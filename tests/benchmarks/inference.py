@@ -1,0 +1,42 @@
+"""What it costs to read logs that no dialect knows: one large log, and many small ones of a sweep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from tests.benchmarks.logs import cpu_seconds, measured
+
+LARGE_STEPS = 600_000
+SMALL_LOGS, SMALL_STEPS = 200, 150
+
+_HEAD = "hidden_size = 1024\nnum_layers = 24\nseq_len = 2048\nmicro_batch_size = 4\ntensor_parallel = 2\nusing 8 GPUs\n"
+
+
+def log_of(steps: int, seed: int = 0) -> str:
+    """A log of a trainer of nobody's."""
+    lines = (
+        f"update {step:>8} | train loss {2 + 7 / (1 + step / steps):.4f} | "
+        f"grad norm {0.3 + (step + seed) % 97 / 97:.3f} | lr 3.00e-04 | "
+        f"{12_000 + (step + seed) * 7 % 2_000:,} tok/s | {0.6 + (step + seed) % 89 / 890:.3f} s/step\n"
+        for step in range(1, steps + 1)
+    )
+    return _HEAD + "".join(lines)
+
+
+def inference_rates(scratch: Path) -> pl.DataFrame:
+    """MB/s, and milliseconds of the processor for each log, of logs that have to be inferred, beside `grep -c`."""
+    large, small = scratch / "large", scratch / "small"
+    large.mkdir()
+    (large / "train.log").write_text(log_of(LARGE_STEPS))
+    for number in range(SMALL_LOGS):
+        (small / f"run_{number}").mkdir(parents=True)
+        (small / f"run_{number}" / "train.log").write_text(log_of(SMALL_STEPS, number))
+    rows = []
+    for name, path, count in (("one large log", large, 1), (f"{SMALL_LOGS} small logs", small, SMALL_LOGS)):
+        ours, grep = measured(path), cpu_seconds("grep", "-rc", "loss", str(path))
+        size = ours["bytes"] / 1e6
+        rows.append((name, size, size / ours["cpu_s"], size / grep, 1e3 * ours["cpu_s"] / count, ours["peak_rss_mb"]))
+    columns = ["logs of no known format", "MB", "ours MB/s", "grep -c MB/s", "ms per log", "peak RSS MB"]
+    return pl.DataFrame(rows, schema=columns, orient="row")
