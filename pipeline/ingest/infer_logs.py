@@ -54,6 +54,7 @@ class Candidate:
         path: its name.
         opened: opens it anew.
         step_lines: lines in which a dialect has found steps.
+        missed_lines: lines of steps that it could not read: they may have been cut.
         is_known: a dialect knows the log: only far more steps than it has found put another reading in its place.
         is_doubtful: it holds no more than one text by which that dialect is known.
         has_settings: whether settings are not needed: a dialect has found some, or the log may have been cut before
@@ -64,6 +65,7 @@ class Candidate:
     path: str
     opened: Open
     step_lines: frozenset[int] = frozenset()
+    missed_lines: frozenset[int] = frozenset()
     is_known: bool = False
     is_doubtful: bool = False
     has_settings: bool = False
@@ -158,9 +160,12 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
         if best := _confirmed(sample, inference, log, confirmed):
             dialect, has_steps = best
             return _Reading(sample, inference, dialect, has_steps, _read(source, log, dialect, sample, has_steps=True))
-        has_steps = inference.has_steps and not log.is_only_completed and _knows_more(inference, log)
         found = replace(compile_document(inference.document), name=INFERRED) if inference.document else None
         mine = known.filter(pl.col("source") == source)
+        if has_steps := inference.has_steps and not log.is_only_completed and _knows_more(inference, log):
+            facts = _read(source, log, found, sample, has_steps=True)
+            # Ranks print a step once each: as lines they are many more than as steps.
+            has_steps = facts.steps["step"].n_unique() >= FAR_MORE * mine["step"].n_unique()
         if (
             found
             and not has_steps
@@ -171,7 +176,9 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
             facts = _read(source, log, found, sample, has_steps=True)
             if _goes_together(mine, facts.steps):
                 return _Reading(sample, inference, None, False, facts)
-        return _Reading(sample, inference, None, has_steps, _read(source, log, found, sample, has_steps=has_steps))
+        if not has_steps:
+            facts = _read(source, log, found, sample, has_steps=False)
+        return _Reading(sample, inference, None, has_steps, facts)
 
 
 def _confirmed(
@@ -223,7 +230,7 @@ def _knows_more(inference: Inference, log: Candidate) -> bool:
     if not log.is_known:
         return True
     if not log.step_lines:
-        return len(inference.step_lines) >= FAR_MORE  # a dialect leaves out a line that may have been cut
+        return len(inference.step_lines) >= FAR_MORE or not log.missed_lines.issuperset(inference.step_lines)
     found = len(log.step_lines & inference.seen_lines)
     is_sure = log.is_doubtful or _has_sure_steps(inference)
     return is_sure and len(inference.step_lines) >= max(FAR_MORE * found, _LEAST_LINES)

@@ -152,8 +152,8 @@ def _unknown_logs(
     those with steps and no settings. What a user's dialect file reads is left as it is.
     """
     steps = extracted.facts.steps.drop_nulls("step")
-    lines_of = steps.group_by("source").agg("line_no")
-    step_lines = {int(source): line_nos for source, line_nos in lines_of.iter_rows()}
+    missed = extracted.facts.steps.filter(pl.col("step").is_null())
+    step_lines, missed_lines = _lines_of(steps), _lines_of(missed)
     has_loss = set(steps.drop_nulls("loss")["source"].unique())
     configured = set(extracted.facts.settings["source"].unique())
     declared = {dialect.name for dialect in extracted.dialects if dialect.is_declared}
@@ -167,7 +167,7 @@ def _unknown_logs(
             continue
         mine = step_lines.get(source, [])
         likely = step_like.get(source, 0)
-        is_sparse = likely >= _FEW * max(len(mine), 1)
+        is_sparse = likely >= _FEW * len(mine) and likely > 0
         is_unread = source not in extracted.dialect_of or is_sparse or (mine and source not in configured)
         is_wanted = is_unread or (mine and likely and source not in has_loss)
         if is_wanted and (opener := rotated.opener(source, row)):
@@ -176,12 +176,18 @@ def _unknown_logs(
             logs[source] = Candidate(
                 *opener,
                 frozenset(mine),
+                frozenset(missed_lines.get(source, [])),
                 is_known=is_known,
                 is_doubtful=source in doubtful,
                 has_settings=has_settings,
                 is_only_completed=not is_unread,
             )
     return logs
+
+
+def _lines_of(steps: pl.DataFrame) -> dict[int, list[int]]:
+    """The lines of STEP_FACTS rows, by source."""
+    return {int(source): lines for source, lines in steps.group_by("source").agg("line_no").iter_rows()}
 
 
 def _log_file(row: dict[str, object], note: dict[str, object], seconds: float) -> None:

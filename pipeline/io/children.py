@@ -19,22 +19,23 @@ _GRACE_S = 15.0
 
 
 def import_path() -> list[str]:
-    """Entries of `sys.path` that hold Python's library or what we need.
+    """Entries of `sys.path` that hold Python's libraries or what we need.
 
     The current directory is not among them, nor a PYTHONPATH that leads to a training repository, whose `data.py`
-    would be imported in place of a library's: unless our own packages lie there. Python's library comes first: Dagster
-    takes the first entry for the folder of a script, and leaves it out while it imports our assets.
+    would be imported in place of a library's: unless our own packages lie there. The standard library comes first:
+    Dagster takes the first entry for the folder of a script, and leaves it out while it imports our assets.
     """
     folders = {Path(spec.origin).parent.parent for name in _NEEDED if (spec := find_spec(name)) and spec.origin}
     paths = sysconfig.get_paths()
-    library = {paths["stdlib"], paths["platstdlib"], paths["purelib"], paths["platlib"], *site.getsitepackages()}
+    packages = {paths["purelib"], paths["platlib"], *site.getsitepackages()}
+    standard = {Path(paths[name]) for name in ("stdlib", "platstdlib")}
     needed = {folder.resolve() for folder in folders}
     first, behind = [], []
     for entry in filter(None, sys.path):
-        if entry.endswith(".zip") or entry in library or Path(entry).parent == Path(paths["platstdlib"]):
-            first.append(os.path.abspath(entry))
-        elif Path(entry).resolve() in needed:
+        if entry in packages or Path(entry).resolve() in needed:
             behind.append(os.path.abspath(entry))
+        elif entry.endswith(".zip") or Path(entry) in standard or Path(entry).parent in standard:
+            first.append(os.path.abspath(entry))
     return [*first, *behind]
 
 

@@ -110,6 +110,6 @@ def test_the_command_line_imports_nothing_from_the_current_directory(tmp_path: P
 def test_a_package_that_pythonpath_leads_to_is_not_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dagster takes the first entry for a script's folder and imports our assets without it."""
     monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
-    first, *_, last = children.import_path()
+    first, *behind = children.import_path()
     assert Path(first) != ROOT
-    assert Path(last) == ROOT
+    assert str(ROOT) in behind
