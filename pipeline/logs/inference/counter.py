@@ -24,6 +24,8 @@ _OF_MOST = 2.0
 """Points of the counter that most lines have."""
 _MANY = 3
 """Changes from which on the course of a series tells something."""
+_VAGUE = 3
+"""Names that only may be another column's number a trainer's lines, too: `Train: [5/150] Loss 2.31`."""
 _OFTEN = 10
 _CLEAR = 3
 """So many times more often a counter has to begin anew with an epoch than to go on; after a restart it may."""
@@ -140,7 +142,8 @@ def _points(series: Series, went: Course, losses: set[int], found: Mapping[Key, 
     label = series.label
     step, epoch = named(label, "step"), named(label, "epoch")
     has_total = (label, "of", series.key[2]) in found
-    if step is None and epoch is None and (columns_of(label) or not set(label.split()).isdisjoint(_NEVER)):
+    is_other = any(sure < _VAGUE for _, sure in columns_of(label))
+    if step is None and epoch is None and (is_other or not set(label.split()).isdisjoint(_NEVER)):
         return None
     if went.distinct > 1 and _stride(series) >= _SAMPLES:
         return None

@@ -45,6 +45,7 @@ FORMS: dict[str, Callable[[int, float], str]] = {
         f"2026-01-31 12:00:{step:02d},123 - train - INFO - iter {step}: loss={loss:.4f} (0.4125 s/iter)"
     ),
     "columns in a row": lambda step, loss: f"{step} train {loss:.4f} 412.5 ms",
+    "meters": lambda step, loss: f"Train: [{step:3d}/{STEPS}]\tLoss {loss:.4f} ({loss + 0.1:.4f})\t412.5 ms/step",
     "objective": lambda step, loss: f"step {step}: objective {loss:.4f}, 412.5 ms/step",
     "records": lambda step, loss: (
         f'{{"key": "train_loss", "value": {loss:.4f}, "metadata": {{"step": {step}, "step_time_s": 0.4125}}}}'
