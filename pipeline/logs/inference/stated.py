@@ -55,6 +55,11 @@ _NEUTRAL = re.compile(
     r"parameter|option|arguments|hyperparameters|pretrain|pretraining|finetune|torch|pytorch|host)(?: |$))*"
 )
 """Words in front of a name that do not change what it means."""
+_DUMPED = re.compile(r"(?:(?:namespace|ordereddict|dict|opts?|options|kwargs|hyperparams|flags|dims|sizes) ?)+")
+"""What a dump of all arguments is called, besides neutral words."""
+_OWNER = re.compile(r"(?P<name>[A-Za-z][\w.-]*)[\"']?\s*(?:=>|->|:=|=|:|\.{2,})?\s*$")
+_MOST_DOUBT = 1
+"""Of values of something that a line names otherwise: `aio_config: {'block_size': ..}` is no sequence length."""
 _LIST = re.compile(r"\s*,\s*[\d\"']")
 
 
@@ -127,6 +132,13 @@ def _of_pair(line_no: int, text: str, hit: re.Match[str], form: str) -> Stated |
         if named is None:
             continue
         column, sure, value = named
+        owner = _owner(text[: hit.start("name")])
+        if _NOT_OURS.search(owner):
+            continue
+        if not (_NEUTRAL.fullmatch(owner) or _DUMPED.fullmatch(owner)):
+            sure += 1
+            if sure > _MOST_DOUBT:
+                continue
         is_word = re.fullmatch(r"[\w./-]+", part) is not None
         head = hit.start("name") + position + len(name[position:]) - len(part)
         return Stated(
@@ -143,6 +155,24 @@ def _of_pair(line_no: int, text: str, hit: re.Match[str], form: str) -> Stated |
             *hit.span("value"),
         )
     return None
+
+
+def _owner(before: str) -> str:
+    """The words in front of the innermost bracket that is open behind a text; "" where there are none.
+
+    >>> _owner("aio_config .... {'queue_depth': 8, "), _owner("LlamaConfig(a=(1, 2), "), _owner("(batch) ")
+    ('aio config', 'llama config', '')
+    """
+    depth = 0
+    for position in range(len(before) - 1, -1, -1):
+        if before[position] in ")}":
+            depth += 1
+        elif before[position] in "({":
+            depth -= 1
+            if depth < 0:
+                owner = _OWNER.search(before[:position])
+                return words(owner["name"]) if owner else ""
+    return ""
 
 
 def _starts(name: str) -> list[int]:

@@ -183,3 +183,17 @@ def test_two_names_that_agree_overrule_a_vaguer_one() -> None:
     head += "device_train_microbatch_size: 4\ndevice_train_batch_size: 64\n"
     (run,) = tables_of({"train.log": log(FORMS["words"], head=head)})["runs"].to_dicts()
     assert (run["seq_len"], run["mbs"]) == (2048, 4)
+
+
+@pytest.mark.parametrize(
+    ("line", "seq_len"),
+    [
+        ("aio_config ........ {'block_size': 1048576, 'queue_depth': 8}", None),
+        ("Namespace(lr=0.1, block_size=2048)", 2048),
+        ("vision_config={'seq_len': 577}", None),
+        ("AcmeConfig(seq_len=4096, dims=(1, 2))", 4096),
+    ],
+)
+def test_a_value_of_something_else_is_no_setting(line: str, seq_len: int | None) -> None:
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], head=f"{line}\n")})["runs"].to_dicts()
+    assert run.get("seq_len") == seq_len
