@@ -18,7 +18,7 @@ from sweepscope.dashboard.queries import cells as cell_queries
 from sweepscope.dashboard.queries import overview as queries
 from sweepscope.dashboard.queries.failures import Scope, totals
 from sweepscope.dashboard.sections import estimator_pick
-from sweepscope.dashboard.selection.filters import Filters, to_query
+from sweepscope.dashboard.selection.filters import GRID, Filters, to_query
 from sweepscope.dashboard.selection.slices import Slice, others
 from sweepscope.dashboard.text import advisor as advisor_texts
 from sweepscope.dashboard.text import best as grid_texts
@@ -36,13 +36,31 @@ _ROWS_BEHIND = {
     "runs_without_cell": queries.without_cell,
     "runs_in_conflict": queries.conflicts,
 }
+_OWN_TABLE = (
+    "model",
+    "num_gpus",
+    "layout",
+    "mfu",
+    "tokens_per_s_per_gpu",
+    "accelerator",
+    "seq_len",
+    "gbs_tokens",
+    "differs",
+    "runs_completed",
+    "without_speed",
+    "run_id",
+)
 _TABLE = ("model", "num_nodes", "cell_state", "layout", "mfu", "tokens_per_s_per_gpu", "runs_completed", "runs_tried")
 
 
 def _page(view: View) -> None:
     chosen = view.chosen
+    own = queries.completed("measured").run(view.store.con)
     if chosen is None:
-        basic.head(TITLE, grid_texts.NO_GRID)
+        basic.head(TITLE, texts.own_answer(own) if own.height else grid_texts.NO_GRID)
+        if own.height:
+            basic.note(grid_texts.NO_GRID)
+            _draw_own(own, 0)
         return
     # The first screen shows the whole grid; filters inside it belong to the pages that explore.
     found, ended = cell_queries.cells(chosen, Filters()), cell_queries.outcomes(chosen, Filters())
@@ -51,18 +69,39 @@ def _page(view: View) -> None:
         shell.follow(_cell_url(view.filters, st.session_state.pop("open_cell")))
     scope = grid_texts.scope(int(grid["runs_tried"].sum()), view.origin_runs, chosen.origin)
     meta = texts.meta(scope, chosen.study, view.store.version, numbers.moment(view.store.published_at))
-    basic.head(TITLE, texts.answer(grid), meta, origins=(chosen.origin,), links=shell.other_origins(view))
+    is_own = chosen.origin == "measured"
+    own_runs, in_grid = int(own["runs_completed"].sum()), _completed(ended.run(view.store.con)) if is_own else 0
+    is_narrowed = any(getattr(view.filters, name) is not None for name in GRID if name != "origin")
+    has_more = own_runs > in_grid
+    answer = texts.own_answer(own) if is_own and has_more and not is_narrowed else texts.answer(grid)
+    basic.head(TITLE, answer, meta, origins=(chosen.origin,), links=shell.other_origins(view))
     shell.say_ignored(view)
     counts = queries.repeats(chosen).run(view.store.con).row(0, named=True)
     wider = totals(Scope(chosen.origin, chosen.sweep)).run(view.store.con).row(0, named=True)
     reasons = queries.without_mfu(chosen).run(view.store.con)
     basic.figures(texts.figures(grid, counts["layouts"], counts["repeated"], wider, reasons))
+    if has_more and (is_own or view.filters.origin is None):
+        if not is_own:
+            basic.note(texts.shown_instead(own_runs, chosen.origin))
+        _draw_own(own, in_grid)
     left, right = st.columns([0.62, 0.38], gap="large")
     with left, st.container(gap="xsmall"):
         _draw_grid(grid, chosen, view)
         _draw_other_grids(chosen, view)
     with right, st.container(gap="medium"):
         _draw_lists(grid, chosen, view)
+
+
+def _completed(outcomes: pl.DataFrame) -> int:
+    return int(outcomes.drop_nulls(["model", "num_nodes"]).filter(status="completed")["runs"].sum())
+
+
+def _draw_own(own: pl.DataFrame, in_grid: int) -> None:
+    """All completed runs of one's own, whatever their batch, sequence and accelerator: no run is out of sight."""
+    if own.is_empty():
+        return
+    basic.section("Your completed runs", texts.own_qualifier(own, in_grid))
+    tables.table(own, [name for name in _OWN_TABLE if own[name].count()], key="own_runs")
 
 
 def _cell_url(filters: Filters, cell: tuple[str, str]) -> str:

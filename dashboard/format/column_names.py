@@ -40,6 +40,8 @@ NAMES = {
     "cell_reason": "Reason",
     "runs_tried": "Tried",
     "runs_completed": "Completed",
+    "differs": "Runs differ in",
+    "without_speed": "Not comparable",
     "runs_quarantined": "Quarantined",
     "line_no": "Line",
     "source_path": "Source",

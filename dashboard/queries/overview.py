@@ -15,6 +15,66 @@ WHERE {where}"""
     return Query(sql, params)
 
 
+def completed(origin: str) -> Query:
+    """One row per model and number of accelerators: its fastest layout across batch, sequence and accelerator.
+
+    Repeats of a layout are one, with their median, as in `ranked_layouts`.
+    `runs_completed` counts all completed runs, those in no grid and those kept out of rankings included, so that its
+    sum is that of the origin; `differs` names what they differ in, with the number of values, unknown as one of them.
+    `without_speed` says why the best has no speed that may be compared, and is NULL where it has one.
+    """
+    sql = f"""WITH tried AS (
+  SELECT runs.*, may_be_ranked(runs.status, quarantine_reason, runs.tokens_per_s_per_gpu) AS has_speed,
+    layouts.run_id IS NOT NULL AS is_of_layout, layouts.mfu AS layout_mfu, layouts.tokens_per_s_per_gpu AS layout_speed,
+    o.is_ranked
+  FROM runs
+  JOIN run_outcomes AS o USING (run_id)
+  LEFT JOIN ranked_layouts AS layouts USING (run_id)
+  WHERE runs.origin = $origin AND duplicate_of IS NULL AND runs.status = 'completed'
+),
+groups AS (
+  SELECT model, num_gpus, count(*) AS runs_completed, max(params) AS params,
+    concat_ws(', ',
+      {", ".join(_differs(name, word) for name, word in _CONDITIONS)}) AS differs
+  FROM tried
+  GROUP BY model, num_gpus
+),
+best AS (
+  SELECT model, num_gpus, num_nodes, run_id, framework, accelerator, seq_len, gbs_tokens, layout,
+    CASE WHEN is_of_layout THEN layout_mfu WHEN has_speed THEN mfu END AS mfu,
+    CASE WHEN is_of_layout THEN layout_speed WHEN has_speed THEN tokens_per_s_per_gpu END AS tokens_per_s_per_gpu,
+    CASE WHEN has_speed IS DISTINCT FROM true THEN coalesce(quarantine_reason, 'throughput not logged') END
+      AS without_speed
+  FROM tried
+  WHERE is_of_layout OR is_ranked IS DISTINCT FROM true
+  QUALIFY row_number() OVER (
+    PARTITION BY model, num_gpus
+    ORDER BY has_speed DESC NULLS LAST, coalesce(layout_speed, tried.tokens_per_s_per_gpu) DESC NULLS LAST, run_id
+  ) = 1
+)
+SELECT groups.model, groups.num_gpus, best.* EXCLUDE (model, num_gpus), runs_completed, nullif(differs, '') AS differs
+FROM groups
+JOIN best ON best.model IS NOT DISTINCT FROM groups.model AND best.num_gpus IS NOT DISTINCT FROM groups.num_gpus
+ORDER BY params NULLS LAST, groups.model NULLS LAST, groups.num_gpus NULLS LAST"""
+    return Query(sql, {"origin": origin})
+
+
+_CONDITIONS = (
+    ("accelerator", "accelerators"),
+    ("num_nodes", "node counts"),
+    ("seq_len", "sequences"),
+    ("gbs_tokens", "batches"),
+    ("framework", "frameworks"),
+    ("framework_version", "versions"),
+)
+
+
+def _differs(name: str, word: str) -> str:
+    """SQL: "3 batches" where runs of a group differ in this, else NULL."""
+    values = f"(count(DISTINCT {name}) + CASE WHEN count({name}) < count(*) THEN 1 ELSE 0 END)"
+    return f"CASE WHEN {values} > 1 THEN {values} || ' {word}' END"
+
+
 def without_mfu(chosen: Slice) -> Query:
     """One row per reason for which completed runs of the slice have no MFU, with the number of runs, most first."""
     where, params = in_slice(chosen, "runs")

@@ -48,6 +48,43 @@ def answer(cells: pl.DataFrame) -> str:
     return " ".join(part for part in (_common_strategy(winners), _pattern(winners), _close_races(winners)) if part)
 
 
+def own_answer(own: pl.DataFrame) -> str:
+    """How many own runs completed and the fastest of them, where one grid does not hold them all.
+
+    `own` are rows of `queries.overview.completed`.
+    """
+    runs = count(int(own["runs_completed"].sum()), "completed run")
+    models, most = own["model"].drop_nulls().n_unique(), own["num_gpus"].max()
+    size = f" on up to {count(most, 'GPU')}" if isinstance(most, int) else ""
+    start = f"**{runs}** of {count(models, 'model') if models else 'an unknown model'}{size}."
+    by = "mfu" if own["mfu"].count() else "tokens_per_s_per_gpu"
+    best = own.drop_nulls(by).sort(by, descending=True)
+    if best.is_empty():
+        return f"{start} None has a throughput that may be compared."
+    row = best.row(0, named=True)
+    name = f"{row['model'] or 'an unknown model'} on {_gpus(row)}"
+    return f"{start} The best is {performance(row)}: {name}, {row['layout'] or 'an unknown layout'}."
+
+
+def own_qualifier(own: pl.DataFrame, in_grid: int) -> str:
+    """After the title of the table of own runs: how many runs it stands for, and how many the grid below holds."""
+    runs = int(own["runs_completed"].sum())
+    return f"all {number(runs)}, the fastest per model and GPU count; the grid below holds {number(in_grid)} of them"
+
+
+def shown_instead(runs: int, origin: str) -> str:
+    """Why the grid of a page shows other people's runs although the store has own ones."""
+    verb = "have" if runs > 1 else "has"
+    return (
+        f"{count(runs, 'own completed run')} {verb} no grid: model, nodes, sequence or batch was not logged. "
+        f"The grid below shows {origin} runs instead."
+    )
+
+
+def _gpus(row: Row) -> str:
+    return "an unknown number of GPUs" if row["num_gpus"] is None else count(row["num_gpus"], "GPU")
+
+
 def _common_strategy(winners: pl.DataFrame) -> str:
     known = winners.drop_nulls("strategy")
     if known.is_empty():

@@ -91,6 +91,37 @@ def test_the_first_screen_leads_to_the_other_grids(home: Path) -> None:
     assert "sequence 32,768" in words(opened("overview", seq_len="32768"))
 
 
+def test_the_first_screen_shows_every_completed_run_of_ones_own(home: Path) -> None:
+    """Runs of many batches, sequences and cards, as a small sweep of one's own has them: one grid holds few of them."""
+    rows = [
+        *small_sweep(),
+        *(run(f"b{size}", gbs_tokens=size * 4096, gbs=size, speed=30_000.0 + size) for size in (8, 16, 32)),
+        run("long", seq_len=32_768, gbs_tokens=2**20, speed=45_000.0),
+        run("unknown", seq_len=None, gbs_tokens=None, speed=100.0),
+        run("silent", gbs_tokens=None, gbs=None, speed=None) | {"num_nodes": None, "status": "completed"},
+    ]
+    make_home(home, rows)
+    app = opened("overview")
+    text = words(app)
+    assert "One result so far" not in text
+    assert "10 completed runs" in text
+    assert "all 10, the fastest per model and GPU count; the grid below holds 5 of them" in text
+    shown = app.dataframe[0].value
+    assert shown["Completed"].sum() == 10
+    best = shown[shown["GPUs"] == 8].iloc[0]
+    assert (best["Tokens/s/GPU"], best["Sequence, tokens"]) == (45_000, 32_768)
+    assert "3 sequences, " in best["Runs differ in"]
+    assert "5 batches" in best["Runs differ in"]
+
+
+def test_runs_of_ones_own_that_have_no_grid_are_shown_before_those_of_others(home: Path) -> None:
+    make_home(home, [run("mine", seq_len=None, gbs_tokens=None, speed=100.0), run("theirs", origin="published")])
+    app = opened("overview")
+    assert "1 own completed run has no grid" in words(app)
+    assert "shows published runs instead" in words(app)
+    assert app.dataframe[0].value["Completed"].sum() == 1
+
+
 @pytest.mark.parametrize(
     ("page", "query", "missing"),
     [
