@@ -29,7 +29,9 @@ def completed(origin: str) -> Query:
     o.is_ranked
   FROM runs
   JOIN run_outcomes AS o USING (run_id)
-  LEFT JOIN ranked_layouts AS layouts USING (run_id)
+  LEFT JOIN (
+    SELECT run_id, mfu, tokens_per_s_per_gpu FROM ranked_layouts WHERE origin = $origin
+  ) AS layouts USING (run_id)
   WHERE runs.origin = $origin AND duplicate_of IS NULL AND runs.status = 'completed'
 ),
 groups AS (
