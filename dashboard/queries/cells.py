@@ -45,6 +45,7 @@ SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_nod
   CASE WHEN {is_whole} THEN cell.cell_reason END AS cell_reason, {winner},
   coalesce(winner.mem_peak_allocated_bytes, winner.mem_peak_reserved_bytes) AS mem_peak_bytes,
   runner_up.run_id AS runner_up_run_id, runner_up.layout AS runner_up_layout,
+  runner_up.framework AS runner_up_framework,
   runner_up.tokens_per_s_per_gpu AS runner_up_tokens_per_s_per_gpu,
   lead_over(winner.tokens_per_s_per_gpu, runner_up.tokens_per_s_per_gpu) AS margin,
   CASE WHEN runner_up_run_id IS NOT NULL THEN

@@ -19,8 +19,9 @@ def cell_answer(cell: Cell) -> str:
     if cell["run_id"] is None:
         return empty_answer(cell)
     layout = unbroken(cell["layout"] or UNKNOWN_LAYOUT)
+    framework = f" in {cell['framework']}" if cell["framework"] else ""
     return (
-        f"On {where(cell)}, {cell['model']} trains fastest with **{layout}: {performance(cell)}**, "
+        f"On {where(cell)}, {cell['model']} trains fastest with **{layout}: {performance(cell)}**{framework}, "
         f"{lead(cell)}.{certainty(cell)}"
     )
 

@@ -23,10 +23,16 @@ def lead(cell: Cell) -> str:
     if cell["runner_up_run_id"] is None:
         return "the only layout that completed"
     if cell["is_tie"]:
-        return "level with the runner-up"
+        return f"level with {_runner_up(cell)}"
     if cell["margin"] >= 1:
-        return f"{ratio(1 + cell['margin'])} as fast as the runner-up"
-    return f"{part_of(cell['margin'], 1)} faster than the runner-up"
+        return f"{ratio(1 + cell['margin'])} as fast as {_runner_up(cell)}"
+    return f"{part_of(cell['margin'], 1)} faster than {_runner_up(cell)}"
+
+
+def _runner_up(cell: Cell) -> str:
+    """The runner-up, with its framework where that is another than the winner's."""
+    its = cell["runner_up_framework"]
+    return f"the runner-up in {its}" if its and its != cell["framework"] else "the runner-up"
 
 
 def certainty(cell: Cell) -> str:

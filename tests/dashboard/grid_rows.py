@@ -12,7 +12,13 @@ from sweepscope.schemas.registry import COLUMNS
 
 Row = dict[str, Any]
 
-_EXTRA = {"mem_peak_bytes": pl.Int64, "margin": pl.Float64, "noise": pl.Float64, "is_tie": pl.Boolean}
+_EXTRA = {
+    "mem_peak_bytes": pl.Int64,
+    "runner_up_framework": pl.String,
+    "margin": pl.Float64,
+    "noise": pl.Float64,
+    "is_tie": pl.Boolean,
+}
 
 
 def cell(model: str = "8.86B", num_nodes: int = 16, **changes: Any) -> Row:
@@ -55,6 +61,7 @@ def cell(model: str = "8.86B", num_nodes: int = 16, **changes: Any) -> Row:
         "repeat_spread": None,
         "mem_peak_bytes": 71_833_747_456,
         "runner_up_run_id": "second",
+        "runner_up_framework": "nanotron",
         "runner_up_layout": "DP32 TP4 PP1 · GAS4 MBS2 · Z0",
         "runner_up_tokens_per_s_per_gpu": 5696.0,
         "margin": 0.058,

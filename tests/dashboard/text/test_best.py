@@ -25,8 +25,8 @@ def spaced(text: str) -> str:
 
 def test_the_answer_says_who_wins_by_how_much_and_how_sure() -> None:
     assert spaced(best.cell_answer(only(grid(cell())))) == (
-        "On 16 nodes, 8.86B trains fastest with **DP16 TP8 PP1 · GAS2 MBS8 · Z0: 36.3 % MFU**, 5.8 % faster than the "
-        "runner-up. The winner ran once, so treat the lead as likely, not proven."
+        "On 16 nodes, 8.86B trains fastest with **DP16 TP8 PP1 · GAS2 MBS8 · Z0: 36.3 % MFU** in nanotron, 5.8 % "
+        "faster than the runner-up. The winner ran once, so treat the lead as likely, not proven."
     )
 
 

@@ -15,6 +15,11 @@ def test_a_lead_is_a_difference_of_throughput() -> None:
     assert lead(settled(margin=0.0004)).replace("\xa0", " ") == "under 0.1 % faster than the runner-up"
 
 
+def test_a_lead_over_another_framework_names_it() -> None:
+    assert lead(settled(runner_up_framework="torchtitan")).endswith(" faster than the runner-up in torchtitan")
+    assert lead(settled(runner_up_framework=None)).endswith(" faster than the runner-up")
+
+
 def test_without_mfu_the_performance_is_the_throughput() -> None:
     assert performance(settled(mfu=None)) == "6,028 tokens/s/GPU"
 
