@@ -41,7 +41,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
 (`launcher_scripts/conf/training/gpt3`: `grad_sync_dtype`), and so do the MLPerf submissions that are made with it.
 Transformer Engine, on which these and Megatron-LM rest, prefers cuDNN's attention on Hopper and later
 (`transformer_engine/pytorch/attention`: `get_attention_backend`), and their products add up gradients
-(`gradient_accumulation_fusion`). Megatron-DeepSpeed's is not fused unless told
+(`gradient_accumulation_fusion`). Megatron-DeepSpeed's is not fused unless asked for
 (`--use-flash-attn`)."""
 TUNED: Final = re.compile(r"(?i)cudnn|transformer.?engine|\bte\b|(flash|fa|flash.?att(entio)?n)[-_ ]?[34]")
 """Attention kernels that are written for the generation they run on."""

@@ -33,8 +33,8 @@ def argument_literals(template: Template, names: Iterable[str]) -> tuple[str, ..
     """
     at = next(at for at, part in enumerate(template.elements) if isinstance(part, Field) and part.text == "{name}")
     before, after = (template.elements[near : near + 1] if near >= 0 else () for near in (at - 1, at + 1))
-    head = re.search(r"\S*$", before[0].text)[0] if before and isinstance(before[0], Literal) else ""  # type: ignore[index]
-    tail = re.match(r"\S*", after[0].text)[0] if after and isinstance(after[0], Literal) else ""  # type: ignore[index]
+    head = re.split(r"\s", before[0].text)[-1] if before and isinstance(before[0], Literal) else ""
+    tail = re.split(r"\s", after[0].text)[0] if after and isinstance(after[0], Literal) else ""
     if not head and not tail:
         return tuple(names)
     return tuple(f"{head}{quote}{name}{quote}{tail}" for name in names for quote in ("", "'", '"'))

@@ -12,7 +12,7 @@ A bar counts the batches of its epoch; steps go on over the bars of a file, as l
 began. Of bars with different lengths the one that is drawn most is the training's; bars named after an evaluation are
 none. Where the ranks of a training draw the same bar into one file, they are a step or two apart, since they wait for
 each other: the first of them that reaches a count tells its step. Bars that are further apart are of trainings that
-cannot be told apart: there are no steps. The time of a step is that between redraws of one bar (`huggingface.bars`).
+cannot be separated: there are no steps. The time of a step is that between redraws of one bar (`huggingface.bars`).
 
 `for batch in tqdm(loader)` counts a batch when the next one is asked for: the loss that is set within the loop is drawn
 behind the count of the batch before, at first behind 0. Then the first drawing of a count holds its loss; where

@@ -37,15 +37,15 @@ class Evidence:
     @property
     def batch_tokens(self) -> float | None:
         """Tokens of a step of the whole job."""
-        told = self.settings
-        if "gbs_tokens" in told:
-            return told["gbs_tokens"]
-        if {"gbs", "seq_len"} <= told.keys():
-            return told["gbs"] * told["seq_len"]
-        if {"mbs", "seq_len"} <= told.keys():
-            replicas = told.get("dp") or (1.0 if told.get("num_gpus") == 1 else None)
+        stated = self.settings
+        if "gbs_tokens" in stated:
+            return stated["gbs_tokens"]
+        if {"gbs", "seq_len"} <= stated.keys():
+            return stated["gbs"] * stated["seq_len"]
+        if {"mbs", "seq_len"} <= stated.keys():
+            replicas = stated.get("dp") or (1.0 if stated.get("num_gpus") == 1 else None)
             if replicas:
-                return told["mbs"] * told.get("gas", 1.0) * replicas * told["seq_len"]
+                return stated["mbs"] * stated.get("gas", 1.0) * replicas * stated["seq_len"]
         return None
 
 
@@ -164,7 +164,7 @@ def _rate(guess: Guess, series: Series, known: Evidence, seconds: float | None, 
             return replace(guess, column="tokens_per_s_per_gpu", confidence=HIGH, reason=reason)
     if guess.confidence == LOW or _OF_ALL.search(series.label):
         return guess
-    doubted = _doubted(guess, "of all cards or of one is not told")
+    doubted = _doubted(guess, "of all cards or of one is not stated")
     return replace(doubted, is_kept=series.label != "tps")
 
 

@@ -58,7 +58,7 @@ class Guess:
         confidence: word of vocab.CONFIDENCE.
         reason: what speaks for it, or against it.
         sure: how well the name fits, 0 best.
-        is_kept: it is read although confidence is low: it is this quantity, but of what unit or share is not told.
+        is_kept: it is read although confidence is low: it is this quantity, but of what unit or share is not stated.
     """
 
     column: str

@@ -115,7 +115,7 @@ def _rules(now: datetime) -> list[_Rule]:
     """(condition, status, confidence, evidence), the strongest first."""
     final_step = pl.col("steps_planned") - pl.col("is_from_zero").cast(pl.Int64)
     is_all = pl.col("last_step") >= pl.col("steps_planned")
-    reached = pl.col("last_step") >= final_step  # of steps that count from 0: any failure that is told tells otherwise
+    reached = pl.col("last_step") >= final_step  # of steps that count from 0: evidence of a failure says otherwise
     is_last_logged = pl.col("last_step") + pl.col("stride") > final_step
     is_near = pl.col("steps_planned") - pl.col("last_step") <= _REST * pl.col("steps_planned")
     status_file = pl.col("status_file").replace_strict(_STATUS_FILE, default=None, return_dtype=pl.String)

@@ -42,10 +42,10 @@ def _word(column: str, name: str, value: Any) -> str | None:
 
 def read_metadata(text: str) -> Mapping[str, str]:
     """The accelerator of `wandb-metadata.json`, and how many its machine has. Raises ValueError for other JSON."""
-    told = mapping(json.loads(text))
-    if "host" not in told and "startedAt" not in told:
+    metadata = mapping(json.loads(text))
+    if "host" not in metadata and "startedAt" not in metadata:
         raise ValueError("not the metadata of a run of W&B")
-    name, count = told.get("gpu"), told.get("gpu_count")
+    name, count = metadata.get("gpu"), metadata.get("gpu_count")
     found = {"accelerator": name} if isinstance(name, str) and name else {}
     return found | ({"gpus_per_node": str(count)} if isinstance(count, int) and count > 0 else {})
 

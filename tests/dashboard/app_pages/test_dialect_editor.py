@@ -38,7 +38,7 @@ def home(tmp_path: Path, sweep: Path) -> Path:
         name: [] for name in ("runs", "files", "inferred_columns", "inferred_dialects")
     }
     for number, log in enumerate(sorted(sweep.rglob("*.log"))):
-        inference, path = infer_log(str(log), lambda log=log: Reader(str(log))), str(log)  # type: ignore[misc]
+        inference, path = infer_log(str(log), lambda log=log: Reader(str(log))), str(log)  # type: ignore[misc] # mypy infers no type of a default
         rows["runs"].append(run_row(f"r{number}", source_path=path, parser="inferred", step_time_s=None, gbs=None))
         rows["files"].append(file_row(path))
         rows["inferred_dialects"].append({"source_path": path, "dialect_text": bare(inference.toml)})

@@ -156,12 +156,12 @@ def test_ceiling_answers_rows_that_leave_part_of_their_layout_open(
     pl.DataFrame([open_row, {**open_row, "accelerator": "Cerebras"}]).write_csv(given)
     assert main(["estimate", str(given), "--out", str(out), "--ceiling", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["with_ceiling"] == 1
-    told = pl.read_csv(out)
-    assert "micro-batches of one sequence" in told["est_assumptions"][0]
-    assert told["ceiling_mfu"][0] >= told["est_mfu"][0]
-    assert told["ceiling_status"][0] == "ok"
-    assert told["ceiling_status"][1].startswith("unknown accelerator")
-    assert 0.2 < told["ceiling_mfu"][0] < 0.75
+    estimated = pl.read_csv(out)
+    assert "micro-batches of one sequence" in estimated["est_assumptions"][0]
+    assert estimated["ceiling_mfu"][0] >= estimated["est_mfu"][0]
+    assert estimated["ceiling_status"][0] == "ok"
+    assert estimated["ceiling_status"][1].startswith("unknown accelerator")
+    assert 0.2 < estimated["ceiling_mfu"][0] < 0.75
 
 
 def test_estimate_does_not_write_over_its_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -300,7 +300,7 @@ def test_modules_that_are_computed_again_keep_nothing_of_what_they_make() -> Non
     at = Layouts.of(ep=8, dp=8)
 
     def per_token(modules: str = "", **constants: float) -> float:
-        profile = replace(DEFAULT, recomputed_modules=modules, **constants)  # type: ignore[arg-type]
+        profile = replace(DEFAULT, recomputed_modules=modules, **constants)  # type: ignore[arg-type] # all numbers
         return float(layer_activation_bytes(Question(latent, H100, profile, 4096), at)[1][0])
 
     h, copies = latent.hidden_size, 2
