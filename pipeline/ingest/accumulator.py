@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -12,7 +12,7 @@ from sweepscope.pipeline.ingest.resume import ResumeState, extract_of
 from sweepscope.pipeline.io.malloc import give_back
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
-from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter
+from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter, text_bytes
 from sweepscope.pipeline.store.checkpoints import Record
 from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.secret_columns import hide_frame
@@ -26,6 +26,9 @@ MANY_BYTES = 24 << 20
 
 READ_BYTES = 12 << 20
 """Candidate lines of several blocks are extracted together from this size on."""
+
+UNDECIDED_BYTES = 32 << 20
+"""Lines of files without an owner wait up to this size; then all dialects read them."""
 
 
 @dataclass
@@ -43,6 +46,7 @@ class BatchAccumulator:
         pending_bytes, pending_lines: their size.
         filtered: candidate lines that are not extracted yet.
         extracts: facts of the lines so far.
+        undecided: candidate lines of files in several pieces that no dialect owns yet.
         unfinished: source, bytes and number of the last line of logs that may grow.
         unfinished_nccl: the same for NCCL's output.
         partial: sources of which more may follow than one piece has.
@@ -64,6 +68,7 @@ class BatchAccumulator:
     pending_lines: int = 0
     filtered: list[FilteredBlock] = field(default_factory=list)
     extracts: list[extract.Extract] = field(default_factory=list)
+    undecided: list[pl.DataFrame] = field(default_factory=list)
     unfinished: list[tuple[int, bytes, int]] = field(default_factory=list)
     unfinished_nccl: list[tuple[int, bytes, int]] = field(default_factory=list)
     partial: set[int] = field(default_factory=set)
@@ -125,10 +130,20 @@ class BatchAccumulator:
 
     def read_filtered(self) -> None:
         """Turn what was filtered so far into facts."""
-        if self.filtered:
-            self.extracts.append(extract.read(self.filtered, self.dialects).map(hide_frame))
-            self.filtered = []
-            give_back()
+        if not self.filtered:
+            return
+        self.undecided += [block.owned().undecided for block in self.filtered if not block.undecided.is_empty()]
+        decided = [replace(block, undecided=block.undecided.clear()) for block in self.filtered]
+        self.extracts.append(extract.read(decided, self.dialects).map(hide_frame))
+        self.filtered = []
+        if sum(map(text_bytes, self.undecided)) > UNDECIDED_BYTES:
+            self._read_undecided({}, self.partial)
+        give_back()
+
+    def _read_undecided(self, owners: Mapping[int, str], open_sources: Collection[int]) -> None:
+        """Turn the lines that wait for their owner into facts; see `extract.read_later`."""
+        rows, self.undecided = pl.concat(self.undecided), []
+        self.extracts.append(extract.read_later(rows, self.dialects, owners, open_sources).map(hide_frame))
 
     def discard(self, source: int) -> None:
         """Drop a file that became unreadable after some of its lines had been read."""
@@ -140,14 +155,19 @@ class BatchAccumulator:
         """The extract of all files; the records of logs that may grow are saved on the way."""
         self.flush()
         self.read_filtered()
+        last_lines = []
+        if self.unfinished:
+            block = lines.split_many(self.unfinished)
+            last = extract.extract(block, self.dialects, partial=self.partial, known=self.decided)
+            last_lines.append(last.map(hide_frame))
+        if self.undecided:
+            owners = extract.merge([*self.extracts, *last_lines], self.dialects).dialect_of
+            self._read_undecided(owners, set(self.resume_state.saved_sources) - self.decided.keys())
         whole, self.extracts = extract.merge(self.extracts, self.dialects), []
         self.resume_state.save(whole, self.nccl.frames)
         for last_line in self.unfinished_nccl:
             self.nccl.add(*last_line)
-        if self.unfinished:
-            block = lines.split_many(self.unfinished)
-            last_lines = extract.extract(block, self.dialects, partial=self.partial, known=self.decided)
-            whole = extract.merge([whole, last_lines.map(hide_frame)], self.dialects)
+        whole = extract.merge([whole, *last_lines], self.dialects) if last_lines else whole
         return whole.without(self.unread) if self.unread else whole
 
     def add_settings(self, unit: str, path: str, settings: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -156,23 +156,17 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
     reader = log.opened()
     with metered(log.path, lambda: reader.unpacked_bytes):
         sample = _sample(replace(log, opened=lambda: reader))
-        inference = infer(sample)
+        mine = known.filter(pl.col("source") == source)
+        inference = infer(sample, is_wanted=None if confirmed else _wanted_steps(log, mine))
         if best := _confirmed(sample, inference, log, confirmed):
             dialect, has_steps = best
             return _Reading(sample, inference, dialect, has_steps, _read(source, log, dialect, sample, has_steps=True))
         found = replace(compile_document(inference.document), name=INFERRED) if inference.document else None
-        mine = known.filter(pl.col("source") == source)
         if has_steps := inference.has_steps and not log.is_only_completed and _knows_more(inference, log):
             facts = _read(source, log, found, sample, has_steps=True)
             # Ranks print a step once each: as lines they are many more than as steps.
             has_steps = facts.steps["step"].n_unique() >= FAR_MORE * mine["step"].n_unique()
-        if (
-            found
-            and not has_steps
-            and _has_sure_steps(inference)
-            and not mine.is_empty()
-            and mine["loss"].is_null().all()
-        ):
+        if found and not has_steps and _has_sure_steps(inference) and _is_without_loss(mine):
             facts = _read(source, log, found, sample, has_steps=True)
             if _goes_together(mine, facts.steps):
                 return _Reading(sample, inference, None, False, facts)
@@ -206,6 +200,21 @@ def _confirmed(
             good += [(0, len(fit.settings), dialect)] if len(fit.settings) >= _LEAST_SETTINGS else []
     values, _, best = max(good, key=lambda one: one[:2], default=(0, 0, None))
     return (best, values > 0) if best else None
+
+
+def _wanted_steps(log: Candidate, known: pl.DataFrame) -> Callable[[Collection[int], bool], bool] | None:
+    """Which steps may say more of a log than is `known` of it; None where its settings are wanted, too."""
+    if not (log.is_known and log.has_settings):
+        return None
+    lacks_loss = _is_without_loss(known)
+
+    def may_know_more(lines: Collection[int], has_losses: bool) -> bool:
+        if lacks_loss and has_losses:
+            return True
+        least = max(FAR_MORE * len(log.step_lines.intersection(lines)), _LEAST_LINES) if log.step_lines else 0
+        return not log.is_only_completed and len(lines) >= least
+
+    return may_know_more
 
 
 def _has_sure_steps(inference: Inference) -> bool:

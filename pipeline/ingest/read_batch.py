@@ -157,7 +157,8 @@ def _unknown_logs(
     has_loss = set(steps.drop_nulls("loss")["source"].unique())
     configured = set(extracted.facts.settings["source"].unique())
     declared = {dialect.name for dialect in extracted.dialects if dialect.is_declared}
-    step_like = dict(extracted.last_lines.group_by("source").agg(pl.col("step_like").sum()).iter_rows())
+    counts = extracted.last_lines.group_by("source").agg(pl.col("step_like", "loss_like").sum())
+    printed = {source: likely for source, *likely in counts.iter_rows()}
     ranks = rank_dialects(extracted.signature_hits, extracted.dialects)
     best = ranks.unique("source", keep="first", maintain_order=True)
     doubtful = set(best.filter(pl.col("distinct") == 1)["source"])
@@ -166,10 +167,12 @@ def _unknown_logs(
         if note["status"] != "parsed" or note.get("kind") != "log" or extracted.dialect_of.get(source) in declared:
             continue
         mine = step_lines.get(source, [])
-        likely = step_like.get(source, 0)
+        step_like, loss_like = printed.get(source, (0, 0))
+        # Beside steps that a dialect has surely found, others count that have losses.
+        likely = loss_like if mine and source not in doubtful else step_like
         is_sparse = likely >= _FEW * len(mine) and likely > 0
         is_unread = source not in extracted.dialect_of or is_sparse or (mine and source not in configured)
-        is_wanted = is_unread or (mine and likely and source not in has_loss)
+        is_wanted = is_unread or (mine and loss_like and source not in has_loss)
         if is_wanted and (opener := rotated.opener(source, row)):
             is_known = source in extracted.dialect_of
             has_settings = source in configured or (is_known and not mine)

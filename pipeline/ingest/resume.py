@@ -76,6 +76,11 @@ class ResumeState:
         else:
             self._to_save[source] = (reader.path, record)
 
+    @property
+    def saved_sources(self) -> Collection[int]:
+        """Sources whose records are to be saved."""
+        return self._to_save.keys()
+
     def save(
         self, whole: Extract, network: Callable[[Collection[int]], Mapping[int, Mapping[str, pl.DataFrame]]]
     ) -> None:

@@ -129,8 +129,13 @@ SETTING_WORDS = (
 )
 """Found in any line that states a setting under one of its names."""
 
+_LOSSES = "loss|nll|xent|entropy|objective|cost"
+LOSS_VALUES = rf"(?i)(?:{_LOSSES})[^0-9]{{0,20}}[0-9]"
+"""Found in any line that prints a loss under one of its usual names."""
+
 STEP_VALUES = (
-    r"(?i)(?:loss|nll|xent|entropy|objective|cost|tok(?:en)?s?.{0,3}(?:per|/).?s|throughput|(?:^|[^a-z])(?:tps|tgs|wps)|"
+    rf"(?i)(?:{_LOSSES}|"
+    r"tok(?:en)?s?.{0,3}(?:per|/).?s|throughput|(?:^|[^a-z])(?:tps|tgs|wps)|"
     r"(?:step|iter[a-z]*|batch).?time|time.per|s.per.(?:it|step))[^0-9]{0,20}[0-9]|"
     r"[0-9][^0-9]{0,2}(?:tok[a-z]*|it|steps?|iters?)/s|[0-9] ?(?:ms|s|sec|seconds)(?:/|.per.)(?:it|step)"
 )

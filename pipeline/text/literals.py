@@ -41,10 +41,13 @@ class Literals:
         """A pattern of all of them; empty where there are none."""
         return "|".join(pattern for pattern in (self.any_plain, self.any_numbered) if pattern)
 
-    @property
-    def any_blind(self) -> str:
-        """The same with any digits in place of theirs."""
-        return "|".join(pattern for pattern in (self.any_plain, self.blind) if pattern)
+    def may_be_in(self, text: pl.Series) -> pl.Series:
+        """Whether each text holds one of them, with any digits in place of theirs.
+
+        In two passes: the regex engine looks for mere literals a hundred times as fast as for literals among others.
+        """
+        found = text.str.contains(self.any_plain) if self.plain else pl.repeat(False, text.len(), eager=True)
+        return found | text.str.contains(self.blind) if self.numbered else found
 
 
 def _alternation(literals: Collection[str]) -> str:

@@ -90,16 +90,16 @@ def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
 
 def _hidden_by_colours(templates: LineTemplates, literals: Collection[str]) -> np.ndarray:
     """Whether a line may hold one of the literals once its colours are gone: a colour may be inside of one."""
-    pattern = Literals.of(frozenset(literals)).any_blind
+    wanted = Literals.of(frozenset(literals))
 
     def may_hold(text: pl.Series) -> pl.Series:
         is_painted = text.str.contains("\x1b", literal=True)
         if not is_painted.any():
             return is_painted
         bare = text.filter(is_painted).str.replace_all(_ANSI, "")
-        return is_painted.scatter(is_painted.arg_true(), bare.str.contains(pattern))
+        return is_painted.scatter(is_painted.arg_true(), wanted.may_be_in(bare))
 
-    return templates.answers(may_hold, name=("hidden", pattern)).astype(bool)
+    return templates.answers(may_hold, name=("hidden", wanted)).astype(bool)
 
 
 def boundary_lines(lines: pl.DataFrame) -> pl.DataFrame:

@@ -14,8 +14,11 @@ from sweepscope.pipeline.text.literals import Literals
 SIGNATURE_HITS = pl.Schema({"source": pl.Int64, "literal": pl.String, "is_early": pl.Boolean, "hits": pl.Int64})
 """One row per source and signature literal: how often the literal occurs."""
 
-LAST_LINES = pl.Schema({"source": pl.Int64, "last_line": pl.Int64, "step_like": pl.Int64})
-"""One row per source: how far it has been read, and how many of these lines print what a step's do, in any words."""
+LAST_LINES = pl.Schema({"source": pl.Int64, "last_line": pl.Int64, "step_like": pl.Int64, "loss_like": pl.Int64})
+"""One row per source: how far it has been read, and how many of these lines print what a step's do, or a loss.
+
+In any words; of the most frequent form of lines in each block.
+"""
 
 _OWNERS = pl.Schema(
     {"dialect": pl.String, "is_declared": pl.Boolean, "is_last": pl.Boolean, "order": pl.Int64, "literal": pl.String}

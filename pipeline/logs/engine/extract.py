@@ -1,8 +1,9 @@
 """The map: lines of many files to facts, each file read by the dialect whose signature it holds.
 
 `extract` looks at one block at a time and decides nothing that a later block could change: a file that comes in several
-blocks is read by every dialect whose literals it holds, and `merge` keeps the reading of the one dialect whose
-signature the whole file holds. So it does not matter where a file was cut.
+blocks is read by every dialect whose literals it holds, or kept until all of it has been seen (`read_later`), and
+`merge` keeps the reading of the one dialect whose signature the whole file holds. So it does not matter where a file
+was cut.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import Dialect, LineFacts
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, SIGNATURE_HITS, detect
-from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter
+from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, candidates_of, prefilter
 from sweepscope.pipeline.logs.evidence import patterns as evidence
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, FACT_SCHEMAS, STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.text.line_templates import LineTemplates
@@ -168,10 +169,13 @@ def extract(
 
 
 def read(blocks: Sequence[FilteredBlock], dialects: Sequence[Dialect]) -> Extract:
-    """Facts of some filtered blocks, at least one, in the order in which they came."""
+    """Facts of some filtered blocks, at least one, in the order in which they came; undecided lines by any dialect."""
+    undecided = pl.concat(block.undecided for block in blocks)
     readings = {}
     for dialect in dialects:
         parts = [block.candidates[dialect.name] for block in blocks if dialect.name in block.candidates]
+        if not undecided.is_empty():
+            parts = [pl.concat([*parts, candidates_of(dialect, undecided)]).sort("source", "line_no")]
         if parts:
             readings[dialect.name] = _read(dialect, pl.concat(parts))
     last_lines = _last(pl.concat(block.last_lines for block in blocks))
@@ -186,13 +190,33 @@ def read(blocks: Sequence[FilteredBlock], dialects: Sequence[Dialect]) -> Extrac
     )
 
 
+def read_later(
+    undecided: pl.DataFrame, dialects: Sequence[Dialect], owners: Mapping[int, str], open_sources: Collection[int]
+) -> Extract:
+    """Facts of lines that had been undecided when they came (`FilteredBlock.undecided`).
+
+    Args:
+        undecided: the lines, cleaned.
+        dialects: those that may own a source.
+        owners: dialect by source, now that all of it has been seen; sources without one are read by none.
+        open_sources: those whose owner may still change; they are read by any dialect.
+    """
+    readings = {}
+    for dialect in dialects:
+        mine = {source for source, name in owners.items() if name == dialect.name}
+        rows = _of_sources(mine.union(open_sources))(undecided)
+        if not rows.is_empty():
+            readings[dialect.name] = _read(dialect, candidates_of(dialect, rows))
+    return replace(merge([], dialects), readings=readings)
+
+
 def read_as(dialect: Dialect, block: pl.DataFrame) -> Facts:
     """Facts of one block of lines, all of which are read by one dialect, whatever signature they hold."""
     return _read(dialect, cleaning.candidates(block, dialect.required_literals))
 
 
 def _last(last_lines: pl.DataFrame) -> pl.DataFrame:
-    return last_lines.group_by("source").agg(pl.col("last_line").max(), pl.col("step_like").sum())
+    return last_lines.group_by("source").agg(pl.col("last_line").max(), pl.col("step_like", "loss_like").sum())
 
 
 def _outer(rows: pl.DataFrame, last_lines: pl.DataFrame) -> pl.DataFrame:

@@ -19,11 +19,13 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, count_signatures, detect
 from sweepscope.pipeline.logs.evidence import patterns
-from sweepscope.pipeline.logs.synonyms import STEP_VALUES
+from sweepscope.pipeline.logs.synonyms import LOSS_VALUES, STEP_VALUES
 from sweepscope.pipeline.text.line_templates import LineTemplates
 
 _REDRAW = r"\r|\^M"
 _MOST_REDRAWS = 1 << 14
+_LOSS_SCALE = r"(?i)loss.?scal"
+_NUMBER = r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?|\s+"
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class FilteredBlock:
     """What is left of a block.
 
     Attributes:
-        candidates: by dialect, cleaned lines of each source that it may turn out to own.
+        candidates: by dialect, cleaned lines of each source that it owns, as far as this block tells.
+        undecided: cleaned lines that any dialect may read, of sources that go on in other blocks and have no owner yet.
         evidence_lines: cleaned lines that may be evidence.
         boundary_lines: the first and last lines of each source, as they are.
         signature_hits: SIGNATURE_HITS rows; of a source with a decided owner, only those until it was decided.
@@ -39,6 +42,7 @@ class FilteredBlock:
     """
 
     candidates: Mapping[str, pl.DataFrame]
+    undecided: pl.DataFrame
     evidence_lines: pl.DataFrame
     boundary_lines: pl.DataFrame
     signature_hits: pl.DataFrame
@@ -47,17 +51,22 @@ class FilteredBlock:
     @cached_property
     def text_bytes(self) -> int:
         """Size of the lines that are left."""
-        frames = (*self.candidates.values(), self.evidence_lines)
-        return sum(int(frame["text"].str.len_bytes().sum()) for frame in frames)
+        return sum(map(text_bytes, (*self.candidates.values(), self.undecided, self.evidence_lines)))
 
     def owned(self) -> FilteredBlock:
         """A copy that shares no memory with the block: otherwise a few lines keep all of its bytes alive."""
         return replace(
             self,
             candidates={name: _copied(frame) for name, frame in self.candidates.items()},
+            undecided=_copied(self.undecided),
             evidence_lines=_copied(self.evidence_lines),
             boundary_lines=_copied(self.boundary_lines),
         )
+
+
+def text_bytes(rows: pl.DataFrame) -> int:
+    """Size of the lines (`text`)."""
+    return int(rows["text"].str.len_bytes().sum())
 
 
 def _copied(frame: pl.DataFrame) -> pl.DataFrame:
@@ -105,9 +114,8 @@ def prefilter(
     late_evidence: list[pl.DataFrame] = []
     parts: dict[str, list[pl.DataFrame]] = {}
     for dialect in dialects:
-        if mine := {source for source, name in likely_owners.items() if name == dialect.name} | undecided:
-            found = _holding(_of(rows, mine, present), dialect.required_literals)
-            parts.setdefault(dialect.name, []).append(found)
+        if mine := {source for source, name in likely_owners.items() if name == dialect.name} - undecided:
+            parts.setdefault(dialect.name, []).append(candidates_of(dialect, _of(rows, mine, present)))
         if mine := {source for source, name in owners.items() if name == dialect.name} & of_late:
             near = cleaning.candidates(_of(late, mine, of_late), dialect.required_literals | set(patterns.LITERALS))
             parts.setdefault(dialect.name, []).append(_holding(near, dialect.required_literals))
@@ -115,13 +123,20 @@ def prefilter(
     of_dialects = {name: _in_order(frames) for name, frames in parts.items()}
     return FilteredBlock(
         candidates={name: frame for name, frame in of_dialects.items() if not frame.is_empty()},
+        undecided=_of(rows, undecided, present),
         evidence_lines=pl.concat([evidence_lines, *late_evidence]),
         boundary_lines=cleaning.boundary_lines(block),
         signature_hits=signature_hits,
-        last_lines=spans.join(_step_like(block), on="source")
-        .select("source", last_line="last", step_like="lines")
+        last_lines=spans.join(_step_like(block), on="source", how="left")
+        .select("source", pl.col("step_like", "loss_like").fill_null(0), last_line="last")
+        .select(LAST_LINES.names())
         .cast(LAST_LINES),
     )
+
+
+def candidates_of(dialect: Dialect, rows: pl.DataFrame) -> pl.DataFrame:
+    """Those of some cleaned lines that a dialect may read."""
+    return _holding(rows, dialect.required_literals)
 
 
 def _candidates_of_any(
@@ -155,13 +170,37 @@ def _of(block: pl.DataFrame, sources: Collection[int], present: Collection[int])
 
 
 def _step_like(block: pl.DataFrame) -> pl.DataFrame:
-    """How many lines of each source print what a step's lines do: `source`, `lines`; a line counts with its redraws."""
+    """How many lines of each source print what a step's lines do: `source`, `step_like`, `loss_like`.
 
-    def redraws(text: pl.Series) -> pl.Series:
-        return text.str.contains(STEP_VALUES) * (text.str.count_matches(_REDRAW) + 1).clip(upper_bound=_MOST_REDRAWS)
+    A line counts with its redraws. Of all forms of lines, whatever their numbers are, the most frequent one counts: a
+    step may be printed in lines of several forms.
+    """
 
-    counts = LineTemplates.of(block).answers(redraws, name=("step_like", STEP_VALUES))
-    return block.select("source", lines=pl.Series(counts).cast(pl.Int64)).group_by("source").agg(pl.col("lines").sum())
+    def drawn(text: pl.Series) -> pl.Series:
+        return (text.str.count_matches(_REDRAW) + 1).clip(upper_bound=_MOST_REDRAWS)
+
+    def steps(text: pl.Series) -> pl.Series:
+        return text.str.contains(STEP_VALUES) * drawn(text)
+
+    def losses(text: pl.Series) -> pl.Series:
+        return text.str.replace_all(_LOSS_SCALE, "").str.contains(LOSS_VALUES) * drawn(text)
+
+    counts = LineTemplates.of(block).answers(steps, name=("step_like", STEP_VALUES))
+    likely = block.filter(counts > 0)
+    templates = LineTemplates.of(likely)
+    numbers, samples = templates.distinct()
+    forms = pl.DataFrame({"template": numbers, "form": samples.str.replace_all(_NUMBER, "0").hash()})
+    lines = pl.DataFrame(
+        {
+            "source": likely["source"],
+            "template": templates.number.astype(numbers.dtype),
+            "step_like": counts[counts > 0].astype(np.int64),
+            "loss_like": templates.answers(losses, name=("loss_like", LOSS_VALUES)).astype(np.int64),
+        }
+    )
+    sums = pl.col("step_like", "loss_like").sum()
+    of_forms = lines.group_by("source", "template").agg(sums).join(forms, on="template").group_by("source", "form")
+    return of_forms.agg(sums).group_by("source").agg(pl.col("step_like", "loss_like").max())
 
 
 def _line_spans(block: pl.DataFrame) -> pl.DataFrame:

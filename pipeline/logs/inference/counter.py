@@ -127,6 +127,11 @@ def has_losses(found: Mapping[Key, Series]) -> bool:
     )
 
 
+def prints_losses(found: Mapping[Key, Series]) -> bool:
+    """Whether lines of the log may print losses of its training."""
+    return len(_loss_rows(found)) >= _OFTEN
+
+
 def _loss_rows(found: Mapping[Key, Series]) -> set[int]:
     return {
         row

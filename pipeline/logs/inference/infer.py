@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from sweepscope.pipeline.logs.declared.rules import Document
 from sweepscope.pipeline.logs.inference.below import find_below
 from sweepscope.pipeline.logs.inference.checks import checked, evidence
 from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, Guess, guesses
-from sweepscope.pipeline.logs.inference.counter import Counter, find_counter, has_losses, named
+from sweepscope.pipeline.logs.inference.counter import Counter, find_counter, has_losses, named, prints_losses
 from sweepscope.pipeline.logs.inference.milestones import training_end
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules, stated_by
@@ -101,11 +101,16 @@ class _Steps:
     repeated: str = ""
 
 
-def infer(sample: pl.DataFrame) -> Inference:
+NOTHING = Inference("", None, has_steps=False, columns=())
+
+
+def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], bool] | None = None) -> Inference:
     """What the log of a sample prints.
 
     Args:
         sample: `line_no`, `text`, `rank`, `ts` of cleaned lines, in order; `block` numbers stretches without gaps.
+        is_wanted: of the lines that may be steps, and whether they print losses: whether to go on. Otherwise, and where
+            no steps are found, the result is NOTHING. None: settings are wanted, too, whatever the steps are.
     """
     rows = list(sample.select("line_no", "text", "block", "rank", "ts").iter_rows())
     near = _thinned(rows)
@@ -115,6 +120,8 @@ def infer(sample: pl.DataFrame) -> Inference:
     counter = find_counter(found, lines) if table is None else None
     counted = set(table.line_nos) if table else set()
     counted |= {lines[row].number for row in found[counter.key].rows} if counter else set()
+    if is_wanted and not is_wanted(counted, table is not None or prints_losses(found)):
+        return NOTHING
     others = _others(sample, counted)
     statements = list(stated(_telling(others)))
     chosen = choose(statements)
@@ -127,7 +134,7 @@ def infer(sample: pl.DataFrame) -> Inference:
     is_early = end is not None and before["text"].str.contains(end, literal=True).any()
     events = [("training_end", end)] if end and not is_early else []
     if not steps.listed and not rules.by_column and not events:
-        return Inference("", None, has_steps=False, columns=())
+        return NOTHING
     draft = Draft(
         NAME,
         _signature(steps, table, others),

@@ -20,9 +20,9 @@ def inferred(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Heights of the samples from which anything was inferred."""
     heights: list[int] = []
 
-    def counted(sample: pl.DataFrame) -> Inference:
+    def counted(sample: pl.DataFrame, **options: object) -> Inference:
         heights.append(sample.height)
-        return infer(sample)
+        return infer(sample, **options)  # type: ignore[arg-type]  # handed on as they came
 
     monkeypatch.setattr(infer_logs, "infer", counted)
     return heights
@@ -37,6 +37,13 @@ def test_a_known_log_is_not_inferred_for_its_noise(inferred: list[int]) -> None:
 def test_a_known_log_with_many_other_steps_is_inferred(inferred: list[int]) -> None:
     batch_of({"run.log": SETTINGS + log(1, 2) + OWN_STEPS})
     assert len(inferred) == 1
+
+
+def test_a_known_log_is_not_inferred_for_bars_or_further_lines_of_each_step(inferred: list[int]) -> None:
+    bars = "".join(f"train: 1%|x| {step}/400 [00:01<00:02, 2.1it/s]\n" for step in range(200))
+    parts = "".join(log(step, step + 1) + f"ce loss: {9 / step}\nz loss: 0.{step}\n" for step in range(1, 40))
+    batch_of({"a/run.log": SETTINGS + parts + bars})
+    assert inferred == []
 
 
 def test_an_unknown_log_is_inferred(inferred: list[int]) -> None:

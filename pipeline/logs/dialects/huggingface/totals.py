@@ -75,11 +75,13 @@ def ends(rows: pl.DataFrame, facts: Facts) -> dict[tuple[int, int], End]:
     placed = mine.sort("source", "line_no", maintain_order=True).join_asof(
         trainings.sort("source", "line_no"), on="line_no", by="source", strategy="backward", check_sortedness=False
     )
+    batches = facts.settings.filter(name.is_in(_BATCH)).partition_by("source", as_dict=True)
+    stated_batch = {source: _first(part) for (source,), part in batches.items()}
     found = {}
     for (source, training), part in (
         placed.drop_nulls("training").partition_by("source", "training", as_dict=True).items()
     ):
-        values, settings = _first(part), _first(facts.settings.filter(name.is_in(_BATCH), source=source))
+        values, settings = _first(part), stated_batch.get(source, {})
         spans = {word: _span(word, values) for word in _DECIMALS}
         speed = Speed(
             runtime_s=spans["train_runtime"],
@@ -89,8 +91,7 @@ def ends(rows: pl.DataFrame, facts: Facts) -> dict[tuple[int, int], End]:
             steps=part["total"][0],
             unit=math.prod(int(settings[word]) for word in _BATCH[:2] if settings.get(word, "").isdecimal()) or 1,
         )
-        first = part["line_no"].sort()[0]
-        found[int(source), int(training)] = End(first, spans, speed, _BATCH[2] in settings)
+        found[int(source), int(training)] = End(int(part["line_no"][0]), spans, speed, _BATCH[2] in settings)
     return found
 
 
@@ -99,7 +100,10 @@ _BATCH = ("mbs", "gas", "arg:total_batch")
 
 def _first(settings: pl.DataFrame) -> dict[str, str]:
     """The first value of each setting: every rank may print the final dict."""
-    return dict(settings.select("name", "value").reverse().iter_rows())
+    first: dict[str, str] = {}
+    for name, value in zip(settings["name"].to_list(), settings["value"].to_list(), strict=True):
+        first.setdefault(name, value)
+    return first
 
 
 def concluded(rows: pl.DataFrame, dicts: pl.DataFrame, known: Mapping[tuple[int, int], End]) -> pl.DataFrame:
@@ -110,13 +114,14 @@ def concluded(rows: pl.DataFrame, dicts: pl.DataFrame, known: Mapping[tuple[int,
         dicts: the log dicts among them, with their steps and `tokens_off`.
         known: `ends` of the same trainings.
     """
+    each, logged = (
+        frame.partition_by("source", "training", as_dict=True) for frame in (rows, dicts.drop_nulls("step"))
+    )
     found = [
-        {"source": source, "line_no": end.line_no, "name": name, "value": str(value)}
-        for (source, training), end in known.items()
+        {"source": training[0], "line_no": end.line_no, "name": name, "value": str(value)}
+        for training, end in known.items()
         for name, value in _of_training(
-            end,
-            rows.filter(source=source, training=training),
-            dicts.filter(pl.col("step").is_not_null(), source=source, training=training),
+            end, each.get(training, rows.clear()), logged.get(training, dicts.clear())
         ).items()
         if value
     ]
