@@ -138,9 +138,15 @@ class LineTemplates:
             cache = cls._latest = TemplateCache()
         return cls(text, number, cache)
 
-    def answers(self, question: Question, *, name: Hashable | None = None) -> np.ndarray:
-        """The answer for each line, as integers; `name` identifies the question where the function does not."""
-        return self.cache.answers(question if name is None else name, question, self.number)
+    def answers(
+        self, question: Question, *, name: Hashable | None = None, where: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The answer for each line, or each line `where` a mask is true, as integers.
+
+        `name` identifies the question where the function does not.
+        """
+        number = self.number if where is None else self.number[where]
+        return self.cache.answers(question if name is None else name, question, number)
 
     def distinct(self) -> tuple[np.ndarray, pl.Series]:
         """The numbers of these lines' templates, each once, and a sample of each."""

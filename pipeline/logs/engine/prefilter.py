@@ -24,6 +24,8 @@ from sweepscope.pipeline.text.line_templates import LineTemplates
 
 _REDRAW = r"\r|\^M"
 _MOST_REDRAWS = 1 << 14
+_MOST_FORMS = 1 << 15
+"""Answers about line templates are small numbers; that two forms share one is rare and adds up their lines."""
 _LOSS_SCALE = r"(?i)loss.?scal"
 _NUMBER = r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?|\s+"
 
@@ -185,22 +187,23 @@ def _step_like(block: pl.DataFrame) -> pl.DataFrame:
     def losses(text: pl.Series) -> pl.Series:
         return text.str.replace_all(_LOSS_SCALE, "").str.contains(LOSS_VALUES) * drawn(text)
 
-    counts = LineTemplates.of(block).answers(steps, name=("step_like", STEP_VALUES))
-    likely = block.filter(counts > 0)
-    templates = LineTemplates.of(likely)
-    numbers, samples = templates.distinct()
-    forms = pl.DataFrame({"template": numbers, "form": samples.str.replace_all(_NUMBER, "0").hash()})
+    def form(text: pl.Series) -> pl.Series:
+        return text.str.replace_all(_NUMBER, "0").hash() % _MOST_FORMS
+
+    templates = LineTemplates.of(block)
+    count = templates.answers(steps, name=("step_like", STEP_VALUES))
+    is_likely = count > 0
+    loss_count = templates.answers(losses, name=("loss_like", LOSS_VALUES), where=is_likely)
     lines = pl.DataFrame(
         {
-            "source": likely["source"],
-            "template": templates.number.astype(numbers.dtype),
-            "step_like": counts[counts > 0].astype(np.int64),
-            "loss_like": templates.answers(losses, name=("loss_like", LOSS_VALUES)).astype(np.int64),
+            "source": block["source"].filter(is_likely),
+            "form": templates.answers(form, name=("form", _NUMBER), where=is_likely),
+            "step_like": count[is_likely].astype(np.int64),
+            "loss_like": loss_count.astype(np.int64),
         }
     )
-    sums = pl.col("step_like", "loss_like").sum()
-    of_forms = lines.group_by("source", "template").agg(sums).join(forms, on="template").group_by("source", "form")
-    return of_forms.agg(sums).group_by("source").agg(pl.col("step_like", "loss_like").max())
+    of_forms = lines.group_by("source", "form").agg(pl.col("step_like", "loss_like").sum())
+    return of_forms.group_by("source").agg(pl.col("step_like", "loss_like").max())
 
 
 def _line_spans(block: pl.DataFrame) -> pl.DataFrame:
