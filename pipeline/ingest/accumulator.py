@@ -28,7 +28,8 @@ READ_BYTES = 12 << 20
 """Candidate lines of several blocks are extracted together from this size on."""
 
 UNDECIDED_BYTES = 32 << 20
-"""Lines of files without an owner wait up to this size; then all dialects read them."""
+"""Lines of files without an owner wait up to this size. Then all dialects read those of watched files: their records
+have to serve whatever owner they get. Others are read once more if they get one."""
 
 
 @dataclass
@@ -49,6 +50,8 @@ class BatchAccumulator:
         undecided: candidate lines of files in several pieces that no dialect owns yet.
         unfinished: source, bytes and number of the last line of logs that may grow.
         unfinished_nccl: the same for NCCL's output.
+        watched: sources of which a record may be saved.
+        dropped: sources of which undecided lines were dropped.
         partial: sources of which more may follow than one piece has.
         decided: dialects by source, where a piece was enough to tell.
         unread: sources that became unreadable; their facts are dropped.
@@ -71,6 +74,8 @@ class BatchAccumulator:
     undecided: list[pl.DataFrame] = field(default_factory=list)
     unfinished: list[tuple[int, bytes, int]] = field(default_factory=list)
     unfinished_nccl: list[tuple[int, bytes, int]] = field(default_factory=list)
+    watched: set[int] = field(default_factory=set)
+    dropped: set[int] = field(default_factory=set)
     partial: set[int] = field(default_factory=set)
     decided: dict[int, str] = field(default_factory=dict)
     unread: set[int] = field(default_factory=set)
@@ -137,7 +142,8 @@ class BatchAccumulator:
         self.extracts.append(extract.read(decided, self.dialects).map(hide_frame))
         self.filtered = []
         if sum(map(text_bytes, self.undecided)) > UNDECIDED_BYTES:
-            self._read_undecided({}, self.partial)
+            self.dropped |= {source for rows in self.undecided for source in rows["source"].unique()} - self.watched
+            self._read_undecided({}, self.watched)
         give_back()
 
     def _read_undecided(self, owners: Mapping[int, str], open_sources: Collection[int]) -> None:

@@ -11,6 +11,7 @@ import polars as pl
 
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.infer_logs import Candidate, read_inferred
+from sweepscope.pipeline.ingest.late_owners import with_late_owners
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_file import read_file
 from sweepscope.pipeline.ingest.read_rotated import RotatedLogs
@@ -90,7 +91,7 @@ def read_batch(
     batch = BatchAccumulator(by_signature, ResumeState(records, dialects, newest))
     rotated = RotatedLogs(found)
     _read_files(found, batch, rotated, on_file)
-    extracted = batch.merged()
+    extracted = with_late_owners(batch.merged(), batch.dropped, lambda source: rotated.opened(source, found))
     _log_dialects(found, extracted)
     inferred = read_inferred(_unknown_logs(found, batch, rotated, extracted), extracted.facts, confirmed)
     facts = Facts.concat([extracted.facts.without_steps(inferred.with_steps), inferred.facts]).map(in_order)
@@ -153,7 +154,7 @@ def _unknown_logs(
     """
     steps = extracted.facts.steps.drop_nulls("step")
     missed = extracted.facts.steps.filter(pl.col("step").is_null())
-    step_lines, missed_lines = _lines_of(steps), _lines_of(missed)
+    number_of_steps = dict(steps.group_by("source").len().iter_rows())
     has_loss = set(steps.drop_nulls("loss")["source"].unique())
     configured = set(extracted.facts.settings["source"].unique())
     declared = {dialect.name for dialect in extracted.dialects if dialect.is_declared}
@@ -166,20 +167,20 @@ def _unknown_logs(
     for source, (row, note) in enumerate(zip(found.iter_rows(named=True), batch.files, strict=True)):
         if note["status"] != "parsed" or note.get("kind") != "log" or extracted.dialect_of.get(source) in declared:
             continue
-        mine = step_lines.get(source, [])
+        mine = number_of_steps.get(source, 0)
         step_like, loss_like = printed.get(source, (0, 0))
         # Beside steps that a dialect has surely found, others count that have losses.
         likely = loss_like if mine and source not in doubtful else step_like
-        is_sparse = likely >= _FEW * len(mine) and likely > 0
-        is_unread = source not in extracted.dialect_of or is_sparse or (mine and source not in configured)
+        is_sparse = likely >= _FEW * mine and likely > 0
+        is_unread = source not in extracted.dialect_of or is_sparse or (mine > 0 and source not in configured)
         is_wanted = is_unread or (mine and loss_like and source not in has_loss)
         if is_wanted and (opener := rotated.opener(source, row)):
             is_known = source in extracted.dialect_of
             has_settings = source in configured or (is_known and not mine)
             logs[source] = Candidate(
                 *opener,
-                frozenset(mine),
-                frozenset(missed_lines.get(source, [])),
+                _lines_of(steps, source),
+                _lines_of(missed, source),
                 is_known=is_known,
                 is_doubtful=source in doubtful,
                 has_settings=has_settings,
@@ -188,9 +189,9 @@ def _unknown_logs(
     return logs
 
 
-def _lines_of(steps: pl.DataFrame) -> dict[int, list[int]]:
-    """The lines of STEP_FACTS rows, by source."""
-    return {int(source): lines for source, lines in steps.group_by("source").agg("line_no").iter_rows()}
+def _lines_of(steps: pl.DataFrame, source: int) -> frozenset[int]:
+    """The lines of the STEP_FACTS rows of a source."""
+    return frozenset(steps.filter(pl.col("source") == source)["line_no"])
 
 
 def _log_file(row: dict[str, object], note: dict[str, object], seconds: float) -> None:

@@ -12,6 +12,7 @@ import polars as pl
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.infer_logs import Open
 from sweepscope.pipeline.ingest.read_file import begins_as_known, content_columns, open_log, read_contents
+from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.logs.runs.assemble import SOURCES
 
@@ -62,6 +63,13 @@ class RotatedLogs:
         if source != members[-1][0]:
             return None
         return log, lambda: RotatedReader(log, is_lenient=True, parts=[open_log(part) for _, part in members])
+
+    def opened(self, source: int, found: pl.DataFrame) -> Reader:
+        """A log that was read, anew. Raises InputError where it is gone by now; `found` has discover.FOUND rows."""
+        opener = self.opener(source, found.row(source, named=True))
+        if opener is None:
+            raise ValueError(f"{found['path'][source]} is part of a log of another source")
+        return opener[1]()
 
     def under_their_logs(self, files: pl.DataFrame) -> pl.DataFrame:
         """SOURCES rows: the source that has the facts of a rotated log under the log's path, and no other as a log."""

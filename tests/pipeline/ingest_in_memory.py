@@ -36,7 +36,13 @@ def batches_of(
         found = discover(list_files(f"memory:/{root}"), is_simulated=lambda _place: False)
         with (
             patch.object(stream, "CHUNK_BYTES", chunk_bytes),
-            patch.multiple(accumulator, BLOCK_BYTES=block_bytes, MANY_BYTES=block_bytes, READ_BYTES=2 * block_bytes),
+            patch.multiple(
+                accumulator,
+                BLOCK_BYTES=block_bytes,
+                MANY_BYTES=block_bytes,
+                READ_BYTES=2 * block_bytes,
+                UNDECIDED_BYTES=3 * block_bytes,
+            ),
         ):
             return [read_batch(part) for part in plan.batches(found, units=units)]
     finally:

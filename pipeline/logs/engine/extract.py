@@ -69,13 +69,13 @@ class Extract:
         # In the order of their files, so that mostly nothing need be copied to sort it.
         for name, sources in sorted(sources_of.items(), key=lambda of: min(of[1])):
             if name in self.readings:
-                facts, change = self.readings[name].map(_of_sources(sources)), finalize[name]
+                facts, change = self.readings[name].map(of_sources(sources)), finalize[name]
                 owned.append(change(facts) if change else facts)
         return Facts.concat([*owned, Facts.only_events(self.evidence)]).map(in_order)
 
     def without(self, sources: Collection[int]) -> Extract:
         """As if those files had never been read."""
-        keep = _of_sources(sources, keep=False)
+        keep = of_sources(sources, keep=False)
         return Extract(
             dialects=self.dialects,
             readings={name: facts.map(keep) for name, facts in self.readings.items()},
@@ -94,7 +94,7 @@ class Extract:
         """The same without what no further block can need: it stays small however many blocks a file comes in."""
         decided = self.decided
         others = {
-            name: _of_sources([source for source, owner in decided.items() if owner != name], keep=False)
+            name: of_sources([source for source, owner in decided.items() if owner != name], keep=False)
             for name in self.readings
         }
         return replace(
@@ -204,7 +204,7 @@ def read_later(
     readings = {}
     for dialect in dialects:
         mine = {source for source, name in owners.items() if name == dialect.name}
-        rows = _of_sources(mine.union(open_sources))(undecided)
+        rows = of_sources(mine.union(open_sources))(undecided)
         if not rows.is_empty():
             readings[dialect.name] = _read(dialect, candidates_of(dialect, rows))
     return replace(merge([], dialects), readings=readings)
@@ -232,8 +232,8 @@ def _time() -> pl.Expr:
     return timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
 
 
-def _of_sources(sources: Collection[int], *, keep: bool = True) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    """The rows of some sources, or of all others; without a copy where those are all or none."""
+def of_sources(sources: Collection[int], *, keep: bool = True) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    """A function of the rows of some sources, or of all others; without a copy where those are all or none."""
     wanted = set(sources)
 
     def chosen(frame: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,7 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 from sweepscope.pipeline.errors import UnreadableError
 from sweepscope.pipeline.ingest.parser_versions import current_versions
@@ -250,3 +251,13 @@ def test_any_bytes_under_any_name_are_accounted_for(files: dict[str, bytes]) -> 
     for status, _, error in found.values():
         assert status in FILE_STATUS
         assert (error is None) == (status == "parsed")
+
+
+def test_a_log_whose_dialect_shows_late_is_read_whole() -> None:
+    noise = "".join(f"loss of frame {number}: {number / 7:.3f}\n" for number in range(4_000))
+    whole = noise + "tensor parallel size: 2\n" + log(1, 40)
+    at_once = batch_of({"run.log": whole})
+    in_parts = batch_of({"run.log": whole}, chunk_bytes=4 << 10, block_bytes=4 << 10)
+    assert at_once.facts.steps["step"].to_list() == list(range(1, 41))
+    for kind in ("steps", "settings", "events"):
+        assert_frame_equal(getattr(in_parts.facts, kind), getattr(at_once.facts, kind))
