@@ -16,7 +16,7 @@ from sweepscope.pipeline.logs.inference.below import find_below
 from sweepscope.pipeline.logs.inference.checks import checked, evidence
 from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, Guess, guesses
 from sweepscope.pipeline.logs.inference.counter import Counter, find_counter, has_losses, named, prints_losses
-from sweepscope.pipeline.logs.inference.milestones import training_end
+from sweepscope.pipeline.logs.inference.milestones import epilogue, form, training_end
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules, stated_by
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
@@ -128,11 +128,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     rules = _tried(chosen, setting_rules(chosen, statements), others)
     settings = {one.column: one.value for one in chosen if one.is_used}
     steps = _steps(found, lines, counter, settings) if counter else _of_table(table) if table else _Steps()
-    last = max(steps.line_nos, default=0)
-    before, behind = others.filter(pl.col("line_no") < last), others.filter(pl.col("line_no") > last)
-    end = training_end(list((behind if steps.listed else behind.tail(_LAST_LINES)).iter_rows()))
-    is_early = end is not None and before["text"].str.contains(end, literal=True).any()
-    events = [("training_end", end)] if end and not is_early else []
+    events = _ending(sample, others, steps)
     if not steps.listed and not rules.by_column and not events:
         return NOTHING
     draft = Draft(
@@ -141,7 +137,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
         steps=tuple((rule, one.text) for rule, one in steps.rules),
         table=table,
         settings=rules,
-        events=tuple(events),
+        events=events,
         repeated=steps.repeated,
     )
     seen = frozenset(line_no for line_no, *_ in (rows[:_TABLE_ROWS] if table else near))
@@ -172,6 +168,18 @@ def _others(sample: pl.DataFrame, counted: set[int]) -> pl.DataFrame:
         near = pl.concat([near.head(_MOST_OTHERS - _ENOUGH), near.tail(_ENOUGH)])
     shapes = near.filter(pl.col("line_no").is_in(list(counted)))["shape"].unique()
     return near.filter(~pl.col("shape").is_in(shapes.implode())).select("line_no", "text")
+
+
+def _ending(sample: pl.DataFrame, others: pl.DataFrame, steps: _Steps) -> tuple[tuple[str, str], ...]:
+    """Kind and text of a line by which the trainer says or shows that it is done, and that no line has before."""
+    last = max(steps.line_nos, default=0)
+    before, behind = others.filter(pl.col("line_no") < last), others.filter(pl.col("line_no") > last)
+    kind, text = "training_end", training_end(list((behind if steps.listed else behind.tail(_LAST_LINES)).iter_rows()))
+    earlier = before["text"]
+    if text is None and steps.listed:
+        kind, text = "epilogue", epilogue(set(map(form, before["text"])), list(behind.iter_rows()))
+        earlier = sample.filter(pl.col("line_no") <= last)["text"]
+    return ((kind, text),) if text and not earlier.str.contains(text, literal=True).any() else ()
 
 
 def _telling(others: pl.DataFrame) -> list[tuple[int, str]]:

@@ -1,9 +1,9 @@
-"""Lines near the end of a log by which a trainer says that it is done."""
+"""Lines near the end of a log by which a trainer says, or shows, that it is done."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 _DONE = re.compile(
     r"(?i)\btrain(?:ing|er)?\b.{0,24}\b(?:complete[d!]?|finished|done|succeeded|ended|over)\b|"
@@ -23,6 +23,16 @@ _STOPPED = re.compile(
     r"(?i)\bearly[ -]?stop(?:ping|ped)? (?:was )?(?:triggered|activated|after|at|in)\b|\bstopp(?:ing|ed) early\b"
 )
 """Of a trainer that has its own measure of being done."""
+_TROUBLE = re.compile(
+    r"(?i)error|exception|traceback|fail|kill|abort|signal|interrupt|cancel|terminat|time[d ]?out|preempt|"
+    r"out of memory|\bnan\b|unable|cannot|can't|refused|\blost\b|exit|core dump|restart|resum|retry|evict|requeue"
+)
+"""No end behind which one of these words stands is orderly."""
+_NOISE = re.compile(
+    r"(?i)warn|\bNCCL\b|process ?group|wandb|deprecat|leaked|destroy|\[[EW]\d{3,4} |it/s|s/it|^\W*$|^\s*\S+\.py:\d+"
+)
+"""What libraries print as a process ends, and bars: no trainer's own words."""
+_LEAST_EPILOGUE = 2
 _MOST_CHARS = 160
 _TEXT = re.compile(r"[^\d{}]*")
 
@@ -36,6 +46,38 @@ def training_end(lines: Sequence[tuple[int, str]]) -> str | None:
         if found:
             return _fixed(text, found)
     return None
+
+
+def epilogue(before: Collection[str], behind: Sequence[tuple[int, str]]) -> str | None:
+    """Fixed text of the first line of an orderly end: of forms that the trainer has not printed before.
+
+    A log that was cut ends with a step, or with lines like those between its steps.
+
+    Args:
+        before: forms (`form`) of the lines up to the last step.
+        behind: the lines behind it.
+    """
+    if any(_TROUBLE.search(text) for _, text in behind):
+        return None
+    new = [text for _, text in behind if form(text) not in before and not _NOISE.search(text)]
+    spoken = [text for text in new if len(text) <= _MOST_CHARS and re.search(r"[A-Za-z]{4}", text)]
+    if len({form(text) for text in spoken}) < _LEAST_EPILOGUE:
+        return None
+    return next((fixed for text in spoken if (fixed := _longest(text))), None)
+
+
+def form(text: str) -> str:
+    """A line without its numbers and blanks.
+
+    >>> form("step  12: loss 2.5") == form("step 7: loss 3.25")
+    True
+    """
+    return re.sub(r"[-+]?[0-9][0-9.,]*(?:e[-+]?[0-9]+)?|\s+", "0", text)
+
+
+def _longest(text: str) -> str | None:
+    plain = max((part.strip() for part in _TEXT.findall(text)), key=len)
+    return plain if re.search(r"[A-Za-z]{4}", plain) else None
 
 
 def _fixed(text: str, found: re.Match[str]) -> str | None:

@@ -17,7 +17,8 @@
 7. `hang`: no step for many times the usual pause, though the log went on or was being written. A process that died
    silently looks the same; see `logs.diagnostics.silence`.
 8. Without any evidence `running` while the file is fresh, `completed` if only every n-th step is logged and no later
-   one would be, `truncated` if the run had started, else `unknown`. A log of which no line is known is a `crash` if it
+   one would be, or if lines of new forms follow the last step and no plan says that more steps were to come,
+   `truncated` if the run had started, else `unknown`. A log of which no line is known is a `crash` if it
    holds a traceback, whatever was raised.
 """
 
@@ -67,6 +68,7 @@ _OF_END = _roles(
     lonely=("rendezvous",),
     dead=_DEAD,
     fallen=("traceback",),
+    epilogue=("epilogue",),
 )
 _ROLES = [*_OF_ALL["role"].unique(maintain_order=True), *_OF_END["role"].unique(maintain_order=True)]
 _LINE = ("kind", "line_no", "is_secondary", "text")
@@ -147,6 +149,12 @@ def _rules(now: datetime) -> list[_Rule]:
         (pl.col("silence").is_not_null(), pl.lit("hang"), "low", pl.col("silence")),
         (fresh, pl.lit("running"), "medium", pl.lit("the log has no ending and was written to recently")),
         (is_last_logged & is_near, pl.lit("completed"), "medium", pl.format("{}, and none after it would be", last)),
+        (
+            _is_there("epilogue") & (pl.col("steps_planned").is_null() | is_near),
+            pl.lit("completed"),
+            "low",
+            pl.format("behind the last step it prints what it had not printed before: {}", "epilogue.text"),
+        ),
         (started, pl.lit("truncated"), "low", pl.lit("the log stops without a reason")),
         (_is_there("unread"), pl.lit("unknown"), "low", pl.format("no line is known; the last: {}", "unread.text")),
     ]

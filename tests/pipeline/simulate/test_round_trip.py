@@ -47,7 +47,15 @@ _EVIDENCE = {
     ("crash", "value"): "exception",
     ("crash", "segfault"): "child_failed",
 }
-_FATAL = {*vocab.EVENT_KIND} - {"launch", "training_end", "status_file", "config_conflict", "nan_loss", "ended"}
+_FATAL = {*vocab.EVENT_KIND} - {
+    "launch",
+    "training_end",
+    "epilogue",
+    "status_file",
+    "config_conflict",
+    "nan_loss",
+    "ended",
+}
 
 # A run is a few hundred lines: shrinking one takes minutes and tells little more than the difference itself. The
 # examples are the same every time, so that a change is judged by what it changes; raise max_examples to explore.

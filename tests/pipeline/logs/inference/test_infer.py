@@ -102,6 +102,31 @@ def test_a_trainer_that_says_that_it_is_done_has_completed(end: str, form: str) 
     assert (run["status"], run["status_evidence"]) == ("completed", end)
 
 
+@pytest.mark.parametrize("plan", ["", "max_steps = 400\n"])
+@pytest.mark.parametrize(
+    ("tail", "status"),
+    [
+        ("test accuracy 0.31 over 1000 samples\nwriting weights to out/final.pt", "completed"),
+        ("writing weights to out/final.pt", "truncated"),
+        ("", "truncated"),
+        ("validating on 64 batches\nvalidation loss 3.1", "truncated"),
+        ("test accuracy 0.31 over 1000 samples\nwriting weights to out/final.pt\nslurmstepd: signal 9", "truncated"),
+        ("[W314 CUDAGuardImpl.h] Warning: CUDA\nwandb: Synced 5 files", "truncated"),
+    ],
+)
+def test_lines_of_new_forms_behind_the_last_step_show_that_a_trainer_is_done(tail: str, status: str, plan: str) -> None:
+    def form(step: int, loss: float) -> str:
+        between = "\nvalidating on 32 batches\nvalidation loss 4.5" if step == 10 else ""
+        return f"step {step} loss {loss:.4f}{between}"
+
+    tables = tables_of({"train.log": log(form, head=plan, tail=tail)})
+    (run,) = tables["runs"].to_dicts()
+    assert run["status"] == ("truncated" if plan else status)
+    assert run["status_confidence"] == "low"
+    if run["status"] == "completed":
+        assert "test accuracy" in run["status_evidence"]
+
+
 def test_steps_without_losses_get_them_from_lines_of_the_users_own() -> None:
     def form(step: int, loss: float) -> str:
         ours = f"[2026-01-31 12:00:{step:02d},000] [INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped=0, "
