@@ -71,7 +71,9 @@ _HYPERPARAMETERS = (
 _SMI_USED = "arg:smi_used"
 _USED = r"^\| .* */ *\d+W \| *(\d+)MiB / +\d+MiB \|"
 _LEAST_MIB = 400
-"""Of a device with a CUDA context: an idle one shows a few."""
+"""Of a device with a CUDA context."""
+_MOST_IDLE_MIB = 9
+"""Of a device that nobody uses; between the two, a process is starting on it."""
 
 LITERALS = (
     *("vocab_size of GPT-2", "found vocab_size = ", "Vocab size: ", "Padding vocab_size from ", "desired batch size: "),
@@ -91,7 +93,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     texts = {name: text.str.extract(pattern) for name, pattern in _TEXTS.items()}
     used = text.str.extract(_USED).cast(pl.Int64, strict=False)
     parts = [
-        computed_settings(lines, counts | texts | {_SMI_USED: pl.when(used >= _LEAST_MIB).then(used)}),
+        computed_settings(lines, counts | texts | {_SMI_USED: pl.when(used > _MOST_IDLE_MIB).then(used)}),
         matched_settings(lines, _MACHINE),
         named_settings(lines, _PAIR, _MODEL, setting_source="argument_dump"),
     ]
@@ -108,12 +110,17 @@ def _product(written: pl.Expr) -> pl.Expr:
 
 
 def with_devices(facts: Facts) -> Facts:
-    """`facts` with the number of devices in use that nvidia-smi shows, in place of what it shows of each."""
+    """`facts` with the number of devices in use that nvidia-smi shows, in place of what it shows of each.
+
+    Unknown where it was called while the ranks' processes were starting: devices without a context may follow.
+    """
     is_used = pl.col("name") == _SMI_USED
+    has_context = pl.col("value").cast(pl.Int64, strict=False) >= _LEAST_MIB
     shown = (
         facts.settings.filter(is_used)
         .group_by("source", maintain_order=True)
-        .agg(pl.col("line_no").last(), n=pl.col("line_no").n_unique())
+        .agg(pl.col("line_no").last(), n=pl.col("line_no").n_unique(), is_ready=has_context.all())
+        .filter("is_ready")
     )
     counted = computed_settings(shown, {"arg:devices_in_use": pl.col("n")})
     return replace(facts, settings=pl.concat([facts.settings.filter(~is_used), counted]))

@@ -282,3 +282,14 @@ def test_gloo_counts_the_other_ranks(tmp_path: Path) -> None:
     """
     run = run_of(tmp_path, text)
     assert (run["num_gpus"], run["dp"]) == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("used_mib", "num_gpus"),
+    [((5_837, 5_837, 3), 2), ((5_837, 3_451, 4), 2), ((3, 533, 533), 2), ((5_837, 35, 533), None)],
+)
+def test_devices_are_counted_once_all_processes_have_started(
+    used_mib: tuple[int, ...], num_gpus: int | None, tmp_path: Path
+) -> None:
+    rows = "".join(f"| N/A   39C    P0   75W / 700W |  {mib}MiB / 81559MiB |   0%   Default |\n" for mib in used_mib)
+    assert run_of(tmp_path, SOURCE + rows + MODDED).get("num_gpus") == num_gpus
