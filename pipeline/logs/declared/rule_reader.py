@@ -13,7 +13,7 @@ from sweepscope.pipeline.logs.declared.cells import cells_regex
 from sweepscope.pipeline.logs.declared.columns import EPOCH_COLUMNS, EPOCH_STEP, STEP_TOKENS, Target, suggestion, target
 from sweepscope.pipeline.logs.declared.line_template import Anything, Field, Maybe, Template
 from sweepscope.pipeline.logs.declared.parse_template import MAX_CHARS, Resolve, parse
-from sweepscope.pipeline.logs.declared.rules import Rule, pair_regex
+from sweepscope.pipeline.logs.declared.rules import COUNTED, Rule, pair_regex
 from sweepscope.pipeline.logs.declared.toml_reader import Tables
 from sweepscope.schemas import vocab
 
@@ -54,7 +54,7 @@ class RuleReader(Tables):
         without = self.strings(part, "without", table, number, default=())
         also = self.strings(part, "contains", table, number, default=())
         first, steps = (self.count(part, key, table, number) for key in ("first_epoch", "epoch_steps"))
-        counter = self.choice(part, "counts", ("steps", "samples"), default="steps", table=table, number=number)
+        counter = self.choice(part, "counts", COUNTED, default="steps", table=table, number=number)
         rule = replace(
             rule,
             location=location,
@@ -64,7 +64,7 @@ class RuleReader(Tables):
             without=without,
             first_epoch=first or 0,
             epoch_steps=steps,
-            counts_samples=counter == "samples",
+            counts=counter,
             below=self.below(part, number, allowed, rule.columns) if "below" in part else {},
         )
         if table == "step":

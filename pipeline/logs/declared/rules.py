@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP, Target
 from sweepscope.pipeline.logs.declared.line_template import Template, value
 
+BATCH_OF = {"samples": "gbs", "rank_samples": "mbs"}
+"""Setting that makes steps of what is counted, see Rule.counts."""
+COUNTED = ("steps", *BATCH_OF)
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -28,7 +32,8 @@ class Rule:
         kind: of an event.
         first_epoch, epoch_steps: of steps that are counted within their epoch: the number of the first epoch, and the
             length of an epoch where no line prints it.
-        counts_samples: what its lines count are samples; steps follow from the global batch that the same log states.
+        counts: what its lines count: "steps"; "samples" of the job, or "rank_samples" of one process, from which steps
+            follow by the global batch or the micro-batch that the same log states.
         below: key as printed in the lines below a step to what it fills.
     """
 
@@ -46,7 +51,7 @@ class Rule:
     kind: str = ""
     first_epoch: int = 0
     epoch_steps: int | None = None
-    counts_samples: bool = False
+    counts: str = "steps"
     below: Mapping[str, Target] = field(default_factory=dict)
 
     @property

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 import polars as pl
 
 from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP
 from sweepscope.pipeline.logs.declared.line_template import Field
-from sweepscope.pipeline.logs.declared.rules import Document, Rule, key_regex
+from sweepscope.pipeline.logs.declared.rules import BATCH_OF, Document, Rule, key_regex
 from sweepscope.pipeline.logs.declared.values import UNKNOWN_LENGTH, holds, stamp, with_pairs, with_values
 from sweepscope.pipeline.logs.extractors import last_of_each_step
-from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform, in_order
+from sweepscope.pipeline.logs.facts import STEP_BASIS, STEP_FACTS, Facts, conform, in_order
 
 _COUNTERS = ("step", EPOCH_STEP)
 _VALUES = [
@@ -97,8 +97,8 @@ def finalizer(document: Document) -> Callable[[Facts], Facts] | None:
         changes.append(joined)
     if any(EPOCH_STEP in rule.columns and rule.epoch_steps is None for rule in document.steps):
         changes.append(counted_on)
-    if any(rule.counts_samples for rule in document.steps):
-        changes.append(counted_in_steps)
+    batches = {BATCH_OF[rule.counts] for rule in document.steps if rule.counts != "steps"}
+    changes += [partial(counted_in_steps, batch=name) for name in sorted(batches)]
     if document.repeated == "last":
         changes.append(last_of_each_step)
     return (lambda facts: reduce(lambda done, change: change(done), changes, facts)) if changes else None
@@ -133,11 +133,20 @@ def counted_on(facts: Facts) -> Facts:
     return replace(facts, steps=facts.steps.with_columns(step=step // UNKNOWN_LENGTH * length + number))
 
 
-def counted_in_steps(facts: Facts) -> Facts:
-    """`facts` with steps in place of samples, by the global batch of the same file; without it, none is known."""
-    stated = facts.settings.filter(pl.col("name") == "gbs").unique("source", keep="last", maintain_order=True)
-    batch = pl.col("value").cast(pl.Float64, strict=False)
-    batches = stated.select("source", batch=pl.when(batch > 0).then(batch))
+def counted_in_steps(facts: Facts, *, batch: str) -> Facts:
+    """`facts` with steps in place of samples, by the batch that the same file states; without it, none is known.
+
+    Where an epoch does not end with a whole batch, the steps of later ones are rounded, which `step_basis` says.
+
+    Args:
+        facts: with samples as steps.
+        batch: setting with the samples of a step, "gbs" or "mbs".
+    """
+    stated = facts.settings.filter(pl.col("name") == batch).unique("source", keep="last", maintain_order=True)
+    size = pl.col("value").cast(pl.Float64, strict=False)
+    batches = stated.select("source", batch=pl.when(size > 0).then(size))
     rows = facts.steps.join(batches, on="source", how="left", maintain_order="left")
+    is_rounded = ((pl.col("step") % pl.col("batch")) != 0).any().over("source")
     counted = (pl.col("step", "steps_planned") / pl.col("batch")).round().cast(pl.Int64, strict=False)
-    return replace(facts, steps=rows.with_columns(counted).drop("batch"))
+    basis = pl.when(is_rounded).then(pl.lit("epoch", STEP_BASIS)).otherwise("step_basis")
+    return replace(facts, steps=rows.with_columns(counted, step_basis=basis).drop("batch"))

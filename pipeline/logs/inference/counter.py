@@ -58,6 +58,8 @@ class Counter:
         first_epoch: number of the first epoch.
         is_epoch: steps are not printed, and epochs stand for them.
         sure: 0 where name, course and neighbours agree; 1 where one of them is missing; 2 for a guess.
+        counts: what it counts, as a dialect file spells it.
+        has_total: the number behind its slash is that of its last value.
     """
 
     key: Key
@@ -65,6 +67,8 @@ class Counter:
     first_epoch: int = 0
     is_epoch: bool = False
     sure: int = 0
+    counts: str = "steps"
+    has_total: bool = True
 
 
 def columns_of(label: str) -> tuple[tuple[str, int], ...]:

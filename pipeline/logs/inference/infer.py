@@ -17,6 +17,7 @@ from sweepscope.pipeline.logs.inference.checks import checked, evidence
 from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, Guess, guesses
 from sweepscope.pipeline.logs.inference.counter import Counter, find_counter, has_losses, named, prints_losses
 from sweepscope.pipeline.logs.inference.milestones import epilogue, form, training_end
+from sweepscope.pipeline.logs.inference.samples import in_samples
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules, stated_by
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
@@ -127,6 +128,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     chosen = choose(statements)
     rules = _tried(chosen, setting_rules(chosen, statements), others)
     settings = {one.column: one.value for one in chosen if one.is_used}
+    counter = in_samples(counter, found, lines, settings) if counter else None
     steps = _steps(found, lines, counter, settings) if counter else _of_table(table) if table else _Steps()
     events = _ending(sample, others, steps)
     if not steps.listed and not rules.by_column and not events:

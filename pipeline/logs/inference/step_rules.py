@@ -27,6 +27,7 @@ class StepRule:
     """A [[step]] of a dialect file.
 
     `guesses` are what its pieces stand for, in their order, the counter's first; `below` those of lines below, by key.
+    `counts` is what the counter counts.
     `passed` are pieces for values that are in no column, with the reason; `doubted` those of them that were guessed.
     """
 
@@ -35,6 +36,7 @@ class StepRule:
     contains: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     first_epoch: int = 0
+    counts: str = "steps"
     below: Mapping[str, Guess] = field(default_factory=dict)
     passed: Mapping[str, str] = field(default_factory=dict)
     doubted: Mapping[Key, str] = field(default_factory=dict)
@@ -57,7 +59,8 @@ def step_rule(
 ) -> StepRule | None:
     """The rule that reads `rows`; None where the counter cannot be found in them."""
     counted = _counter_guess(counter)
-    total = ("epoch_steps" if counter.epoch else "steps_planned") if _has_total(found, counter.key, rows) else ""
+    has_total = counter.has_total and _has_total(found, counter.key, rows)
+    total = ("epoch_steps" if counter.epoch else "steps_planned") if has_total else ""
     column = "epoch_step" if counter.epoch else "step"
     first = pieces(found[counter.key].within(rows), lines, Filled(column, total=total))
     if not first:
@@ -78,7 +81,11 @@ def step_rule(
             taken.append(guess)
     contains = _in_all(lines, rows, found, chosen)
     rule = StepRule(
-        tuple(dict.fromkeys(parts)), tuple(taken), contains, (), counter.first_epoch if counter.epoch else 0
+        tuple(dict.fromkeys(parts)),
+        tuple(taken),
+        contains,
+        first_epoch=counter.first_epoch if counter.epoch else 0,
+        counts=counter.counts,
     )
     rule = replace(rule, without=_in_others(rule, lines, rows))
     doubts = {guess.key: guess for guess in chosen if guess not in rule.guesses}

@@ -75,6 +75,13 @@ def test_samples_are_steps_of_the_global_batch() -> None:
     assert steps_of("Epoch 0 [512/2560] loss 3.5\n", SAMPLES, "step") == [(None,)]
 
 
+def test_samples_of_a_rank_are_steps_of_its_batch() -> None:
+    rules = SAMPLES.replace('"samples"', '"rank_samples"').replace("{gbs}", "{mbs}")
+    log = "batch of 64\nEpoch 0 [640/1000] loss 3.5\nEpoch 1 [640/1000] loss 3\n"
+    assert steps_of(log, rules, "step", "step_basis") == [(10, "epoch"), (26, "epoch")]
+    assert steps_of(log.replace("1000", "1280"), rules, "step", "step_basis") == [(10, None), (30, None)]
+
+
 @pytest.mark.parametrize(
     ("line", "time", "rate"),
     [

@@ -169,6 +169,37 @@ def test_steps_go_on_over_epochs() -> None:
     assert tables["runs"]["steps_planned"].to_list() == [STEPS]
 
 
+def samples_log(epochs: int, batch: int, seen: int, *, of: int, head: str) -> str:
+    """The log of PyTorch's examples: samples that a rank has seen of an epoch, `seen` at its end, of all there are."""
+    lines = [
+        f"Train Epoch: {epoch} [{at}/{of} ({100 * at / seen:.0f}%)]\tLoss: {9 / (epoch + at / seen):.6f}"
+        for epoch in range(1, epochs + 1)
+        for at in range(0, seen, 10 * batch)
+    ]
+    return "\n".join([head, *lines, ""])
+
+
+STATED_BATCH = "Namespace(batch_size=64, epochs=3, lr=1.0)"
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "basis"),
+    [
+        (samples_log(3, 64, 64_000, of=64_000, head=STATED_BATCH), [0, 10, 2_990], "step"),
+        (samples_log(3, 64, 60_000, of=60_000, head=STATED_BATCH), [0, 10, 2_805], "epoch"),
+        (samples_log(3, 64, 32_000, of=64_000, head=STATED_BATCH), [0, 10, 1_470], "epoch"),
+        (samples_log(1, 64, 64_000, of=64_000, head=STATED_BATCH.replace("64", "24")), [0, 640, 63_360], "step"),
+    ],
+    ids=["whole batches", "a part of a batch at the end", "of two ranks, each half", "no whole batches: steps"],
+)
+def test_a_counter_of_samples_is_one_of_steps(text: str, steps: list[int], basis: str) -> None:
+    tables = tables_of({"train.log": text})
+    (run,) = tables["runs"].to_dicts()
+    found = tables["steps"]["step"].to_list()
+    assert [*found[:2], found[-1]] == steps
+    assert run["step_basis"] == basis
+
+
 @pytest.mark.parametrize(
     "text",
     [
