@@ -166,7 +166,9 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"(?:the )?(?:train )?objective|cost|train(?:ing)?",
         r"l|err(?:or)?",
     ),
-    "learning_rate": (r"(?:current |cur )?(?:lr|learning ?rate|lrate)(?: (?:\d|group ?\d|s|adam\w*|group\d))?|eta lr",),
+    "learning_rate": (
+        r"(?:current |cur |train(?:ing)? )?(?:lr|learning ?rate|lrate)(?: (?:\d|group ?\d|s|adam\w*|group\d))?|eta lr",
+    ),
     "grad_norm": (
         r"(?:global |total |train )?(?:grad(?:ient)?s?) ?(?:l2 )?norm(?:s| total| l2| global)?|g ?norm|total norm|"
         r"global norm|norm grad|grad norm before clip|l2 norm grad global",

@@ -8,6 +8,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.declared.columns import PEAKS
 from sweepscope.pipeline.logs.declared.configuration import read_configuration
+from sweepscope.pipeline.logs.declared.epoch_lines import EpochLines
 from sweepscope.pipeline.logs.declared.fit import fit_of
 from sweepscope.pipeline.logs.declared.rules import Arguments, Document, File, Rule
 from sweepscope.pipeline.logs.declared.steps import finalizer, steps
@@ -20,10 +21,11 @@ from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACT
 
 def compile_document(document: Document, *, revision: int = 1, claims: int = 0, is_declared: bool = True) -> Dialect:
     """The dialect that a document describes; for the other arguments see `Dialect`."""
+    epochs = EpochLines.of(document.steps)
     dumped = {literal for dump in document.arguments for literal in dump.literals}
     literals_by_function = {
         "steps": _contained(document.steps),
-        "settings": tuple(sorted({*_contained(document.settings), *dumped, *environment.LITERALS})),
+        "settings": tuple(sorted({*_contained(document.settings), *dumped, *environment.LITERALS, *epochs.literals})),
         "peaks": _contained([rule for rule in document.settings if set(PEAKS) & set(rule.columns)]),
         "events": _contained(document.events),
     }
@@ -36,7 +38,7 @@ def compile_document(document: Document, *, revision: int = 1, claims: int = 0, 
         signature_literals=document.signature,
         literals_by_function=literals_by_function,
         steps=lambda lines: steps(lines, document.steps),
-        settings=lambda lines: settings(lines, document.settings, document.arguments),
+        settings=lambda lines: settings(lines, document.settings, document.arguments, epochs),
         peaks=lambda lines: peaks(lines, document.settings),
         events=lambda lines: events(lines, document.events),
         sidecars=tuple(Sidecar(file.pattern, "config", _reader(file)) for file in document.files),
@@ -56,9 +58,11 @@ def _contained(rules: Sequence[Rule]) -> tuple[str, ...]:
     return tuple(sorted({literal for rule in rules for literal in rule.literals}))
 
 
-def settings(lines: pl.DataFrame, rules: Sequence[Rule], dumps: Sequence[Arguments]) -> pl.DataFrame:
-    """SETTING_FACTS of every rule, of dumped arguments, and of what launchers print."""
-    facts = [own_settings(lines, rules, dumps), environment.settings(lines)]
+def settings(
+    lines: pl.DataFrame, rules: Sequence[Rule], dumps: Sequence[Arguments], epochs: EpochLines
+) -> pl.DataFrame:
+    """SETTING_FACTS of every rule, of dumped arguments, of lines above epochs, and of what launchers print."""
+    facts = [own_settings(lines, rules, dumps), epochs.read(lines), environment.settings(lines)]
     return pl.concat(facts).sort("source", "line_no", maintain_order=True)
 
 

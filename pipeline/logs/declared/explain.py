@@ -87,11 +87,13 @@ def explain(rows: pl.DataFrame, document: Document, others: Sequence[Dialect]) -
     ]
     dumps = [_dumped(rows, dump) for dump in document.arguments]
     is_below = [rows["row"].is_in(values["row"].implode()) for _, values in values_below]
-    is_known = _any([*hits.values(), *(hit for hit, _ in dumps), *is_below])
+    is_above = [rows["text"].str.contains(rule.epoch_line.regex) for rule in document.steps if rule.epoch_line]
+    is_known = _any([*hits.values(), *(hit for hit, _ in dumps), *is_below, *is_above])
     bare = rows.drop("row")
-    facts = replace(Facts.empty(), steps=dialect.steps(bare), events=dialect.events(bare))
-    steps = (dialect.finalize(facts) if dialect.finalize else facts).steps
-    settings = dialect.settings(bare)
+    facts = Facts.empty()
+    facts = replace(facts, steps=dialect.steps(bare), settings=dialect.settings(bare), events=dialect.events(bare))
+    facts = dialect.finalize(facts) if dialect.finalize else facts
+    steps, settings = facts.steps, facts.settings
     other = next((one for one in others if one.name == known_by), None)
     if not document.signature and steps["step"].count():
         others_steps = other.steps(bare).drop_nulls("step").height if other else 0

@@ -19,6 +19,7 @@ from sweepscope.schemas import vocab
 
 _MAX_SKIPPED = 3
 _MAX_SEPARATOR = 3
+_OF_STEPS = ("first_epoch", "epoch_steps", "counts", "below", "epoch_line")
 _WAYS = ("line", "parts", "cells", "pairs", "regex")
 _GROUP = re.compile(r"\(\?P?<([A-Za-z_]\w*)>")
 
@@ -36,7 +37,7 @@ class RuleReader(Tables):
 
     def rule(self, table: str, number: int, part: dict[str, Any], allowed: tuple[str, ...]) -> Rule:
         label = f"[[{table}]] {number + 1}"
-        extra = {"event": ("kind",), "step": ("first_epoch", "epoch_steps", "counts", "below")}.get(table, ())
+        extra = {"event": ("kind",), "step": _OF_STEPS}.get(table, ())
         self.only(part, (*_WAYS, "contains", "without", "units", "separator", *extra), table, number)
         ways = [way for way in _WAYS if way in part]
         location = self.location(table, number, ways[0] if ways else "")
@@ -66,6 +67,7 @@ class RuleReader(Tables):
             epoch_steps=steps,
             counts=counter,
             below=self.below(part, number, allowed, rule.columns) if "below" in part else {},
+            epoch_line=self.epoch_line(part, number) if "epoch_line" in part else None,
         )
         if table == "step":
             self.check_counter(rule)
@@ -78,7 +80,11 @@ class RuleReader(Tables):
         columns = rule.columns
         if not rule.counts_steps:
             raise self.fail(rule.location, f"{rule.label} has no step number. Put {{step}} where the trainer prints it")
-        if "step" not in columns and "epoch" not in columns:
+        if rule.epoch_line and (EPOCH_STEP not in columns or "epoch" in columns):
+            raise self.fail(
+                rule.location, f"{rule.label}: with an epoch_line it needs {{epoch_step}}, and no {{epoch}}"
+            )
+        if "step" not in columns and "epoch" not in columns and not rule.epoch_line:
             raise self.fail(rule.location, f"{rule.label}: a step that is counted within its epoch needs {{epoch}}")
 
     def way(self, way: str, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
@@ -145,6 +151,17 @@ class RuleReader(Tables):
         except ValueError as error:
             raise self.fail(location, f"[[step]] {number + 1}: {error}") from error
         return pairs
+
+    def epoch_line(self, part: dict[str, Any], number: int) -> Template:
+        location = self.location("step", number, "epoch_line")
+        try:
+            parsed = parse(self.text(part, "epoch_line", "step", number), _resolver(("epoch", "epochs")))
+        except ValueError as error:
+            raise self.fail(location, f"[[step]] {number + 1}: epoch_line: {error}") from error
+        if not any(field.target and field.target.column == "epoch" for field in parsed.fields):
+            raise self.fail(location, f"[[step]] {number + 1}: epoch_line has no {{epoch}}. Put it where the number is")
+        self.check(parsed.regex)
+        return parsed
 
     def keys(
         self, part: dict[str, Any], key: str, table: str, number: int, allowed: tuple[str, ...]

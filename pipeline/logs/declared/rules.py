@@ -35,6 +35,7 @@ class Rule:
         counts: what its lines count: "steps"; "samples" of the job, or "rank_samples" of one process, from which steps
             follow by the global batch or the micro-batch that the same log states.
         below: key as printed in the lines below a step to what it fills.
+        epoch_line: the line above the steps of an epoch, which has its number.
     """
 
     location: str
@@ -53,6 +54,7 @@ class Rule:
     epoch_steps: int | None = None
     counts: str = "steps"
     below: Mapping[str, Target] = field(default_factory=dict)
+    epoch_line: Template | None = None
 
     @property
     def expression(self) -> str:

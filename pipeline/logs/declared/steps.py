@@ -13,6 +13,7 @@ from functools import partial, reduce
 import polars as pl
 
 from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP
+from sweepscope.pipeline.logs.declared.epoch_lines import EpochLines
 from sweepscope.pipeline.logs.declared.line_template import Field
 from sweepscope.pipeline.logs.declared.rules import BATCH_OF, Document, Rule, key_regex
 from sweepscope.pipeline.logs.declared.values import UNKNOWN_LENGTH, holds, stamp, with_pairs, with_values
@@ -59,9 +60,11 @@ def is_near(rule: Rule) -> pl.Expr:
 
     It has the words a regex says its lines hold; or the step and another key of the pairs; or the beginning of the
     first part and another one; or it begins like the line, up to its first value, and holds half of its other words, or
-    ends too early.
+    ends too early. The line above an epoch is none.
     """
     text = pl.col("text")
+    if rule.epoch_line:
+        return is_near(replace(rule, epoch_line=None)) & ~text.str.contains(rule.epoch_line.regex)
     if rule.parts:
         first, *further = rule.parts
         begin = next(at for at, part in enumerate(first.elements) if isinstance(part, Field))
@@ -95,8 +98,11 @@ def finalizer(document: Document) -> Callable[[Facts], Facts] | None:
     changes: list[Callable[[Facts], Facts]] = []
     if any(rule.below for rule in document.steps):
         changes.append(joined)
-    if any(EPOCH_STEP in rule.columns and rule.epoch_steps is None for rule in document.steps):
+    if any(EPOCH_STEP in rule.columns and rule.epoch_steps is None and not rule.epoch_line for rule in document.steps):
         changes.append(counted_on)
+    epochs = EpochLines.of(document.steps)
+    if epochs.lines:
+        changes.append(epochs.counted)
     batches = {BATCH_OF[rule.counts] for rule in document.steps if rule.counts != "steps"}
     changes += [partial(counted_in_steps, batch=name) for name in sorted(batches)]
     if document.repeated == "last":

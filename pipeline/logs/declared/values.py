@@ -107,10 +107,13 @@ def _derived(values: pl.DataFrame, rule: Rule) -> pl.DataFrame:
 
     epoch, length = known("epoch") - rule.first_epoch, pl.coalesce(known("epoch_steps"), pl.lit(rule.epoch_steps))
     step = epoch * pl.coalesce(length, UNKNOWN_LENGTH) + known(EPOCH_STEP)
+    number, planned = (pl.when(epoch >= 0).then(step).otherwise(None), known("epochs") * length)
+    if rule.epoch_line:  # of its epoch, until that is known
+        number, planned = known(EPOCH_STEP), length
     tokens, time, rate = known(STEP_TOKENS), known("step_time_s"), known("tokens_per_s")
     return values.with_columns(
-        step=pl.coalesce(known("step"), pl.when(epoch >= 0).then(step)),
-        steps_planned=pl.coalesce(known("steps_planned"), known("epochs") * length),
+        step=pl.coalesce(known("step"), number),
+        steps_planned=pl.coalesce(known("steps_planned"), planned),
         step_time_s=pl.coalesce(time, pl.when(rate > 0).then(tokens / rate)),
         tokens_per_s=pl.coalesce(rate, pl.when(time > 0).then(tokens / time)),
     )

@@ -27,7 +27,7 @@ _MANY = 3
 _VAGUE = 3
 """Names that only may be another column's number a trainer's lines, too: `Train: [5/150] Loss 2.31`."""
 _OFTEN = 10
-_CLEAR = 3
+CLEAR = 3
 """So many times more often a counter has to begin anew with an epoch than to go on; after a restart it may."""
 _SAMPLES = 2_000
 """A counter that moves by so much each time counts samples or tokens."""
@@ -59,6 +59,7 @@ class Counter:
         is_epoch: steps are not printed, and epochs stand for them.
         sure: 0 where name, course and neighbours agree; 1 where one of them is missing; 2 for a guess.
         counts: what it counts, as a dialect file spells it.
+        epoch_line: piece of the line above the steps of an epoch; "" without.
         has_total: the number behind its slash is that of its last value.
     """
 
@@ -68,6 +69,7 @@ class Counter:
     is_epoch: bool = False
     sure: int = 0
     counts: str = "steps"
+    epoch_line: str = ""
     has_total: bool = True
 
 
@@ -195,7 +197,7 @@ def _epoch(found: Mapping[Key, Series], key: Key, lines: Sequence[Line]) -> Key 
         if other[1] or named(other[0], "epoch") is None or not series.is_whole:
             continue
         agree, differ = _restarts_with(counter, series, lines)
-        is_clear = agree >= _CLEAR * differ if agree else not differ and (other[0], "of", other[2]) in found
+        is_clear = agree >= CLEAR * differ if agree else not differ and (other[0], "of", other[2]) in found
         if is_clear:
             return other
     return None

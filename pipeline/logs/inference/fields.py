@@ -53,6 +53,8 @@ _RECORD = re.compile(r"""["'](?:key|name|metric|tag)["']\s*:\s*["']([\w ./-]{1,6
 """A value whose name is a value itself: `"key": "train_loss", "value": 2.31`."""
 _RATES = ("rate", "other rate")
 _COUNTERS = ("step", "epoch", "rank")
+_OF_ANY = {"step", "epoch", "learning_rate"}
+"""Columns that an evaluation has no other value of than the training: `val_loss: 2.1, epoch: 3`."""
 _QUANTITIES = {"step_time": ("time", "step time"), "mem_allocated": ("bytes",), "mem_reserved": ("bytes",)}
 MAX_CHARS = 4_096
 """A longer line is no record of a step."""
@@ -103,7 +105,8 @@ def fields(text: str, start: int = 0) -> list[Field]:
         if first < position:
             continue
         gap = text[position:first]
-        split = _split(gap) or split
+        own = _split(gap)
+        split = own or split
         if not found and split:
             leader = split
         if kind == "other":
@@ -131,7 +134,7 @@ def fields(text: str, start: int = 0) -> list[Field]:
                 label=label,
                 unit=unit or named or (before.unit if before and role else None),
                 role=role,
-                split=split or leader,
+                split=(own if _is_of_any(label) else split) or leader,
                 head=position + _offset(gap),
             )
         )
@@ -215,6 +218,11 @@ def _split(gap: str) -> str:
     if evaluation or training:
         return "eval" if max(evaluation, default=-1) > max(training, default=-1) else "train"
     return ""
+
+
+@lru_cache(maxsize=16_384)
+def _is_of_any(label: str) -> bool:
+    return any(column in _OF_ANY and sure == 0 for column, sure in step_columns(label))
 
 
 @lru_cache(maxsize=16_384)

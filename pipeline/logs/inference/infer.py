@@ -16,6 +16,7 @@ from sweepscope.pipeline.logs.inference.below import find_below
 from sweepscope.pipeline.logs.inference.checks import checked, evidence
 from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, Guess, guesses
 from sweepscope.pipeline.logs.inference.counter import Counter, find_counter, has_losses, named, prints_losses
+from sweepscope.pipeline.logs.inference.epoch_lines import with_epoch_line
 from sweepscope.pipeline.logs.inference.milestones import epilogue, form, training_end
 from sweepscope.pipeline.logs.inference.samples import in_samples
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
@@ -128,7 +129,8 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     chosen = choose(statements)
     rules = _tried(chosen, setting_rules(chosen, statements), others)
     settings = {one.column: one.value for one in chosen if one.is_used}
-    counter = in_samples(counter, found, lines, settings) if counter else None
+    if counter:
+        counter = with_epoch_line(in_samples(counter, found, lines, settings), found, lines, others.iter_rows())
     steps = _steps(found, lines, counter, settings) if counter else _of_table(table) if table else _Steps()
     events = _ending(sample, others, steps)
     if not steps.listed and not rules.by_column and not events:

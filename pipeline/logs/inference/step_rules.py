@@ -27,7 +27,7 @@ class StepRule:
     """A [[step]] of a dialect file.
 
     `guesses` are what its pieces stand for, in their order, the counter's first; `below` those of lines below, by key.
-    `counts` is what the counter counts.
+    `counts` is what the counter counts, `epoch_line` the line above the steps of an epoch.
     `passed` are pieces for values that are in no column, with the reason; `doubted` those of them that were guessed.
     """
 
@@ -37,6 +37,7 @@ class StepRule:
     without: tuple[str, ...] = ()
     first_epoch: int = 0
     counts: str = "steps"
+    epoch_line: str = ""
     below: Mapping[str, Guess] = field(default_factory=dict)
     passed: Mapping[str, str] = field(default_factory=dict)
     doubted: Mapping[Key, str] = field(default_factory=dict)
@@ -60,8 +61,9 @@ def step_rule(
     """The rule that reads `rows`; None where the counter cannot be found in them."""
     counted = _counter_guess(counter)
     has_total = counter.has_total and _has_total(found, counter.key, rows)
-    total = ("epoch_steps" if counter.epoch else "steps_planned") if has_total else ""
-    column = "epoch_step" if counter.epoch else "step"
+    is_of_epoch = bool(counter.epoch or counter.epoch_line)
+    total = ("epoch_steps" if is_of_epoch else "steps_planned") if has_total else ""
+    column = "epoch_step" if is_of_epoch else "step"
     first = pieces(found[counter.key].within(rows), lines, Filled(column, total=total))
     if not first:
         return None
@@ -84,8 +86,9 @@ def step_rule(
         tuple(dict.fromkeys(parts)),
         tuple(taken),
         contains,
-        first_epoch=counter.first_epoch if counter.epoch else 0,
+        first_epoch=counter.first_epoch if is_of_epoch else 0,
         counts=counter.counts,
+        epoch_line=counter.epoch_line,
     )
     rule = replace(rule, without=_in_others(rule, lines, rows))
     doubts = {guess.key: guess for guess in chosen if guess not in rule.guesses}

@@ -69,10 +69,6 @@ _ONE = re.compile(
     r"[ \t]?(?:" + "|".join(f"(?P<u{n}>{form})" for n, (form, _) in enumerate(_UNITS)) + r")(?![A-Za-z])", re.IGNORECASE
 )
 
-_ONE = re.compile(
-    r"[ \t]?(?:" + "|".join(f"(?P<u{n}>{form})" for n, (form, _) in enumerate(_UNITS)) + r")(?![A-Za-z])", re.IGNORECASE
-)
-
 
 def behind(text: str, position: int) -> tuple[int, str, Unit | None]:
     """Where the unit behind a number ends, its metric suffix, and the unit; the position itself where there is none.
@@ -112,6 +108,7 @@ _WHOLE: tuple[tuple[str, Unit], ...] = (
     (r"ms (?:per )?(?:it|iter|iteration|step|batch)", Unit("ms", "step time", ("step_time",))),
     (r"(?:s|sec|secs|seconds?) (?:per )?(?:it|iter|iteration|step|batch)", Unit("s", "step time", ("step_time",))),
     (
+        r"(?:(?:train(?:ing)?|avg|average|mean) )?"
         r"(?:its?|iters?|iterations?|steps?|batch(?:es)?|updates?) (?:per )?(?:s|sec|second)|ups",
         Unit("it/s", "time", ("step_time",)),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from functools import cache
 
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.logs.declared.compile import compile_document
 from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.declared.explain import explain
@@ -73,6 +75,41 @@ def test_samples_are_steps_of_the_global_batch() -> None:
     log = "batch of 256\nEpoch 0 [512/2560] loss 3.5\nEpoch 1 [256/2560] loss 3\n"
     assert steps_of(log, SAMPLES, "step", "loss") == [(2, 3.5), (11, 3.0)]
     assert steps_of("Epoch 0 [512/2560] loss 3.5\n", SAMPLES, "step") == [(None,)]
+
+
+ABOVE = """[[step]]
+line = "{epoch_step}/{epoch_steps} loss {loss}"
+epoch_line = "Epoch {epoch}/{epochs}"
+first_epoch = 1
+"""
+
+
+def test_the_number_of_an_epoch_may_stand_above_its_steps() -> None:
+    log = "".join(f"Epoch {epoch}/3\n50/100 loss 3.5\n100/100 loss 3.0\nEpoch {epoch}/3 done\n" for epoch in (1, 2))
+    assert steps_of(log, ABOVE, "step", "steps_planned") == [(50, 300), (100, 300), (150, 300), (200, 300)]
+    assert steps_of("50/100 loss 3.5\n", ABOVE, "step", "steps_planned") == [(50, None)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "second"), [((0, 10, 90), 100), ((0, 10, 20, 97), 98), ((1, 10, 20, 98), 99), ((0,), 1)]
+)
+def test_an_epoch_above_its_steps_is_as_long_as_they_show(batches: tuple[int, ...], second: int) -> None:
+    rules = "[[step]]\nline = 'batch {epoch_step} loss {loss}'\nepoch_line = 'epoch {epoch}:'\n"
+    log = "".join(f"epoch {epoch}:\n" + "".join(f"batch {at} loss 2\n" for at in batches) for epoch in (0, 1))
+    assert [step for (step,) in steps_of(log, rules, "step")][len(batches)] == second
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (ABOVE.replace("{epoch_step}", "{step}").replace("{epoch_steps}", "{_}"), "with an epoch_line it needs"),
+        (ABOVE.replace("Epoch {epoch}/", "Epoch "), "epoch_line has no {epoch}"),
+        (ABOVE.replace("{epoch}/", "{epoch}/{step}/"), "epoch_line: "),
+    ],
+)
+def test_an_epoch_line_that_tells_no_epoch_is_refused(rules: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        read_document(HEAD + rules, "acme.toml")
 
 
 def test_samples_of_a_rank_are_steps_of_its_batch() -> None:

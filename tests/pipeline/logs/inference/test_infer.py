@@ -50,6 +50,9 @@ FORMS: dict[str, Callable[[int, float], str]] = {
     "records": lambda step, loss: (
         f'{{"key": "train_loss", "value": {loss:.4f}, "metadata": {{"step": {step}, "step_time_s": 0.4125}}}}'
     ),
+    "behind an evaluation": lambda step, loss: (
+        f'{{"train_loss": {loss:.4f}, "test_loss": 1.5, "iteration": {step}, "train_steps_per_second": {1 / 0.4125}}}'
+    ),
     "behind": lambda step, loss: f"loss {loss:.4f} at iteration {step} of {STEPS}, 412.5 ms/step, 13,800 tokens/sec",
 }
 
@@ -167,6 +170,38 @@ def test_steps_go_on_over_epochs() -> None:
     tables = tables_of({"train.log": log(form)})
     assert tables["steps"]["step"].sort().to_list() == list(range(1, STEPS + 1))
     assert tables["runs"]["steps_planned"].to_list() == [STEPS]
+
+
+EPOCH_LINES = {
+    "keras": (
+        "Epoch {epoch}/3",
+        "{batch}/{size} [==>...] - ETA: 9s - loss: {loss:.4f}",
+        "40/40 [=====] - 5s 142ms/step - loss: 2.5 - val_loss: 2.6",
+    ),
+    "a word before": (
+        "2026-01-31 12:00:00 - INFO - === Starting epoch {epoch} ===",
+        "batch {batch}: loss={loss:.4f}",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EPOCH_LINES)
+def test_steps_go_on_below_the_line_of_each_epoch(name: str) -> None:
+    above, step, last = EPOCH_LINES[name]
+    text = ""
+    for epoch in (1, 2, 3):
+        rows = [step.format(batch=batch, size=40, loss=9 - epoch % 2 - batch / 90) for batch in (1, 10, 20, 30, 40)]
+        text += "\n".join([above.format(epoch=epoch), *rows, last, ""])
+    tables = tables_of({"train.log": text})
+    assert tables["runs"].height == 1
+    assert tables["steps"]["step"].to_list() == [*(1, 10, 20, 30, 40), *(41, 50, 60, 70, 80), *(81, 90, 100, 110, 120)]
+
+
+def test_a_line_of_an_epoch_leaves_steps_alone_that_go_on_anyway() -> None:
+    lines = [f"step {at}: loss {9 - at / 20:.4f}" + f"\nEpoch {at // 10 + 1}" * (at % 10 == 0) for at in range(1, 41)]
+    tables = tables_of({"train.log": "\n".join(["Epoch 1", *lines, ""])})
+    assert tables["steps"]["step"].to_list() == list(range(1, 41))
 
 
 def samples_log(epochs: int, batch: int, seen: int, *, of: int, head: str) -> str:

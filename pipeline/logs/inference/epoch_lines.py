@@ -1,0 +1,75 @@
+"""Lines above the steps of an epoch that have its number: `Epoch 3/10`, and the steps below it count from the start."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from sweepscope.pipeline.logs.extractors import LEADING
+from sweepscope.pipeline.logs.inference.counter import CLEAR, Counter
+from sweepscope.pipeline.logs.inference.series import Key, Line, Series
+
+_LOGGED = re.compile(f"^{LEADING}")
+_LINE = re.compile(
+    r"(?i)\W*(?P<name>(?:(?:start(?:ing)?|begin(?:ning)?|train(?:ing)?|running)(?: of)?(?: the)? )?epoch\W{1,3})"
+    r"(?P<epoch>\d+)"
+    r"(?:(?P<slash> ?(?:/|of) ?)(?P<epochs>\d+))?\W*(?:(?:start(?:s|ed)?|begins?|training)\W*)?"
+)
+"""A line that tells the number of an epoch, and nothing else."""
+
+
+@dataclass(frozen=True)
+class _Told:
+    line_no: int
+    epoch: int
+    piece: str
+
+
+def with_epoch_line(
+    counter: Counter, found: Mapping[Key, Series], lines: Sequence[Line], others: Iterable[tuple[int, str]]
+) -> Counter:
+    """The counter, with the line of its epochs where it begins anew below each.
+
+    Args:
+        counter: what numbers the steps.
+        found: all series.
+        lines: the sample.
+        others: number and text of lines that are no steps.
+    """
+    if counter.epoch or counter.is_epoch:
+        return counter
+    told = [one for line_no, text in others if (one := _told(line_no, text))]
+    if len({one.piece for one in told}) != 1:
+        return counter
+    rows = [(lines[row].number, one.number or 0) for row, one in found[counter.key].by_row.items()]
+    agree, differ = _anew(rows, told)
+    if not agree or agree < CLEAR * differ:
+        return counter
+    return replace(counter, epoch_line=told[0].piece, first_epoch=0 if any(not one.epoch for one in told) else 1)
+
+
+def _told(line_no: int, text: str) -> _Told | None:
+    logged = _LOGGED.match(text)
+    hit = _LINE.fullmatch(text, logged.end() if logged else 0)
+    if not hit:
+        return None
+    name = hit["name"].replace("{", "{{").rstrip()
+    total = f"{hit['slash']}{{epochs}}" if hit["epochs"] else ""
+    blank = " " if hit["name"][-1:].isspace() else ""
+    return _Told(line_no, int(hit["epoch"]), f"{name}{blank}{{epoch}}{total}")
+
+
+def _anew(rows: Sequence[tuple[int, float]], told: Sequence[_Told]) -> tuple[int, int]:
+    """At how many lines of a new epoch a counter begins anew, and at how many it goes on."""
+    at = [line_no for line_no, _ in rows]
+    agree = differ = 0
+    for before, one in pairwise(told):
+        row = bisect_left(at, one.line_no)
+        if one.epoch <= before.epoch or not 0 < row < len(rows):
+            continue
+        agree += rows[row][1] <= rows[row - 1][1]
+        differ += rows[row][1] > rows[row - 1][1]
+    return agree, differ
