@@ -30,7 +30,8 @@ from sweepscope.dashboard.widgets import basic, choices, grid_panel, lists, tabl
 
 TITLE = "Best configurations"
 _TABLE = names(
-    "rank_in_cell layout variant framework mfu tokens_per_s_per_gpu behind step_time_s mem_peak_allocated_bytes "
+    "rank_in_cell layout variant framework framework_version torch_version nccl_version cluster "
+    "mfu tokens_per_s_per_gpu behind step_time_s mem_peak_allocated_bytes "
     "mem_peak_reserved_bytes repeats repeat_spread recompute precision sequence_parallel pipeline_schedule run_id"
 )
 

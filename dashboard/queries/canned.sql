@@ -68,7 +68,7 @@ FROM retry_list
 ORDER BY gpu_hours_lost DESC NULLS LAST
 
 -- noise: How noisy are repeats of one layout?
-SELECT origin, model, num_nodes, layout, repeats, round(100 * repeat_spread, 2) AS spread_pct
+SELECT origin, model, num_nodes, layout, framework_version, repeats, round(100 * repeat_spread, 2) AS spread_pct
 FROM ranked_layouts
 WHERE repeats > 1
 ORDER BY repeat_spread DESC

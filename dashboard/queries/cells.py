@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sweepscope.dashboard.format.implementation import IMPLEMENTATION
 from sweepscope.dashboard.queries.query import BY_SIZE, Query, all_of, in_slice, layout_condition
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.selection.slices import Slice
 
 _WINNER = (
-    "run_id, layout, variant, framework, dp, tp, pp, cp, ep, vpp, zero_stage, dp_replicate, mbs, gas, recompute, "
+    "run_id, layout, variant, framework, framework_version, torch_version, nccl_version, cluster, "
+    "dp, tp, pp, cp, ep, vpp, zero_stage, dp_replicate, mbs, gas, recompute, "
     "precision, sequence_parallel, pipeline_schedule, strategy, mfu, "
     "hfu, tokens_per_s_per_gpu, tokens_per_s, step_time_s, model_tflops_per_gpu, "
     "mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread"
@@ -20,7 +22,8 @@ def cells(chosen: Slice, filters: Filters) -> Query:
     """One row per cell (model, node and GPU count): winner and runner-up among the layouts that pass the filters.
 
     `cell_state` is that of the tries that pass them; `cell_reason` is about the whole cell, and NULL where the filters
-    leave a part of it. `view_models.cells.with_outcomes` marks cells in which no layout can pass a filter.
+    leave a part of it. `differing` lists what of IMPLEMENTATION differs among the layouts of the cell.
+    `view_models.cells.with_outcomes` marks cells in which no layout can pass a filter.
     """
     where, params = in_slice(chosen, "ranked_layouts")
     in_grid, _ = in_slice(chosen, "grid_cells")
@@ -28,10 +31,22 @@ def cells(chosen: Slice, filters: Filters) -> Query:
     is_whole = "cell.cell_state = 'wont_fit'" if filters.narrows_layouts else "true"
     layouts, more = layout_condition(filters)
     winner = ", ".join(f"winner.{name.strip()}" for name in _WINNER.split(","))
+    runner_up = ", ".join(f"runner_up.{name} AS runner_up_{name}" for name in IMPLEMENTATION)
+    several = ",\n    ".join(
+        f"CASE WHEN count(DISTINCT {name}) > 1 OR count({name}) NOT IN (0, count(*)) THEN '{name}' END"
+        for name in IMPLEMENTATION
+    )
     sql = f"""WITH ranked AS (
   SELECT *, row_number() OVER (PARTITION BY model, num_nodes, num_gpus ORDER BY rank_in_cell) AS place
   FROM ranked_layouts
   WHERE {all_of(where, layouts)}
+),
+implementations AS (
+  SELECT model, num_nodes, num_gpus, list_filter([
+    {several}
+  ], lambda name: name IS NOT NULL) AS differing
+  FROM ranked
+  GROUP BY ALL
 ),
 tried AS (
   SELECT model, num_nodes, num_gpus, list(DISTINCT status) AS statuses
@@ -45,7 +60,7 @@ SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_nod
   CASE WHEN {is_whole} THEN cell.cell_reason END AS cell_reason, {winner},
   coalesce(winner.mem_peak_allocated_bytes, winner.mem_peak_reserved_bytes) AS mem_peak_bytes,
   runner_up.run_id AS runner_up_run_id, runner_up.layout AS runner_up_layout,
-  runner_up.framework AS runner_up_framework,
+  {runner_up}, coalesce(differing, []) AS differing,
   runner_up.tokens_per_s_per_gpu AS runner_up_tokens_per_s_per_gpu,
   lead_over(winner.tokens_per_s_per_gpu, runner_up.tokens_per_s_per_gpu) AS margin,
   CASE WHEN runner_up_run_id IS NOT NULL THEN
@@ -55,6 +70,8 @@ SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_nod
 FROM (SELECT * FROM grid_cells WHERE {in_grid}) AS cell
 LEFT JOIN tried ON tried.model = cell.model AND tried.num_nodes = cell.num_nodes
   AND tried.num_gpus IS NOT DISTINCT FROM cell.num_gpus
+LEFT JOIN implementations AS ran ON ran.model = cell.model AND ran.num_nodes = cell.num_nodes
+  AND ran.num_gpus IS NOT DISTINCT FROM cell.num_gpus
 LEFT JOIN ranked AS winner
   ON winner.model = cell.model AND winner.num_nodes = cell.num_nodes
   AND winner.num_gpus IS NOT DISTINCT FROM cell.num_gpus AND winner.place = 1

@@ -77,6 +77,10 @@ _OF_SWEEP = {
       AND own.model = ranked_layouts.model AND own.num_nodes = ranked_layouts.num_nodes
       AND own.num_gpus IS NOT DISTINCT FROM ranked_layouts.num_gpus
       AND own.layout IS NOT DISTINCT FROM ranked_layouts.layout
+      AND own.framework_version IS NOT DISTINCT FROM ranked_layouts.framework_version
+      AND own.torch_version IS NOT DISTINCT FROM ranked_layouts.torch_version
+      AND own.nccl_version IS NOT DISTINCT FROM ranked_layouts.nccl_version
+      AND own.cluster IS NOT DISTINCT FROM ranked_layouts.cluster
       AND own.seq_len = ranked_layouts.seq_len AND own.gbs_tokens = ranked_layouts.gbs_tokens
   )""",
     # searched rather than split: a name may itself hold a comma

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sweepscope.dashboard.format.implementation import IMPLEMENTATION
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.schemas.vocab import HEALTH_FINDINGS
 
@@ -88,8 +89,9 @@ def published(run_id: str) -> Query:
 
 
 def place_in_cell(run_id: str) -> Query:
-    """Its layout's rank among the layouts of its cell; no row when it is not ranked."""
-    sql = """WITH cell AS (
+    """Its layout's rank among the layouts of its cell, and what ran both; no row when it is not ranked."""
+    both = ", ".join(f"mine.{name}, winner.{name} AS winner_{name}" for name in IMPLEMENTATION)
+    sql = f"""WITH cell AS (
   SELECT ranked.*
   FROM ranked_layouts AS ranked
   JOIN runs AS this ON this.run_id = $run_id
@@ -102,6 +104,7 @@ def place_in_cell(run_id: str) -> Query:
     AND ranked.accelerator IS NOT DISTINCT FROM this.accelerator
 )
 SELECT mine.rank_in_cell, mine.run_id AS best_repeat_run_id, mine.repeats,
+  {both},
   1 - mine.tokens_per_s_per_gpu / winner.tokens_per_s_per_gpu AS behind,
   (SELECT count(*) FROM cell) AS layouts_completed,
   winner.run_id AS winner_run_id, winner.layout AS winner_layout
@@ -114,6 +117,10 @@ JOIN runs AS this ON this.run_id = $run_id
   AND mine.precision IS NOT DISTINCT FROM this.precision
   AND mine.sequence_parallel IS NOT DISTINCT FROM this.sequence_parallel
   AND mine.pipeline_schedule IS NOT DISTINCT FROM this.pipeline_schedule
+  AND mine.framework_version IS NOT DISTINCT FROM this.framework_version
+  AND mine.torch_version IS NOT DISTINCT FROM this.torch_version
+  AND mine.nccl_version IS NOT DISTINCT FROM this.nccl_version
+  AND mine.cluster IS NOT DISTINCT FROM this.cluster
 JOIN cell AS winner ON winner.rank_in_cell = 1
 WHERE this.status = 'completed' AND this.quarantine_reason IS NULL
 ORDER BY mine.run_id = $run_id DESC, mine.rank_in_cell

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.implementation import phrase
 from sweepscope.dashboard.format.metrics import Metric, performance
 from sweepscope.dashboard.format.numbers import count, gib, number, unbroken
 from sweepscope.dashboard.selection.filters import GRID, Filters, chips
@@ -19,9 +20,9 @@ def cell_answer(cell: Cell) -> str:
     if cell["run_id"] is None:
         return empty_answer(cell)
     layout = unbroken(cell["layout"] or UNKNOWN_LAYOUT)
-    framework = f" in {cell['framework']}" if cell["framework"] else ""
+    ran_by = phrase(cell, [name for name in {"framework", *cell["differing"]} if cell[name]])
     return (
-        f"On {where(cell)}, {cell['model']} trains fastest with **{layout}: {performance(cell)}**{framework}, "
+        f"On {where(cell)}, {cell['model']} trains fastest with **{layout}: {performance(cell)}**{ran_by}, "
         f"{lead(cell)}.{certainty(cell)}"
     )
 

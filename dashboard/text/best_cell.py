@@ -7,6 +7,7 @@ from math import isnan
 import polars as pl
 
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.implementation import label
 from sweepscope.dashboard.format.metrics import performance
 from sweepscope.dashboard.format.numbers import between, count, gib, number, percent
 from sweepscope.dashboard.format.symbols import CELL_STATE
@@ -35,6 +36,7 @@ def facts(cell: Cell) -> list[tuple[str, str]]:
         ("Throughput", f"{number(cell['tokens_per_s_per_gpu'])} tokens/s/GPU"),
         ("Step time", numbers.seconds(cell["step_time_s"]) if cell["step_time_s"] is not None else "not logged"),
         ("Peak memory", peak),
+        *([("Setup", label(cell, cell["differing"]))] if cell["differing"] else []),
         ("Evidence", f"{count(repeats, 'run')}, {spread}"),
         ("Outcomes", cell["outcome"]),
         *([("Not ranked", cell["unranked_reason"])] if cell["unranked_reason"] else []),

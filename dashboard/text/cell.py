@@ -7,6 +7,7 @@ another shape for a runner-up, so a difference of MFUs can contradict the rankin
 from __future__ import annotations
 
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.implementation import IMPLEMENTATION, phrase
 from sweepscope.dashboard.format.metrics import Metric, performance
 from sweepscope.dashboard.format.numbers import count, number, part_of, percent, ratio
 from sweepscope.dashboard.format.symbols import CELL_STATE
@@ -30,9 +31,11 @@ def lead(cell: Cell) -> str:
 
 
 def _runner_up(cell: Cell) -> str:
-    """The runner-up, with its framework where that is another than the winner's."""
-    its = cell["runner_up_framework"]
-    return f"the runner-up in {its}" if its and its != cell["framework"] else "the runner-up"
+    """The runner-up, with its framework, version and cluster where they are others than the winner's."""
+    others = {name: cell[f"runner_up_{name}"] for name in IMPLEMENTATION}
+    differ = [name for name, value in others.items() if value != cell[name] and (value or name != "framework")]
+    is_same = differ and cell["layout"] and cell["runner_up_layout"] == cell["layout"]
+    return f"{'the same layout' if is_same else 'the runner-up'}{phrase(others, differ)}"
 
 
 def certainty(cell: Cell) -> str:

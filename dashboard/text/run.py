@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sweepscope.dashboard.format.implementation import IMPLEMENTATION, phrase
 from sweepscope.dashboard.format.numbers import MISSING, count, memory, number, percent, seconds, significant
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text.health_findings import health_findings
@@ -209,7 +210,9 @@ def rank_text(row: Row) -> str:
     among = count(row["layouts_completed"], "completed layout")
     if row["rank_in_cell"] == 1:
         return f"**Fastest of {among}** in its cell"
+    others = {name: row[f"winner_{name}"] for name in IMPLEMENTATION}
     winner = row["winner_layout"] or "the winner"
+    winner += phrase(others, [name for name, value in others.items() if value != row[name]])
     return f"Rank {number(row['rank_in_cell'])} of {among} in its cell, {percent(row['behind'])} behind {winner}"
 
 

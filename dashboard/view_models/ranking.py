@@ -6,18 +6,20 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from sweepscope.dashboard.format.implementation import differing, label
 from sweepscope.dashboard.format.numbers import MINUS, number, percent
 
 
 @dataclass(frozen=True)
 class RankedRow:
-    """One layout, with its variant.
+    """One layout, with its variant; `ran_by` names framework, version or cluster where those of its cell differ.
 
     `share` is its tokens/s/GPU over the winner's, `gap` how much less that is in percent ("" for the winner).
     """
 
     run_id: str
     layout: str
+    ran_by: str
     value: str
     gap: str
     share: float
@@ -35,6 +37,7 @@ def ranked_rows(ranked: pl.DataFrame, *, limit: int = 6) -> list[RankedRow]:
     top = ranked.head(limit)
     is_mfu = shows_mfu(top)
     has_tie = ranked["ties_with_first"].sum() > 1
+    several = differing(ranked.iter_rows(named=True))  # of the whole cell, whatever of it is drawn
     rows = []
     for index, row in enumerate(top.iter_rows(named=True)):
         behind = percent(row["behind"])
@@ -42,6 +45,7 @@ def ranked_rows(ranked: pl.DataFrame, *, limit: int = 6) -> list[RankedRow]:
             RankedRow(
                 run_id=row["run_id"],
                 layout=" · ".join(part for part in (row["layout"] or "layout unknown", row["variant"]) if part),
+                ran_by=label(row, several),
                 value=number(row["mfu"] * 100, 1) if is_mfu else number(row["tokens_per_s_per_gpu"]),
                 gap="" if index == 0 else behind if behind.startswith("0.0") else f"{MINUS}{behind}",
                 share=1 - row["behind"],

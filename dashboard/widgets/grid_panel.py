@@ -52,7 +52,7 @@ def _scale(metric: Metric, highest: float) -> str:
 
 
 def ranking(rows: Sequence[RankedRow]) -> None:
-    """Zero-based bars, the winner in accent, layout above the bar and linked to its run, tied rows framed."""
+    """Zero-based bars, the winner in accent, tied rows framed; above each its layout, a link, and what ran it."""
     lines = "".join(_bar(row) for row in rows)
     st.html(f'<ol class="ss-ranking">{lines}</ol>')
 
@@ -62,4 +62,7 @@ def _bar(row: RankedRow) -> str:
     tie = " <em>tie</em>" if row.is_tied else ""
     run = f'<a href="{html.escape(run_url(row.run_id))}" target="_self">{html.escape(row.layout)}</a>'
     figures = f"<span>{html.escape(row.value)} <small>{html.escape(row.gap)}</small></span>"
-    return f'<li class="{classes}"><div>{run}{tie}{figures}</div><i style="width:{row.share * 100:.1f}%"></i></li>'
+    ran_by = f"<p>{html.escape(row.ran_by)}</p>" if row.ran_by else ""
+    return (
+        f'<li class="{classes}"><div>{run}{tie}{figures}</div>{ran_by}<i style="width:{row.share * 100:.1f}%"></i></li>'
+    )

@@ -10,15 +10,17 @@ from sweepscope.schemas.core.table import Table
 CELL_KEY = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens", "accelerator")
 
 _WINNER = (
-    "run_id framework params gpus_per_node dp tp pp cp ep vpp zero_stage mbs gas recompute precision "
+    "run_id framework framework_version torch_version nccl_version cluster params gpus_per_node "
+    "dp tp pp cp ep vpp zero_stage mbs gas recompute precision "
     "sequence_parallel pipeline_schedule layout variant strategy tokens_per_s_per_gpu tokens_per_s step_time_s "
     "mfu mfu_logged hfu model_tflops_per_gpu mem_peak_allocated_bytes mem_peak_reserved_bytes"
 )
 
 RANKED_LAYOUTS = Table(
     name="ranked_layouts",
-    description="Every completed layout of each cell in order of tokens/s/GPU; rank 1 is in best_configs.",
-    grain="one row per cell and layout",
+    description="Every completed layout of each cell in order of tokens/s/GPU; rank 1 is in best_configs. Only runs of "
+    "the same framework, torch and NCCL version and cluster are repeats; an unknown version is one of its own.",
+    grain="one row per cell, layout, versions and cluster",
     primary_key=(*CELL_KEY, "rank_in_cell"),
     layer="view",
     columns=columns(
@@ -55,7 +57,11 @@ BEST_CONFIGS = Table(
         ),
         flag("is_tie", "the margin does not exceed the noise; false without a runner-up"),
         "runs_tried runs_completed",
-        integer("layouts_completed", "count", "distinct layouts among the completed runs"),
+        integer(
+            "layouts_completed",
+            "count",
+            "distinct layouts among the completed runs, each version and cluster for itself",
+        ),
     ),
 )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from sweepscope.dashboard.format.implementation import IMPLEMENTATION
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.view_models import cells
 from sweepscope.schemas.registry import COLUMNS
@@ -14,7 +15,8 @@ Row = dict[str, Any]
 
 _EXTRA = {
     "mem_peak_bytes": pl.Int64,
-    "runner_up_framework": pl.String,
+    **{f"runner_up_{name}": pl.String for name in IMPLEMENTATION},
+    "differing": pl.List(pl.String),
     "margin": pl.Float64,
     "noise": pl.Float64,
     "is_tie": pl.Boolean,
@@ -37,6 +39,10 @@ def cell(model: str = "8.86B", num_nodes: int = 16, **changes: Any) -> Row:
         "variant": None,
         "layout": "DP16 TP8 PP1 · GAS2 MBS8 · Z0",
         "framework": "nanotron",
+        "framework_version": None,
+        "torch_version": None,
+        "nccl_version": None,
+        "cluster": None,
         "dp": 16,
         "tp": 8,
         "pp": 1,
@@ -62,6 +68,8 @@ def cell(model: str = "8.86B", num_nodes: int = 16, **changes: Any) -> Row:
         "mem_peak_bytes": 71_833_747_456,
         "runner_up_run_id": "second",
         "runner_up_framework": "nanotron",
+        **{f"runner_up_{name}": None for name in IMPLEMENTATION[1:]},
+        "differing": [],
         "runner_up_layout": "DP32 TP4 PP1 · GAS4 MBS2 · Z0",
         "runner_up_tokens_per_s_per_gpu": 5696.0,
         "margin": 0.058,

@@ -238,6 +238,7 @@ def best_row(run_id: str = "a1", **changes: Any) -> Row:
         "mfu": 0.216,
         "tokens_per_s_per_gpu": 6_990.0,
         "framework": "megatron",
+        "torch_version": "2.5.1",
     } | changes
 
 

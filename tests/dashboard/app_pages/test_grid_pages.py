@@ -260,6 +260,22 @@ def test_names_from_logs_cannot_bring_markup_into_a_page(home: Path) -> None:
         assert "<img" not in words(opened(page))
 
 
+def test_versions_of_one_layout_are_told_apart(home: Path) -> None:
+    make_home(
+        home,
+        [
+            run("old", speed=16_388.0, framework_version="1.0"),
+            run("new", speed=27_313.0, framework_version="2.0"),
+            run("south", speed=20_000.0, framework_version="2.0", cluster="South"),
+        ],
+    )
+    shown = words(opened("best"))
+    assert "in nanotron 2.0, " in shown
+    assert "the same layout on cluster South" in shown
+    for label in ("version 2.0 · cluster unknown", "version 2.0 · cluster South", "version 1.0 · cluster unknown"):
+        assert f"<p>{label}</p>" in shown
+
+
 def test_the_panel_shows_the_estimators_pick_beside_the_measured_best(sweep: Path) -> None:
     text = words(opened("best"))
     assert "The estimator's pick" in text

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from sweepscope.dashboard.queries import cells, overview, scaling, slices
+from sweepscope.dashboard.queries import run as run_queries
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.selection.filters import Filters, Range
 from sweepscope.dashboard.selection.slices import Slice, resolve_slice
@@ -62,6 +63,28 @@ def test_cells_hold_the_winner_and_the_runner_up(con: duckdb.DuckDBPyConnection)
     assert first["margin"] == pytest.approx(40_000 / 39_100 - 1)
     # the runner-up's repeats differ by 200 / 39,100, but round figures may have been printed in two digits
     assert first["noise"] == NOISE_WITHOUT_REPEATS
+
+
+def test_a_cell_of_several_versions_has_the_best_of_each_as_a_row_of_its_own() -> None:
+    rows = [
+        _run("old", framework_version="1.0", speed=16_388.0, sweep="monday"),
+        _run("old2", framework_version="1.0", speed=16_400.0, sweep="monday"),
+        _run("new", framework_version="2.0", speed=27_313.0, sweep="tuesday"),
+        _run("alone", nodes=2, dp=16, framework_version="2.0", sweep="tuesday"),
+    ]
+    with open_store(completed_frame(*rows)) as connection:
+        first, second = cells.cells(_ALL, Filters()).run(connection).to_dicts()
+        ranked = cells.ranking(_ALL, Filters(), first).run(connection)
+        of_monday = cells.cells(_MONDAY, Filters()).run(connection).row(0, named=True)
+        place = run_queries.place_in_cell("old2").run(connection).row(0, named=True)
+    assert (first["run_id"], first["framework_version"], first["repeats"]) == ("new", "2.0", 1)
+    assert (first["runner_up_framework_version"], first["differing"]) == ("1.0", ["framework_version"])
+    assert first["runner_up_tokens_per_s_per_gpu"] == 16_394.0
+    assert (second["run_id"], second["differing"]) == ("alone", [])
+    assert ranked["framework_version"].to_list() == ["2.0", "1.0"]
+    assert ranked["repeats"].to_list() == [1, 2]
+    assert (of_monday["framework_version"], of_monday["runner_up_run_id"]) == ("1.0", None)
+    assert (place["rank_in_cell"], place["framework_version"], place["winner_framework_version"]) == (2, "1.0", "2.0")
 
 
 def test_a_sweep_is_shown_whatever_its_name_and_apart_from_one_of_another_origin() -> None:

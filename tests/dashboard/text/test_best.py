@@ -30,6 +30,15 @@ def test_the_answer_says_who_wins_by_how_much_and_how_sure() -> None:
     )
 
 
+def test_a_cell_of_several_versions_and_clusters_names_those_of_its_best() -> None:
+    several = cell(framework_version="2.0", cluster="North", differing=["framework_version", "cluster"])
+    found = only(grid(several))
+    assert "**DP16 TP8 PP1 · GAS2 MBS8 · Z0: 36.3 % MFU** in nanotron 2.0 on cluster North, " in spaced(
+        best.cell_answer(found)
+    )
+    assert ("Setup", "version 2.0 · cluster North") in best_cell.facts(found)
+
+
 def test_a_model_that_does_not_fit_says_by_how_much() -> None:
     found = only(grid(empty(), outcomes=[outcome("80B", 1, status="failed", runs=57)]))
     assert spaced(best.cell_answer(found)) == (

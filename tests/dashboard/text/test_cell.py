@@ -20,6 +20,13 @@ def test_a_lead_over_another_framework_names_it() -> None:
     assert lead(settled(runner_up_framework=None)).endswith(" faster than the runner-up")
 
 
+def test_a_lead_over_another_version_or_cluster_names_it() -> None:
+    assert lead(settled(framework_version="2", runner_up_framework_version="1")).endswith("the runner-up in version 1")
+    assert lead(settled(cluster="North")).endswith("the runner-up on an unknown cluster")
+    same = settled(torch_version="2.4", runner_up_torch_version="2.3", runner_up_layout=settled()["layout"])
+    assert lead(same).endswith(" faster than the same layout with torch 2.3")
+
+
 def test_without_mfu_the_performance_is_the_throughput() -> None:
     assert performance(settled(mfu=None)) == "6,028 tokens/s/GPU"
 

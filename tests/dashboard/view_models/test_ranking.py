@@ -57,6 +57,18 @@ def test_only_the_first_rows_are_drawn_and_none_of_an_empty_cell() -> None:
     assert ranked_rows(ranked()) == []
 
 
+def test_layouts_of_several_versions_and_clusters_are_told_apart() -> None:
+    assert [row.ran_by for row in ranked_rows(ranked(3.0, 2.0, framework_version=["1", "1"]))] == ["", ""]
+    several = ranked(
+        4.0, 3.0, 2.0, 1.0, framework_version=["2", "1", "1", None], cluster=["north", "north", "south", "south"]
+    ).with_columns(layout=pl.lit("DP8"))
+    assert [row.ran_by for row in ranked_rows(several, limit=2)] == [
+        "version 2 · cluster north",
+        "version 1 · cluster north",
+    ]
+    assert len({row.ran_by for row in ranked_rows(several)}) == 4
+
+
 def test_layouts_that_differ_otherwise_say_in_what() -> None:
     rows = ranked_rows(ranked(2.0, 1.0, variant=["async TP", None], layout=["DP1", None]))
     assert [row.layout for row in rows] == ["DP1 · async TP", "layout unknown"]

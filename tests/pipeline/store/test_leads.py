@@ -40,8 +40,23 @@ WHERE scaling_efficiency <> tokens_per_s_per_gpu / baseline_tokens_per_s_per_gpu
 """
 
 
+POOLED_MEASUREMENTS = """
+SELECT l.run_id FROM ranked_layouts AS l
+JOIN runs AS r USING (run_id)
+WHERE l.framework_version IS DISTINCT FROM r.framework_version OR l.torch_version IS DISTINCT FROM r.torch_version
+  OR l.nccl_version IS DISTINCT FROM r.nccl_version OR l.cluster IS DISTINCT FROM r.cluster
+  OR l.repeats > (
+    SELECT count(*) FROM runs AS other
+    WHERE other.layout IS NOT DISTINCT FROM r.layout AND other.model = r.model
+      AND other.framework_version IS NOT DISTINCT FROM r.framework_version
+      AND other.torch_version IS NOT DISTINCT FROM r.torch_version
+      AND other.nccl_version IS NOT DISTINCT FROM r.nccl_version AND other.cluster IS NOT DISTINCT FROM r.cluster
+  )
+"""
+
+
 def assert_lawful(connection: duckdb.DuckDBPyConnection) -> None:
-    for law in (UNLAWFUL_WINNERS, BEATEN_WINNERS, UNLAWFUL_SCALING):
+    for law in (UNLAWFUL_WINNERS, BEATEN_WINNERS, UNLAWFUL_SCALING, POOLED_MEASUREMENTS):
         assert rows_of(connection, law) == []
 
 
@@ -67,6 +82,8 @@ _RUNS = st.lists(
             "num_gpus": st.sampled_from([8, 16, None]),
             "tp": st.sampled_from([1, 2, None]),
             "accelerator": st.sampled_from(["H100-SXM-80GB", None]),
+            "framework_version": st.sampled_from(["1.0", "2.0", None]),
+            "cluster": st.sampled_from(["north", None]),
             "tokens_per_s_per_gpu": _SPEED,
             "mfu": st.one_of(st.none(), st.floats(0, 1)),
             "status": st.sampled_from(["completed", "completed", "completed", "oom"]),

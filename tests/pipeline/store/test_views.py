@@ -172,6 +172,40 @@ def test_variants_and_unknown_layouts_are_not_repeats_of_each_other() -> None:
     assert {row["repeats"] for row in ranked} == {1}
 
 
+def test_other_versions_and_clusters_are_not_repeats() -> None:
+    cases: dict[str, tuple[str, list[str | None]]] = {
+        f"{column} {values}": (column, list(values))
+        for column in ("framework_version", "torch_version", "nccl_version", "cluster")
+        for values in (("1.0", "2.0"), ("1.0", None), ("1.0", "1.0"), (None, None))
+    }
+    runs = {
+        case: [
+            run_row(f"{place}", tokens_per_s_per_gpu=speed, **{column: value})
+            for place, (value, speed) in enumerate(zip(values, (16_388.0, 27_313.0), strict=True))
+        ]
+        for case, (column, values) in cases.items()
+    }
+    ranked = query("SELECT * FROM ranked_layouts ORDER BY model, rank_in_cell", *in_cells(runs))
+    for case, (column, values) in cases.items():
+        found = [(row[column], row["tokens_per_s_per_gpu"], row["repeats"]) for row in ranked if row["model"] == case]
+        first, second = values
+        if first == second:
+            assert found == [(first, (16_388.0 + 27_313.0) / 2, 2)]
+        else:
+            assert found == [(second, 27_313.0, 1), (first, 16_388.0, 1)]
+
+
+def test_a_lead_over_another_version_is_one_over_a_measurement_of_its_own() -> None:
+    old = [run_row(f"old{i}", framework_version="1.0", tokens_per_s_per_gpu=16_388.0 + i) for i in range(2)]
+    (best,) = query(
+        "SELECT * FROM best_configs", *old, run_row("new", framework_version="2.0", tokens_per_s_per_gpu=27_313.0)
+    )
+    assert (best["run_id"], best["framework_version"], best["repeats"]) == ("new", "2.0", 1)
+    assert best["runner_up_layout"] == best["layout"]
+    assert best["margin"] == pytest.approx(27_313.0 / 16_388.5 - 1)
+    assert (best["noise"] < 0.01, best["is_tie"], best["layouts_completed"]) == (True, False, 2)
+
+
 def test_origins_never_share_a_cell() -> None:
     runs = [run_row("real"), run_row("made-up", origin="simulated", tokens_per_s_per_gpu=90_000.0)]
     best = query("SELECT origin, run_id, runner_up_run_id FROM best_configs ORDER BY origin", *runs)
