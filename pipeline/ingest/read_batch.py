@@ -26,6 +26,7 @@ from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS
 from sweepscope.pipeline.store.checkpoints import Records
+from sweepscope.schemas.columns.shared import LAYOUT, MODEL
 from sweepscope.schemas.tables.inference import INFERRED_COLUMNS, INFERRED_DIALECTS
 from sweepscope.schemas.tables.ledger import FILES, REJECTS
 
@@ -34,6 +35,8 @@ _LOG = logging.getLogger(__name__)
 _SLOW_S = 30.0
 """A file that takes longer is logged without -vv."""
 
+_TELLING = (*LAYOUT, *MODEL)
+"""Settings of which a log that is known states one; versions and devices are printed by any."""
 _FEW = 3
 """A dialect's steps are few where a log has so many times more lines that print what steps do."""
 
@@ -156,7 +159,7 @@ def _unknown_logs(
     missed = extracted.facts.steps.filter(pl.col("step").is_null())
     number_of_steps = dict(steps.group_by("source").len().iter_rows())
     has_loss = set(steps.drop_nulls("loss")["source"].unique())
-    configured = set(extracted.facts.settings["source"].unique())
+    configured = set(extracted.facts.settings.filter(pl.col("name").is_in(_TELLING))["source"].unique())
     declared = {dialect.name for dialect in extracted.dialects if dialect.is_declared}
     counts = extracted.last_lines.group_by("source").agg(pl.col("step_like", "loss_like").sum())
     printed = {source: likely for source, *likely in counts.iter_rows()}

@@ -267,6 +267,7 @@ EVENT_KIND: dict[str, str] = {
     "node_fail": "node failure",
     "preempted": "job preempted or requeued",
     "training_end": "the trainer reports that it finished",
+    "finished": "a script says that it is done, which counts behind its last step",
     "epilogue": "lines that the trainer prints only behind its last step",
     "aborted": "the trainer reports that it stopped before its goal",
     "launch": "a launcher or trainer starts (a new attempt)",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sweepscope.pipeline.logs.evidence import batch_systems, faults, jobs, launchers, symptoms, torch_and_slurm
+from sweepscope.pipeline.logs.evidence import batch_systems, endings, faults, jobs, launchers, symptoms, torch_and_slurm
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, conform
 from sweepscope.pipeline.text.secret_columns import shortened
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -34,6 +34,7 @@ _TABLES = (
     jobs.PATTERNS,
     faults.PATTERNS,
     symptoms.PATTERNS,
+    endings.PATTERNS,
 )
 PATTERNS: tuple[Pattern, ...] = tuple(Pattern(*pattern) for table in _TABLES for pattern in table)
 

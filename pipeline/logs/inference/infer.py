@@ -22,6 +22,7 @@ from sweepscope.pipeline.logs.inference.samples import in_samples
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules, stated_by
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
+from sweepscope.pipeline.logs.inference.source_code import without_source_code
 from sweepscope.pipeline.logs.inference.stated import stated
 from sweepscope.pipeline.logs.inference.step_rules import StepRule, rows_of_steps, step_rule
 from sweepscope.pipeline.logs.inference.tables import Table, find_table
@@ -114,6 +115,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
         is_wanted: of the lines that may be steps, and whether they print losses: whether to go on. Otherwise, and where
             no steps are found, the result is NOTHING. None: settings are wanted, too, whatever the steps are.
     """
+    sample = without_source_code(sample)
     rows = list(sample.select("line_no", "text", "block", "rank", "ts").iter_rows())
     near = _thinned(rows)
     lines = [one for one in (line(*row) for row in near) if one.fields]
@@ -125,7 +127,9 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     if is_wanted and not is_wanted(counted, table is not None or prints_losses(found)):
         return NOTHING
     others = _others(sample, counted)
-    statements = list(stated(_telling(others)))
+    # Behind the last step, lines speak of what became of the model, as of the layers that were quantized.
+    before = others.filter(pl.col("line_no") <= max(counted)) if counted else others
+    statements = list(stated(_telling(before)))
     chosen = choose(statements)
     rules = _tried(chosen, setting_rules(chosen, statements), others)
     settings = {one.column: one.value for one in chosen if one.is_used}

@@ -20,7 +20,7 @@ _NOT_YET = re.compile(
     r"setup|init\w*|download\w*|preprocess\w*|tokeniz\w*|loading|warm ?up|step|eval\w*|save|saving)\b"
 )
 _STOPPED = re.compile(
-    r"(?i)\bearly[ -]?stop(?:ping|ped)? (?:was )?(?:triggered|activated|after|at|in)\b|\bstopp(?:ing|ed) early\b"
+    r"(?i)\bearly[ -]?stop(?:ping|ped)? (?:was )?(?:triggered|activated|after|at|in)\b|\bstopp(?:ing|ed)[ _]early\b"
 )
 """Of a trainer that has its own measure of being done."""
 _TROUBLE = re.compile(

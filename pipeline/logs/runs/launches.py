@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.evidence import jobs, symptoms
+from sweepscope.pipeline.logs.evidence import endings, jobs, symptoms
 from sweepscope.pipeline.logs.facts import Facts
 
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64})
@@ -61,7 +61,7 @@ def _without_other_ranks(lines: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     )
     before = pl.col("last").shift(1).over("source"), pl.col("first").shift(1).over("source")
     is_same = (pl.col("first") == before[0]) & (pl.col("first") == before[1])
-    is_other = ~pl.col("kind").is_in(["launch", jobs.KIND, *symptoms.KINDS])
+    is_other = ~pl.col("kind").is_in(["launch", jobs.KIND, endings.KIND, *symptoms.KINDS])
     failures = facts.events.filter(is_other).select(LINES.names()).sort(LINES.names()).with_columns(failed="line_no")
     of_ranks = (
         parts.with_columns(since=pl.col("from_line").shift(1).over("source"))

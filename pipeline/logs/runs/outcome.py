@@ -13,7 +13,8 @@
    `cancelled`, see `runs.terminated`. SIGKILL alone is a `crash` of low confidence: it may come from the host's OOM
    killer, a scheduler or a user, and those that report it (the kernel, Slurm, LSF, Flux) were considered above. A
    survived line of rule 2 explains it after all: a buffered stdout may reach the file later than the traceback.
-6. A status file. It may be wrong (picotron greps it together), so the log overrules it.
+6. A status file. It may be wrong (picotron greps it together), so the log overrules it. Then a line behind the last
+   step by which a script of any framework says that it is done.
 7. `hang`: no step for many times the usual pause, though the log went on or was being written. A process that died
    silently looks the same; see `logs.diagnostics.silence`.
 8. Without any evidence `running` while the file is fresh, `completed` if only every n-th step is logged and no later
@@ -68,6 +69,7 @@ _OF_END = _roles(
     lonely=("rendezvous",),
     dead=_DEAD,
     fallen=("traceback",),
+    finished=("finished",),
     epilogue=("epilogue",),
 )
 _ROLES = [*_OF_ALL["role"].unique(maintain_order=True), *_OF_END["role"].unique(maintain_order=True)]
@@ -145,6 +147,12 @@ def _rules(now: datetime) -> list[_Rule]:
         (reached & ~pl.col("is_plan_guessed"), pl.lit("completed"), "medium", last),
         (reached, pl.lit("completed"), "medium", pl.format("{}; the plan may be that of a single epoch", last)),
         (status_file.is_not_null(), status_file, "medium", pl.format("the status file says {}", "status_file")),
+        (
+            _is_there("finished") & pl.col("last_step").is_not_null(),
+            pl.lit("completed"),
+            "medium",
+            pl.col("finished.text"),
+        ),
         (_is_there("unread") & _is_there("fallen"), pl.lit("crash"), "low", pl.col("unread.text")),
         (pl.col("silence").is_not_null(), pl.lit("hang"), "low", pl.col("silence")),
         (fresh, pl.lit("running"), "medium", pl.lit("the log has no ending and was written to recently")),

@@ -14,6 +14,7 @@ from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.declared.explain import explain
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.inference.infer import infer
+from sweepscope.pipeline.logs.inference.source_code import without_source_code
 from sweepscope.pipeline.logs.registry import DIALECTS, IN_CODE
 from sweepscope.pipeline.text import lines
 from tests.pipeline.ingest_in_memory import tables_of
@@ -170,6 +171,28 @@ def test_steps_go_on_over_epochs() -> None:
     tables = tables_of({"train.log": log(form)})
     assert tables["steps"]["step"].sort().to_list() == list(range(1, STEPS + 1))
     assert tables["runs"]["steps_planned"].to_list() == [STEPS]
+
+
+SOURCE = "\n".join(
+    f"""def function_{number}(step: int, loss: float = {number}.5) -> None:
+    if step > {number * 100}:
+        print(f"step {number} loss {{loss}}")
+    for layer in range({number + 2}):
+        self.layers.append(Layer(num_layers={number + 7}))
+    return loss
+"""
+    for number in range(60)
+)
+
+
+def test_the_source_code_that_a_script_prints_is_not_read() -> None:
+    text = log(FORMS["words"], head=f"{SOURCE}\nnum_layers: 12\n", tail="quantized 48 layers\n")
+    tables = tables_of({"train.log": text})
+    (run,) = tables["runs"].to_dicts()
+    assert (run["steps_logged"], run["num_layers"]) == (STEPS, 12)
+    rows = pl.DataFrame({"text": text.splitlines()})
+    assert without_source_code(rows)["text"].to_list()[-STEPS - 2 :] == text.splitlines()[-STEPS - 2 :]
+    assert without_source_code(rows).height < STEPS + 10
 
 
 EPOCH_LINES = {

@@ -1,0 +1,44 @@
+"""Patterns of lines by which a script of any framework says that it is done.
+
+They count behind the last step only (`pipeline.logs.runs.outcome`): before it, they speak of an epoch, or of the plan.
+"""
+
+from __future__ import annotations
+
+KIND = "finished"
+
+_NAMED = r"(?:INFO|NOTICE|WARNING|main|__main__|root|train(?:er)?|rank ?\d+)[\s:|>-]+"
+_LOGGER = rf"(?:\[[^\]]*\]\s*|\d[\d:.,/TZ -]*\s*|{_NAMED}|\S+\.py:\d+\W*|[|>\s-]+)*"
+"""What loggers put in front of a line; a number of an epoch is none of it."""
+_BEGIN = rf"(?i)^\s*{_LOGGER}[^\w\s]*\s*"
+_TRAINING = r"(?:model |(?:pre|fine)-?)?(?:training|tuning)"
+_DONE = r"(?:loop |is |has )?(?:completed?|finished|done)\b(?: (?:in|after|at|for|successfully)\b|\W|$)"
+
+PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        KIND,
+        (
+            *("raining complete", "raining finished", "raining done", "raining is complete", "raining is finished"),
+            *("raining is done", "raining has finished", "raining has completed", "raining loop complete"),
+            *("RAINING COMPLETE", "RAINING FINISHED", "raining Complete", "raining Finished", "uning complete"),
+            *("uning finished", "inished training", "ompleted training", "inished Training"),
+        ),
+        rf"{_BEGIN}{_TRAINING} {_DONE}|"
+        rf"{_BEGIN}(?:successfully )?(?:finished|completed) {_TRAINING}\b",
+    ),
+    (
+        KIND,
+        (
+            "topping early",
+            "topping_early",
+            "topped early",
+            "arly stopping",
+            "arly_stopping",
+            "arly stop ",
+            "arlyStopping",
+        ),
+        r"(?i)\bstopp(?:ing|ed)[ _]early\b|\bearly[ _-]?stop(?:ping|ped)?(?: was)?[ :_]{1,2}(?:triggered|activated)\b|"
+        rf"{_BEGIN}early[ _-]?stop(?:ping|ped)? (?:after|at|in) (?:epoch|step|iter\w*) \d",
+    ),
+)
+"""(kind of vocab.EVENT_KIND, literals of which a line holds one, expression): arguments of `patterns.Pattern`."""

@@ -1,0 +1,39 @@
+"""Lines by which a script of any framework says that it is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.logs.logs import run_of, tables_of
+
+STEPS = "".join(
+    f"step:{step}/20000 train_loss:{9 - step / 9:.4f} train_time:131ms step_avg:43.5ms\n" for step in range(1, 9)
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_end"),
+    [
+        ("stopping_early: wallclock_cap train_time:600038ms step:13780/20000", True),
+        ("Training complete! Saving to out/", True),
+        ("[2026-01-31 12:00:00] INFO - Training finished in 3.2 h", True),
+        ("2026-01-31 12:00:00,123 | INFO | train.py:88 - Finished training.", True),
+        ("EarlyStopping: early stopping triggered, no improvement in 3 evaluations", True),
+        ("Epoch 3: training done, validating", False),
+        ("saved before training completed", False),
+        ("Early stopping after 3 evaluations without improvement", False),
+        ("resume once training complete", False),
+    ],
+)
+def test_a_line_says_that_a_script_is_done(line: str, is_end: bool, tmp_path: Path) -> None:
+    tables = tables_of(tmp_path, f"{STEPS}{line}\n")
+    assert ("finished" in tables["events"]["kind"].to_list()) == is_end
+    assert tables["runs"]["status"].item() == ("completed" if is_end else "truncated")
+    assert run_of(tmp_path, f"{line}\n{STEPS}")["status"] == "truncated", "steps follow"
+
+
+def test_a_script_that_failed_behind_it_has_crashed(tmp_path: Path) -> None:
+    text = f"{STEPS}Training complete!\nTraceback (most recent call last):\nValueError: no such folder\n"
+    assert run_of(tmp_path, text)["status"] == "crash"
