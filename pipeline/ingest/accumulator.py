@@ -10,13 +10,14 @@ import polars as pl
 from sweepscope.pipeline.ingest.nccl_collector import NcclCollector
 from sweepscope.pipeline.ingest.resume import ResumeState, extract_of
 from sweepscope.pipeline.io.malloc import give_back
+from sweepscope.pipeline.io.spill import spilled
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter, text_bytes
 from sweepscope.pipeline.store.checkpoints import Record
 from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.secret_columns import hide_frame
-from sweepscope.schemas.limits import BLOCK_LINES
+from sweepscope.schemas.limits import BLOCK_LINES, SPILL_BYTES
 
 BLOCK_BYTES = 8 << 20
 """A piece of a file of this size is filtered at once: the blocks of a large file."""
@@ -47,6 +48,7 @@ class BatchAccumulator:
         pending_bytes, pending_lines: their size.
         filtered: candidate lines that are not extracted yet.
         extracts: facts of the lines so far.
+        on_disk: number of `extracts` whose steps are on disk.
         undecided: candidate lines of files in several pieces that no dialect owns yet.
         unfinished: source, bytes and number of the last line of logs that may grow.
         unfinished_nccl: the same for NCCL's output.
@@ -71,6 +73,7 @@ class BatchAccumulator:
     pending_lines: int = 0
     filtered: list[FilteredBlock] = field(default_factory=list)
     extracts: list[extract.Extract] = field(default_factory=list)
+    on_disk: int = 0
     undecided: list[pl.DataFrame] = field(default_factory=list)
     unfinished: list[tuple[int, bytes, int]] = field(default_factory=list)
     unfinished_nccl: list[tuple[int, bytes, int]] = field(default_factory=list)
@@ -141,10 +144,18 @@ class BatchAccumulator:
         decided = [replace(block, undecided=block.undecided.clear()) for block in self.filtered]
         self.extracts.append(extract.read(decided, self.dialects).map(hide_frame))
         self.filtered = []
+        self._spill()
         if sum(map(text_bytes, self.undecided)) > UNDECIDED_BYTES:
             self.dropped |= {source for rows in self.undecided for source in rows["source"].unique()} - self.watched
             self._read_undecided({}, self.watched)
         give_back()
+
+    def _spill(self) -> None:
+        """Put the steps of extracts on disk, once they are many: as one extract, since each has a file of its own."""
+        in_memory = self.extracts[self.on_disk :]
+        if sum(part.step_bytes for part in in_memory) > SPILL_BYTES:
+            self.extracts[self.on_disk :] = [extract.merge(in_memory, self.dialects).map_steps(spilled)]
+            self.on_disk = len(self.extracts)
 
     def _read_undecided(self, owners: Mapping[int, str], open_sources: Collection[int]) -> None:
         """Turn the lines that wait for their owner into facts; see `extract.read_later`."""

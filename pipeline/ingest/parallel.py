@@ -17,6 +17,7 @@ from sweepscope.pipeline.ingest.dialect_files import in_force
 from sweepscope.pipeline.ingest.isolate import isolated
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.process_pool import ProcessPool
+from sweepscope.pipeline.io.spill import spilled, spilling_to
 from sweepscope.pipeline.store.checkpoints import Records
 from sweepscope.pipeline.store.home import Home
 
@@ -83,7 +84,8 @@ def parse_sharded(
     parts: list[Tables] = []
     with ProcessPool(parse_shard, count, ahead=2) as pool:
         for shard, tables in zip(shards, pool.map(shards), strict=True):
-            parts.append(tables)
+            with spilling_to(home.path):
+                parts.append({name: spilled(frame) for name, frame in tables.items()})
             for path, size in shard.found.select("path", "bytes").iter_rows():
                 on_file(path, size)
     return merge_tables(*parts)
@@ -116,4 +118,5 @@ def _parse(shard: Shard, on_file: Callable[[str, int], None]) -> Tables:
     own = in_force(home, dict(shard.dialect_files))
     records = Records(home.records, shard.now)
     parse = partial(parse_batch, now=shard.now, dialects=own.dialects, records=records, on_file=on_file)
-    return isolated(shard.found, parse, dialects=own.dialects)
+    with spilling_to(home.path):
+        return isolated(shard.found, parse, dialects=own.dialects)

@@ -19,9 +19,11 @@ from sweepscope.pipeline.ingest.read_sidecar import folder_names, stated_constan
 from sweepscope.pipeline.ingest.resume import ResumeState
 from sweepscope.pipeline.ingest.unread_logs import judge_unread
 from sweepscope.pipeline.io.event_log import event
+from sweepscope.pipeline.io.spill import release
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine.detect import rank_dialects
-from sweepscope.pipeline.logs.engine.extract import SPANS, Extract, stamps_of
+from sweepscope.pipeline.logs.engine.extract import Extract
+from sweepscope.pipeline.logs.engine.spans import ordered_spans, stamps_of
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS
@@ -106,7 +108,7 @@ def read_batch(
     return Batch(
         sources=rotated.under_their_logs(files.with_columns(dialect=pl.coalesce("dialect", "parser"))),
         facts=_with_histories(facts, batch.histories),
-        spans=pl.concat([extracted.spans, stamps_of(inferred.facts)]).sort(SPANS.names()),
+        spans=ordered_spans([extracted.spans, *stamps_of(inferred.facts)]),
         sidecars=pl.DataFrame(sidecars, schema=SIDECAR_SETTINGS),
         tables=batch.tables,
         files=files,
@@ -155,10 +157,12 @@ def _unknown_logs(
     Of the latter: those that print far more of what steps do than it finds, those in whose steps it finds no loss, and
     those with steps and no settings. What a user's dialect file reads is left as it is.
     """
-    steps = extracted.facts.steps.drop_nulls("step")
-    missed = extracted.facts.steps.filter(pl.col("step").is_null())
-    number_of_steps = dict(steps.group_by("source").len().iter_rows())
-    has_loss = set(steps.drop_nulls("loss")["source"].unique())
+    # Column by column: a filter over the frame would copy all of them.
+    steps = extracted.facts.steps
+    has_step = steps["step"].is_not_null()
+    number_of_steps = dict(steps["source"].filter(has_step).value_counts().iter_rows())
+    has_loss = set(steps["source"].filter(has_step & steps["loss"].is_not_null()).unique())
+    release()
     configured = set(extracted.facts.settings.filter(pl.col("name").is_in(_TELLING))["source"].unique())
     declared = {dialect.name for dialect in extracted.dialects if dialect.is_declared}
     counts = extracted.last_lines.group_by("source").agg(pl.col("step_like", "loss_like").sum())
@@ -182,8 +186,8 @@ def _unknown_logs(
             has_settings = source in configured or (is_known and not mine)
             logs[source] = Candidate(
                 *opener,
-                _lines_of(steps, source),
-                _lines_of(missed, source),
+                _lines_of(steps, source, has_step),
+                _lines_of(steps, source, ~has_step),
                 is_known=is_known,
                 is_doubtful=source in doubtful,
                 has_settings=has_settings,
@@ -192,9 +196,9 @@ def _unknown_logs(
     return logs
 
 
-def _lines_of(steps: pl.DataFrame, source: int) -> frozenset[int]:
-    """The lines of the STEP_FACTS rows of a source."""
-    return frozenset(steps.filter(pl.col("source") == source)["line_no"])
+def _lines_of(steps: pl.DataFrame, source: int, is_wanted: pl.Series) -> frozenset[int]:
+    """The lines of those STEP_FACTS rows of a source that are wanted."""
+    return frozenset(steps["line_no"].filter(is_wanted & (steps["source"] == source)))
 
 
 def _log_file(row: dict[str, object], note: dict[str, object], seconds: float) -> None:

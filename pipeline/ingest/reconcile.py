@@ -112,7 +112,8 @@ def _without(
         path = pl.col(TABLES[name].replaced_by)
         frame = frame.filter(~path.is_in(list(paths)))
     if "run_id" in frame.columns:
-        frame = frame.filter(~pl.col("run_id").is_in(runs.implode()).fill_null(value=False))
+        if not runs.is_empty():  # a filter copies all columns
+            frame = frame.filter(~pl.col("run_id").is_in(runs.implode()).fill_null(value=False))
         names = [name for name in ("run_id", "duplicate_of") if name in frame.columns]
         frame = frame.with_columns(pl.col(names).replace(ids)) if ids else frame
     return frame

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from sweepscope.pipeline.io.spill import of_groups
+
 MAX_WARMUP_STEPS = 3
 """The number that picotron's extract_metrics.py drops."""
 
@@ -48,12 +50,15 @@ def summarise(steps: pl.DataFrame) -> pl.DataFrame:
     quantity; the memory columns are the largest value of any step.
     """
     medians = ("step_time_s", "tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu_logged", "mfu_logged")
-    ordered = in_runs(steps).with_columns(pl.col(medians).fill_nan(None))
+    ordered = in_runs(steps)
     warmup = warmup_steps(pl.len())
-    time = pl.col("step_time_s").slice(warmup)
-    figures = ordered.group_by("run").agg(
+    step_time = pl.col("step_time_s").fill_nan(None)
+    time = step_time.slice(warmup)
+    figures = of_groups(
+        ordered,
+        "run",
         pl.col("run_id").first(),
-        pl.col(medians).slice(warmup).median(),
+        *(pl.col(name).fill_nan(None).slice(warmup).median() for name in medians),
         steps_logged=pl.len().cast(pl.Int64),
         first_step=pl.col("step").min(),
         last_step=pl.col("step").max(),
@@ -61,10 +66,10 @@ def summarise(steps: pl.DataFrame) -> pl.DataFrame:
         step_basis=pl.col("step_basis").fill_null("step").max().cast(pl.String),
         last_loss=pl.col("loss").filter(pl.col("loss").is_finite()).last(),
         warmup_steps_dropped=warmup,
-        step_time_basis=pl.when(pl.col("step_time_s").slice(warmup).is_not_null().any()).then(pl.lit("steps")),
+        step_time_basis=pl.when(time.is_not_null().any()).then(pl.lit("steps")),
         step_time_p10_s=time.quantile(0.1, "linear"),
         step_time_p90_s=time.quantile(0.9, "linear"),
-        warmup_step_time_s=pl.col("step_time_s").first(),
+        warmup_step_time_s=step_time.first(),
         mem_peak_allocated_bytes=pl.col("mem_allocated_bytes").max(),
         mem_peak_reserved_bytes=pl.col("mem_reserved_bytes").max(),
     )

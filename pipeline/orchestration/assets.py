@@ -34,6 +34,7 @@ from sweepscope.pipeline.ingest.reconcile import reconcile, with_known_content
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
+from sweepscope.pipeline.io.spill import release
 from sweepscope.pipeline.orchestration.batch_files import read_batch
 from sweepscope.pipeline.orchestration.landing import NO_LANDING, landing_paths, with_published
 from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource
@@ -169,6 +170,7 @@ def validated(parsed: dict[str, pl.DataFrame]) -> Any:
     """Table name to its valid rows, and one blocking check per table."""
     with one_sentence():
         tables = validate_batch(parsed)
+    release()
     reach("rows.validated")
     event(_LOG, logging.INFO, "validated", **_row_counts(tables))
     yield dg.Output(tables, metadata={"rejects": tables["rejects"].height})
@@ -196,10 +198,11 @@ def lake(
     tables = {**validated, "files": validated["files"].with_columns(batch_id=pl.lit(context.run.run_id))}
     with one_sentence():
         tables, forget = reconcile(tables, store_home.lake)
-        release = store_home.lake.commit(tables, forget=forget)
-    event(_LOG, logging.INFO, "committed", release=release.number, files=tables["files"].height)
+        committed = store_home.lake.commit(tables, forget=forget)
+    release()
+    event(_LOG, logging.INFO, "committed", release=committed.number, files=tables["files"].height)
     where = {"path": dg.MetadataValue.path(store_home.home.lake)}
-    return dg.MaterializeResult(metadata={**where, "release": release.number, **_row_counts(tables)}, value=tables)
+    return dg.MaterializeResult(metadata={**where, "release": committed.number, **_row_counts(tables)}, value=tables)
 
 
 @dg.asset(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from sweepscope.pipeline.io.spill import release
 from sweepscope.pipeline.logs.diagnostics import divergence, gpu_sharing, idle_after_end, silence, slowdown, stragglers
 from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
 from sweepscope.pipeline.logs.evidence.symptoms import KINDS, SMI_KIND
@@ -44,11 +45,12 @@ def findings(
     others = runs.filter(pl.col("dialect").fill_null("") != _RUNS_SMI)
     starts = trainer_starts.join(others, on="run_id", how="semi")
     ranked = runs.filter(pl.col("dialect").fill_null("") != _MADE_UP_RANKS)
-    parts = [
-        nan,
-        _skipped(by_kind["skipped_step"]),
-        slowdown.slowdowns(steps),
-        silence.silent_pauses(steps),
+    release()
+    parts = [nan, _skipped(by_kind["skipped_step"])]
+    for found in (slowdown.slowdowns, silence.silent_pauses):
+        parts.append(found(steps))
+        release()
+    parts += [
         silence.at_end(silences, runs.select("run_id", "status")),
         idle_after_end.held_after_end(runs, steps, events),
         gpu_sharing.foreign_memory(by_kind["oom"]),

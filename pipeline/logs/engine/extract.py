@@ -15,17 +15,16 @@ from types import MappingProxyType
 
 import polars as pl
 
+from sweepscope.pipeline.io.spill import spilled
 from sweepscope.pipeline.logs.dialect import Dialect, LineFacts
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, SIGNATURE_HITS, detect
 from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, candidates_of, prefilter
+from sweepscope.pipeline.logs.engine.spans import SPANS, ordered_spans, stamps_of
 from sweepscope.pipeline.logs.evidence import patterns as evidence
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, FACT_SCHEMAS, STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.text.line_templates import LineTemplates
 from sweepscope.pipeline.text.timestamps import timestamp
-
-SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
-"""One row per timestamp from which a run's begin and end are read."""
 
 _SIGNED_STEP = r"""(?i)(\b(?:step|iteration|iter)\b["']?\s*[:=]?\s*)-(\d)"""
 
@@ -70,7 +69,9 @@ class Extract:
         for name, sources in sorted(sources_of.items(), key=lambda of: min(of[1])):
             if name in self.readings:
                 facts, change = self.readings[name].map(of_sources(sources)), finalize[name]
-                owned.append(change(facts) if change else facts)
+                changed = change(facts) if change else facts
+                is_same = changed.steps is facts.steps
+                owned.append(changed if is_same else replace(changed, steps=spilled(changed.steps)))
         return Facts.concat([*owned, Facts.only_events(self.evidence)]).map(in_order)
 
     def without(self, sources: Collection[int]) -> Extract:
@@ -89,6 +90,16 @@ class Extract:
         """`change` applied to the facts and the evidence."""
         readings = {name: facts.map(change) for name, facts in self.readings.items()}
         return replace(self, readings=readings, evidence=change(self.evidence))
+
+    def map_steps(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Extract:
+        """`change` applied to the steps."""
+        readings = {name: replace(facts, steps=change(facts.steps)) for name, facts in self.readings.items()}
+        return replace(self, readings=readings)
+
+    @property
+    def step_bytes(self) -> int:
+        """Bytes that the steps take."""
+        return sum(int(facts.steps.estimated_size()) for facts in self.readings.values())
 
     def condensed(self) -> Extract:
         """The same without what no further block can need: it stays small however many blocks a file comes in."""
@@ -118,20 +129,11 @@ class Extract:
     @cached_property
     def spans(self) -> pl.DataFrame:
         """SPANS rows in file order: of steps, events, and the first and last lines of each file."""
-        rows = pl.concat([self._boundary_stamps, stamps_of(self.facts)]).sort(SPANS.names())
-        # Duplicates are neighbours now: to look for them among all rows would take ten times the memory.
-        is_again = pl.all_horizontal(pl.all() == pl.all().shift(1)).fill_null(value=False)
-        return rows.filter(~is_again)
+        return ordered_spans([self._boundary_stamps, *stamps_of(self.facts)])
 
     @property
     def _boundary_stamps(self) -> pl.DataFrame:
         return _outer(self.stamps, _last(self.last_lines))
-
-
-def stamps_of(facts: Facts) -> pl.DataFrame:
-    """SPANS rows of steps and events."""
-    # Columns by name: a query over some of them would rechunk all.
-    return pl.concat(frame[SPANS.names()].drop_nulls("ts") for frame in (facts.steps, facts.events))
 
 
 def merge(extracts: Iterable[Extract], dialects: Sequence[Dialect]) -> Extract:

@@ -14,6 +14,7 @@ from datetime import datetime
 
 import polars as pl
 
+from sweepscope.pipeline.io.spill import release
 from sweepscope.pipeline.logs.diagnostics import diagnose, silence
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.evidence import failed_workers, jobs, symptoms
@@ -106,6 +107,7 @@ def assemble(
     parsed = parsed.rechunk()  # polars hashes the groups of a column of several chunks even where it is sorted
     folded = fold(sources, facts, parsed, spans, dialects)
     runs, steps = folded.runs, folded.steps
+    release()
     events = attribute_events(facts.events, runs, sources, folded.owners)
     named = _settings(folded, facts.settings, sidecars, sources, dialects)
     rows = runs.drop("reading")
@@ -119,6 +121,7 @@ def assemble(
     # MLPerf's own lines print UTC, and the console lines around them local time: no silence can be read from both.
     one_clock = rows.filter(pl.col("dialect").fill_null("") != "mlperf")
     silences = silence.silences(steps, one_clock, now=now)
+    release()
     rows = _completed(rows, _outcomes(rows, folded.lines_of_steps, events, named.chosen, silences, now=now))
     findings, diverged = diagnose.findings(
         conform(rows, diagnose.RUNS),
@@ -128,6 +131,7 @@ def assemble(
         silences=silences,
         trainer_starts=trainer_starts(facts, _with_process_tables(runs, events)),
     )
+    release()
     job_lines = facts.events.filter(pl.col("kind") == jobs.KIND)
     for known in (
         diverged,

@@ -86,7 +86,8 @@ def number_attempts(
         begins=pl.Series(found.begins),
         offset=pl.Series(found.offset),
         previous_line=pl.when(~is_first).then(pl.col("line_no").shift(1)),
-    ).filter(~found.is_other)
+    )
+    marked = marked.filter(~found.is_other) if others.height else marked  # a filter copies all columns
     is_new = pl.col("begins") | (pl.col("launch").diff() != 0).fill_null(value=True)
     marked = _in_epochs(marked).with_columns(is_new=is_new, run=is_new.cast(pl.Int64).cum_sum().set_sorted())
     starts = _starts(marked, launches)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from sweepscope.pipeline.io.spill import in_slices
 from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
 from sweepscope.pipeline.logs.facts import Facts, in_order
 
@@ -68,7 +69,8 @@ def with_run(facts: pl.DataFrame, runs: pl.DataFrame, owners: pl.DataFrame) -> p
     if facts.is_empty():
         return facts.with_columns(run_id=pl.lit(None, pl.String))
     single = owners.filter(pl.len().over("source") == 1)
-    return pl.concat([attempt_of(facts, runs).drop_nulls("run_id"), facts.join(single, on="source")])
+    of_attempts = in_slices(in_order(facts), lambda rows: attempt_of(rows, runs).drop_nulls("run_id"))
+    return pl.concat([of_attempts, facts.join(single, on="source")])
 
 
 def steps_of_all_ranks(steps: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:

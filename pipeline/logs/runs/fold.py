@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from sweepscope.pipeline.derive.run_id import run_id
+from sweepscope.pipeline.io.spill import in_slices
 from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.engine.extract import of_sources
 from sweepscope.pipeline.logs.facts import INFERRED, Facts
 from sweepscope.pipeline.logs.runs.attempts import number_attempts
 from sweepscope.pipeline.logs.runs.attribution import owners_of
@@ -61,7 +63,7 @@ def fold(
     """
     primary = primary_logs(sources, facts, dialects)
     steps, attempts, repeats = number_attempts(
-        parsed.filter(pl.col("source").is_in(primary["source"].implode())),
+        of_sources(set(primary["source"]))(parsed),
         launches(facts).join(primary, on="source", how="semi"),
         ends(facts),
         primary["source"],
@@ -70,7 +72,8 @@ def fold(
     numbered = _name_runs(found.readings)
     # With both sides sorted the join need not hash.
     names = numbered.select("run", "run_id", "source_path", run_source="source").drop_nulls("run").sort("run")
-    steps = found.steps.join(names, on="run", how="left", maintain_order="left")
+    steps = in_slices(found.steps, lambda rows: rows.join(names, on="run", how="left", maintain_order="left"))
+    steps = steps.with_columns(pl.col("run").set_sorted())
     runs = numbered.drop("run")
     joined = found.joined.join(runs.select("reading", "run_id"), on="reading", maintain_order="left")
     lines_of_steps = step_lines(in_own_logs(steps) if joined.height else steps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.logs.evidence import endings, jobs, symptoms
-from sweepscope.pipeline.logs.facts import Facts
+from sweepscope.pipeline.logs.facts import Facts, in_order
 
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64})
 """One row per such line."""
@@ -53,7 +53,7 @@ def _without_other_ranks(lines: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """
     if lines.is_empty():
         return lines
-    steps = facts.steps.select("source", "line_no", "step").join(lines, on="source", how="semi").sort(LINES.names())
+    steps = in_order(facts.steps["source", "line_no", "step"].join(lines, on="source", how="semi"))
     begun = lines.with_columns(launch=pl.col("line_no"))
     known = steps.join_asof(begun, on="line_no", by="source", strategy="backward", check_sortedness=False)
     parts = known.group_by("source", "launch", maintain_order=True).agg(
@@ -82,7 +82,9 @@ def _without_other_ranks(lines: pl.DataFrame, facts: Facts) -> pl.DataFrame:
 
 def _with_steps_before(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """`rows` with `before`, the number of lines of the same file in front of each that log a step."""
-    lines = facts.steps.drop_nulls("step").select(LINES.names()).unique().sort(LINES.names())
+    lines = in_order(facts.steps["source", "line_no", "step"].drop_nulls("step").select(LINES.names()))
+    # Lines that repeat are neighbours.
+    lines = lines.filter(pl.any_horizontal(pl.all() != pl.all().shift(1)).fill_null(value=True))
     counted = lines.with_columns(before=pl.int_range(1, pl.len() + 1).over("source"))
     joined = rows.sort(LINES.names()).join_asof(
         counted, on="line_no", by="source", strategy="backward", check_sortedness=False

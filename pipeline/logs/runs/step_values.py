@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from sweepscope.pipeline.io.spill import SLICE_ROWS, in_slices, release
 from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
 from sweepscope.pipeline.logs.facts import STEP_FACTS
 from sweepscope.schemas.core.column import Column
@@ -33,10 +34,14 @@ def checked_steps(steps: pl.DataFrame, sources: pl.DataFrame) -> tuple[pl.DataFr
         sources: `source`, `path`.
     """
     rejects = [_unparsed(steps, sources)]
-    steps = _without_unknown(steps.drop_nulls("step"))
+    steps = in_slices(steps, lambda rows: _without_unknown(rows.drop_nulls("step")))
     bad = {column: _is_impossible(column) for column in _BOUNDED}
-    found = steps.select(is_bad.any().alias(column.name) for column, is_bad in bad.items()).row(0, named=True)
-    bad = {column: is_bad for column, is_bad in bad.items() if found[column.name]}
+    found: set[str] = set()
+    for rows in steps.iter_slices(SLICE_ROWS):
+        is_any = rows.select(is_bad.any().alias(column.name) for column, is_bad in bad.items()).row(0, named=True)
+        found.update(name for name, is_found in is_any.items() if is_found)
+        release()
+    bad = {column: is_bad for column, is_bad in bad.items() if column.name in found}
     if not bad:
         return steps, rejects[0]
     for column, is_bad in bad.items():

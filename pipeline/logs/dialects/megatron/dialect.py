@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from sweepscope.pipeline.io.spill import few_of
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.dialects.megatron import rules, settings
 from sweepscope.pipeline.logs.extractors import extract_numbers, milestones
@@ -84,7 +85,7 @@ def finalize(facts: Facts) -> Facts:
         & pl.col("tflops_per_gpu_logged").is_not_null()
         & pl.col("text").str.contains(_UTILISATION)
     )
-    utilisation = facts.steps.filter(is_utilisation).sort("source", "line_no")
+    utilisation = few_of(facts.steps, is_utilisation).sort("source", "line_no")
     if utilisation.is_empty():
         return facts
     rows = facts.steps.filter(~is_utilisation.fill_null(value=False)).sort("source", "line_no", maintain_order=True)

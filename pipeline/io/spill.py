@@ -1,0 +1,257 @@
+"""Large frames on disk: columns that are mapped from a file without a name, so that memory holds only what is in use.
+
+A frame stays the same for those who use it. Its pages come from the disk when they are read, and `release` gives them
+back. The file is never seen in a folder and goes with the frame, or with the process, however that ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from threading import Thread
+from weakref import WeakSet
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from sweepscope.pipeline.io.event_log import event
+from sweepscope.pipeline.io.malloc import give_back
+from sweepscope.schemas.limits import SPILL_BYTES
+
+_LOG = logging.getLogger(__name__)
+
+SLICE_ROWS = 1 << 17
+"""Rows of a large frame that are worked on at once."""
+
+_ALIGNED = 64
+"""Where a column may begin in the file: Arrow wants its buffers so."""
+
+_VIEW_BYTES = 16
+_INLINE_BYTES = 12
+"""Of a text, Arrow's view holds its length and so many bytes. A longer one lies in a buffer, whose number it holds."""
+
+_TYPES: dict[pl.DataType, pa.DataType] = {
+    pl.Int64(): pa.int64(),
+    pl.UInt32(): pa.uint32(),
+    pl.Float64(): pa.float64(),
+    pl.Datetime("us"): pa.timestamp("us"),
+    pl.String(): pa.string_view(),
+}
+"""Columns of other types stay in memory."""
+
+_folder: ContextVar[Path | None] = ContextVar("spill_folder", default=None)
+_maps: WeakSet[mmap.mmap] = WeakSet()
+_keepers: list[Thread] = []
+
+_EVERY_S = 0.02
+"""Between two times at which pages are given back: some 50 MB are read meanwhile."""
+
+
+@contextmanager
+def spilling_to(folder: Path) -> Iterator[None]:
+    """Keep large frames on the disk of `folder`; else they are where temporary files are."""
+    token = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def release() -> None:
+    """Give back what stages with large frames have freed."""
+    if _maps:
+        _give_pages_back()
+        give_back()
+
+
+def _give_pages_back() -> bool:
+    """Whether there were any: pages that are used again come from the disk, or its cache in the system's memory."""
+    maps = list(_maps)
+    for mapped in maps:
+        mapped.madvise(mmap.MADV_DONTNEED)
+    return bool(maps)
+
+
+def _keep_small() -> None:
+    """Give pages back time and again, as long as there is a large frame: a query reads whole columns in one go."""
+    while _give_pages_back():
+        time.sleep(_EVERY_S)
+
+
+def _start_keeper() -> None:
+    if not any(keeper.is_alive() for keeper in _keepers):
+        _keepers[:] = [Thread(target=_keep_small, name="spill", daemon=True)]
+        _keepers[0].start()
+
+
+def is_large(frame: pl.DataFrame) -> bool:
+    """Whether it pays to spill a frame."""
+    return frame.height > SLICE_ROWS and frame.estimated_size() > SPILL_BYTES
+
+
+def spilled(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same rows, on disk if they are many, and then each column in one piece."""
+    return in_slices(frame, lambda part: part) if is_large(frame) else frame
+
+
+def in_slices(frame: pl.DataFrame, change: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
+    """`change(frame)`, for a change that treats every row alone and adds none.
+
+    A large frame is changed slice by slice and the result spilled. Where the disk does not take it, memory has to.
+
+    Args:
+        frame: any rows.
+        change: gives the same columns whatever the rows, even none.
+    """
+    if not is_large(frame):
+        return change(frame)
+    schema = change(frame.clear()).schema
+    return gathered(lambda: map(change, frame.iter_slices(SLICE_ROWS)), schema, frame.height)
+
+
+def gathered(parts: Callable[[], Iterable[pl.DataFrame]], schema: pl.Schema, capacity: int) -> pl.DataFrame:
+    """Parts of a large frame as one, on disk. Where that does not take it, memory has to.
+
+    Args:
+        parts: makes the parts, one at a time.
+        schema: of each.
+        capacity: the number of their rows at most.
+    """
+    try:
+        with _SpillWriter(schema, capacity) as writer:
+            for part in parts():
+                writer.append(part)
+                release()
+            return writer.finish()
+    except OSError as error:
+        event(_LOG, logging.WARNING, "not_spilled", rows=capacity, reason=error)
+        return pl.concat([pl.DataFrame(schema=schema), *parts()])
+
+
+def few_of(frame: pl.DataFrame, is_wanted: pl.Expr) -> pl.DataFrame:
+    """The rows for which an expression over each row alone holds: few, so that they are in memory.
+
+    A frame in many pieces is searched slice by slice: a query over all of it would copy each column into one piece.
+    """
+    if not is_large(frame):
+        return frame.filter(is_wanted)
+    return pl.concat([frame.clear(), *(part.filter(is_wanted) for part in frame.iter_slices(SLICE_ROWS))])
+
+
+def of_groups(frame: pl.DataFrame, key: str, *figures: pl.Expr, **named: pl.Expr) -> pl.DataFrame:
+    """A row per group, in the order of their first rows: `key`, and figures of each.
+
+    Those of a large frame are computed one after the other, so that no two of them are in memory.
+    """
+    figures = (*figures, *(figure.alias(name) for name, figure in named.items()))
+    if not is_large(frame):
+        return frame.group_by(key, maintain_order=True).agg(figures)
+    parts = []
+    for figure in figures:
+        columns = dict.fromkeys([key, *figure.meta.root_names()])
+        parts.append(frame.select(list(columns)).group_by(key, maintain_order=True).agg(figure))
+        release()
+    return pl.concat([parts[0], *(part.drop(key) for part in parts[1:])], how="horizontal")
+
+
+class _SpillWriter:
+    """Writes a frame to a file without a name, column by column.
+
+    Args:
+        schema: of the frame.
+        capacity: rows at most. A column has room for them in the file, where what is not written takes no space.
+    """
+
+    def __init__(self, schema: pl.Schema, capacity: int) -> None:
+        self._schema = schema
+        self._height = 0
+        self._size = 0
+        self._file = tempfile.TemporaryFile(dir=_folder.get())  # noqa: SIM115 - closed by __exit__
+        self._on_disk = {name: _TYPES[dtype] for name, dtype in schema.items() if dtype in _TYPES}
+        self._values = {name: self._room(capacity * _width(dtype)) for name, dtype in self._on_disk.items()}
+        self._validity = {name: self._room(capacity // 8 + 1) for name in self._on_disk}
+        self._is_known: dict[str, list[pl.Series]] = {name: [] for name in self._on_disk}
+        self._texts: dict[str, list[pa.Buffer]] = {name: [] for name in self._on_disk}
+        self._in_memory: dict[str, list[pl.Series]] = {name: [] for name in schema if name not in self._on_disk}
+
+    def _room(self, size: int) -> int:
+        begin = self._size
+        self._size += -(-size // _ALIGNED) * _ALIGNED
+        return begin
+
+    def __enter__(self) -> _SpillWriter:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._file.close()  # its map holds it open
+
+    def append(self, part: pl.DataFrame) -> None:
+        """Add rows. Raises OSError where the disk does not take them."""
+        for column in part.select(self._schema.names()).iter_columns():
+            if column.name in self._in_memory:
+                self._in_memory[column.name].append(column)
+                continue
+            row = self._height
+            for piece in column.get_chunks():
+                if piece.null_count() < piece.len():
+                    self._write(piece, row)
+                row += piece.len()
+            self._is_known[column.name].append(column.is_not_null())
+        self._height += part.height
+
+    def _write(self, column: pl.Series, row: int) -> None:
+        array = column.to_arrow(compat_level=pl.CompatLevel.newest())
+        width = _width(self._on_disk[column.name])
+        values = array.buffers()[1].slice(array.offset * width, len(array) * width)
+        if column.dtype == pl.String:
+            values = self._renumbered(column.name, array, values)
+        self._put(values, self._values[column.name] + row * width)
+
+    def _renumbered(self, name: str, array: pa.Array, views: pa.Buffer) -> bytes:
+        """Views with the numbers that their buffers have among all of the column."""
+        fields = np.frombuffer(views, dtype=np.int32).reshape(-1, _VIEW_BYTES // 4).copy()
+        fields[fields[:, 0] > _INLINE_BYTES, 2] += len(self._texts[name])
+        self._texts[name] += array.buffers()[2:]
+        return fields.tobytes()
+
+    def _put(self, data: pa.Buffer | bytes, offset: int) -> None:
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self._file.fileno(), rest, offset)
+            rest, offset = rest[written:], offset + written
+
+    def finish(self) -> pl.DataFrame:
+        """All rows. Raises OSError where the disk does not take them."""
+        has_null = {}
+        for name, parts in self._is_known.items():
+            is_known = pl.concat(parts).rechunk()
+            has_null[name] = not is_known.all()
+            if has_null[name] and is_known.any():
+                self._put(is_known.to_arrow().buffers()[1], self._validity[name])
+        os.ftruncate(self._file.fileno(), self._size)
+        mapped = mmap.mmap(self._file.fileno(), self._size, prot=mmap.PROT_READ)
+        self._file.close()  # a network file system reports here what it could not write
+        _maps.add(mapped)
+        _start_keeper()
+        whole = pa.py_buffer(mapped)
+        arrays = {}
+        for name, dtype in self._on_disk.items():
+            validity = whole.slice(self._validity[name], self._height // 8 + 1) if has_null[name] else None
+            values = whole.slice(self._values[name], self._height * _width(dtype))
+            arrays[name] = pa.Array.from_buffers(dtype, self._height, [validity, values, *self._texts[name]])
+        frame = pl.DataFrame(pa.record_batch(list(arrays.values()), names=list(arrays)))
+        held = [pl.concat(parts).rechunk() for parts in self._in_memory.values()]
+        return frame.with_columns(held).select(self._schema.names())
+
+
+def _width(dtype: pa.DataType) -> int:
+    """Bytes that each row takes."""
+    return _VIEW_BYTES if dtype == pa.string_view() else dtype.bit_width // 8
