@@ -38,7 +38,7 @@ _PROFILES = names(
 )
 _RUNS = names(
     "model num_nodes num_gpus accelerator framework layout pattern step_time_s est_step_time_s time_ratio "
-    "measured_mfu est_mfu mem_peak_allocated_bytes est_mem_bytes fit run_id"
+    "mfu est_mfu mem_peak_allocated_bytes est_mem_bytes fit run_id"
 )
 _TABLE_ROWS = 500
 
@@ -62,9 +62,7 @@ def _page(view: View) -> None:
         sizes = dict(sweeps.iter_rows())
         scope = Scope(origin, page_head.choose_sweep(sizes, "run", width=240) if sizes else None)
     totals = queries.totals(scope).run(con).row(0, named=True)
-    runs = estimator.with_fit(queries.runs(scope).run(con)).with_columns(
-        measured_mfu=pl.col("est_mfu") / pl.col("time_ratio")
-    )
+    runs = estimator.with_fit(queries.runs(scope).run(con))
     fits = dict(runs.group_by("fit").len().iter_rows())
     accuracy = estimator.accuracy(runs, known_profiles(), datetime.now(UTC).date())
     unseen = estimator.unseen_errors(accuracy)
@@ -146,8 +144,14 @@ def _hovers(runs: pl.DataFrame) -> list[Hover]:
 def _draw_parity(view: View, runs: pl.DataFrame, *, picked: str, against: str) -> None:
     how = "" if against == "estimate" else f", {texts.ESTIMATE_KINDS[against]}"
     basic.section("Measured against estimated MFU", f"each point a run{how}")
+    known = runs.drop_nulls("mfu")
+    unknown, runs = runs.height - known.height, known
+    if unknown:
+        basic.note(texts.without_mfu(unknown))
+    if runs.is_empty():
+        return
     beyond, possible = 0, runs.filter(estimator.is_possible())
-    if picked in possible["run_id"]:
+    if picked in possible["run_id"] or picked not in runs["run_id"]:
         beyond, runs = runs.height - possible.height, possible
     outside, slow = runs.filter(pl.col("fit") != estimator.FITTED).height, runs.filter("is_penalised").height
     figure = charts.draw_mfu(runs, _hovers(runs), view.theme, picked=picked)
@@ -166,10 +170,11 @@ def _draw_waterfall(view: View, picked: str) -> None:
     row = queries.breakdown(picked).run(view.store.con).row(0, named=True)
     losses = estimator.losses(row)
     basic.section(f"Where {run_texts.name(row)} loses its MFU", row["layout"] or row["pattern"])
-    figure = charts.draw_waterfall(losses, estimator.measured_mfu(row), view.theme)
+    left = estimator.at_peak(row) if row["mfu"] is None else row["mfu"]
+    figure = charts.draw_waterfall(losses, left, view.theme, name=run_texts.left_name(row))
     basic.chart(figure, key="waterfall", alt=run_texts.waterfall_alt(row, losses))
     run = basic.link("Open this run", urls.run_url(picked))
-    remarks = run_texts.unexplained(losses) + run_texts.recount(row) + run_texts.assumed(row["est_assumptions"])
+    remarks = run_texts.unexplained(losses) + run_texts.recount(row, losses) + run_texts.assumed(row["est_assumptions"])
     st.html(f'<p class="ss-note">{basic.rich(remarks)} {run}</p>')
 
 

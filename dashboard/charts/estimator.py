@@ -35,14 +35,14 @@ _DRAWN_DECIMALS = 2  # of an axis in % or GiB: a fifth of a pixel
 
 
 def draw_mfu(runs: pl.DataFrame, hovers: Sequence[Hover], theme: Theme, *, picked: str | None = None) -> go.Figure:
-    """Measured against estimated MFU on equal axes. Needs `measured_mfu`, `est_mfu`, `is_penalised`, `fit`, `run_id`.
+    """Measured against estimated MFU on equal axes. Needs `mfu`, `est_mfu`, `is_penalised`, `fit`, `run_id`.
 
     Filled: within PENALISED_RATIO times of the estimate; hollow: slower. A diamond: constants that were not fitted
     on the study.
     """
-    shown = runs.with_columns(pl.col("est_mfu", "measured_mfu") * 100)
-    figure = _parity(shown, ("est_mfu", "measured_mfu"), hovers, theme, picked)
-    top = _top([100 * value for name in ("est_mfu", "measured_mfu") for value in runs[name].to_list()])
+    shown = runs.with_columns(pl.col("est_mfu", "mfu") * 100)
+    figure = _parity(shown, ("est_mfu", "mfu"), hovers, theme, picked)
+    top = _top([100 * value for name in ("est_mfu", "mfu") for value in runs[name].to_list()])
     _line(figure, top, top, "equal", theme, dash=None, shift=-14)
     _line(figure, top, top / PENALISED_RATIO, f"{PENALISED_RATIO:g}{NBSP}× slower", theme, dash="dash", shift=14)
     _equal_axes(figure, top, "MFU, %")
@@ -189,8 +189,8 @@ def _pattern_hover(row: dict[str, Any]) -> str:
     )
 
 
-def draw_waterfall(losses: Sequence[Loss], mfu: float, theme: Theme) -> go.Figure:
-    """From 100 % of peak down to the measured MFU; what the estimate does not account for is hatched."""
+def draw_waterfall(losses: Sequence[Loss], end: float, theme: Theme, *, name: str = "Measured MFU") -> go.Figure:
+    """From 100 % of peak down to `end`, which `name` names; what the estimate does not account for is hatched."""
     figure, layer = go.Figure(), Layer()
     _bar(figure, 0, (0.0, 1.0), theme.hatch)
     _label(layer, 100.0, 0, f"100{NBSP}%", theme, is_inside=True)
@@ -204,8 +204,8 @@ def draw_waterfall(losses: Sequence[Loss], mfu: float, theme: Theme) -> go.Figur
         text = points(-loss.share)
         _label(layer, 100 * left, position, text.replace("0.0", "0") if abs(loss.share) < 5e-4 else text, theme)
     last = len(losses) + 1
-    _bar(figure, last, (0.0, mfu), theme.accent)
-    layer.add_annotation(**beside(100 * mfu, last, 6), **note(f"<b>{percent(mfu)}</b>", theme.ink))
+    _bar(figure, last, (0.0, end), theme.accent)
+    layer.add_annotation(**beside(100 * end, last, 6), **note(f"<b>{percent(end)}</b>", theme.ink))
     layer.lay_on(figure)
     lowest = min(0.0, *(100 * (loss.before - loss.share) for loss in losses))
     highest = max(100.0, *(100 * loss.before for loss in losses))
@@ -213,7 +213,7 @@ def draw_waterfall(losses: Sequence[Loss], mfu: float, theme: Theme) -> go.Figur
         height=_ROW_HEIGHT * (last + 1) + _AXIS_HEIGHT,
         barmode="overlay",
         xaxis=value_axis(lowest - 9 if lowest < 0 else 0, highest * 1.01, "Share of the measured step time, %"),
-        yaxis=row_axis(["Peak", *(loss.name for loss in losses), "Measured MFU"], theme),
+        yaxis=row_axis(["Peak", *(loss.name for loss in losses), name], theme),
     )
     return figure
 

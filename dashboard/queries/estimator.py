@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sweepscope.dashboard.queries.failures import Scope
-from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.queries.query import ESTIMATED_MFU, Query
 from sweepscope.schemas.thresholds import PENALISED_RATIO
 
 RATIO_COLUMNS = {"estimate": "time_ratio", "hardware": "hardware_time_ratio", "expected": "expected_time_ratio"}
@@ -47,11 +47,11 @@ WHERE {scope.condition}"""
 
 
 def runs(scope: Scope) -> Query:
-    """Rows of `estimator_residuals`, in a fixed order."""
-    sql = f"""SELECT *
+    """Rows of `estimator_residuals`, best MFU first, with `est_mfu` on the basis of the run's own `mfu`."""
+    sql = f"""SELECT * REPLACE ({ESTIMATED_MFU} AS est_mfu)
 FROM estimator_residuals
 WHERE {scope.condition}
-ORDER BY est_mfu / time_ratio DESC, run_id"""
+ORDER BY mfu DESC NULLS LAST, time_ratio, run_id"""
     return Query(sql, scope.params)
 
 
@@ -92,7 +92,10 @@ ORDER BY framework, accelerator, size_order"""
 
 
 def breakdown(run_id: str) -> Query:
-    """The estimate of one run with its parts, beside what was measured; no row when the two cannot be compared."""
+    """The estimate of one run with its parts, beside what was measured; `est_mfu` counts the FLOPs of the estimate.
+
+    No row when the two cannot be compared.
+    """
     sql = """SELECT estimates.*, residual.* EXCLUDE (run_id, origin, est_profile, est_step_time_s, est_mfu,
   est_mem_bytes, source_path), runs.mfu_basis
 FROM estimates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.queries.query import ESTIMATED_MFU, Query
 from sweepscope.pipeline.reference.model_shape import ModelShape
 
 _SHAPE = (
@@ -72,7 +72,7 @@ def alike(origin: str | None, model: str, shape: ModelShape, accelerator: str, *
     Runs that state the same layers, width, heads and experts are of the same model, whatever its name.
     """
     joined = "LEFT JOIN estimates USING (run_id)\n" if has_estimates else ""
-    estimated = "est_mfu" if has_estimates else "NULL::DOUBLE AS est_mfu"
+    estimated = f"{ESTIMATED_MFU} AS est_mfu" if has_estimates else "NULL::DOUBLE AS est_mfu"
     sql = f"""SELECT run_id, runs.origin, sweep, framework, model, layout, {_LAYOUT}, seq_len, gbs_tokens, step_time_s,
   tokens_per_s_per_gpu, mfu, mem_peak_reserved_bytes, mem_peak_allocated_bytes, {estimated}
 FROM runs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.queries.query import ESTIMATED_MFU, Query
 
 
 def published() -> Query:
@@ -29,11 +29,11 @@ def own_best(origin: str) -> Query:
     Left out: the frontier's own rows, runs in 8 bits or less (their MFU counts against a BF16 peak) and an MFU above
     1, which no accelerator reaches.
     """
-    sql = """WITH own AS (
+    sql = f"""WITH own AS (
   SELECT run_id, model, num_gpus, num_nodes, accelerator, seq_len, layout, precision, mfu, tokens_per_s_per_gpu,
-    est_mfu
+    {ESTIMATED_MFU} AS est_mfu
   FROM best_configs
-  LEFT JOIN (SELECT run_id, est_mfu FROM estimates) USING (run_id)
+  LEFT JOIN (SELECT run_id, est_mfu, est_step_time_s FROM estimates) USING (run_id)
   WHERE origin = $origin
     AND mfu <= 1
     AND num_gpus IS NOT NULL

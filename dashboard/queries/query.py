@@ -58,6 +58,11 @@ def _written(value: object) -> str:
     return ddl.literal(str(value))
 
 
+ESTIMATED_MFU = "coalesce(mfu * step_time_s / est_step_time_s, est_mfu)"
+"""SQL: the estimated MFU of a run by the FLOPs that its own `mfu` counts, so that both differ by time alone; by those
+of the estimate where it has none."""
+
+
 def in_slice(chosen: Slice, table: Literal["runs", "ranked_layouts", "grid_cells"]) -> tuple[str, dict[str, object]]:
     """Condition and parameters for the rows of one slice in `table`.
 

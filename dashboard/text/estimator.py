@@ -33,8 +33,8 @@ HOW_TO_READ = (
     "drawn hollow.",
     "**What it hides.** Runs within that limit are chosen by their error, so their median error is no accuracy. "
     "Constants were fitted on studies that are drawn here as well, and where most runs stay behind their hardware only "
-    "on those near it; the errors on rows left out of a fit are the ones to trust. MFU counts FLOPs as the estimator "
-    "does, which differs from some trainers' convention.",
+    "on those near it; the errors on rows left out of a fit are the ones to trust. MFU is the run's own, "
+    "as on every page; the estimated MFU counts the same FLOPs.",
 )
 ESTIMATE_KINDS = {
     "estimate": "by first principles",
@@ -138,6 +138,16 @@ def beyond_peak(runs: int) -> str:
         f"{count(runs, 'run')} above 100 % of peak {verb} not drawn: model, step time or accelerators in {whose} "
         f"log cannot all be right. The table below and the errors above include {them}; Overview lists {them} under "
         "Worth a look."
+    )
+
+
+def without_mfu(runs: int) -> str:
+    """Why runs without an MFU are not drawn."""
+    verb, whose, them = ("has", "Its page says", "it") if runs == 1 else ("have", "Their pages say", "them")
+    are = "is" if runs == 1 else "are"
+    return (
+        f"{count(runs, 'run')} {verb} no MFU and {are} not drawn. {whose} why; the table below and the errors above "
+        f"include {them}."
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sweepscope.dashboard.format.columns import column_label
 from sweepscope.dashboard.format.numbers import (
+    MISSING,
     NBSP,
     count,
     gib,
@@ -18,10 +19,11 @@ from sweepscope.dashboard.format.numbers import (
 )
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.estimator import (
+    RECOUNTED,
     UNEXPLAINED,
     Hover,
     Loss,
-    measured_mfu,
+    at_peak,
     times,
 )
 from sweepscope.schemas.registry import COLUMNS
@@ -38,7 +40,7 @@ def hover(row: Row) -> Hover:
         step_s=_bare(seconds(row["step_time_s"])),
         est_step_s=_bare(seconds(row["est_step_time_s"])),
         times=_bare(times(row["time_ratio"])),
-        mfu_percent=_bare(percent(measured_mfu(row))),
+        mfu_percent=MISSING if row["mfu"] is None else _bare(percent(row["mfu"])),
         est_mfu_percent=_bare(percent(row["est_mfu"])),
         memory=memory.replace(NBSP, " "),
     )
@@ -70,7 +72,13 @@ def waterfall_alt(row: Row, losses: Sequence[Loss]) -> str:
     """What the waterfall shows."""
     largest = sorted(losses, key=lambda loss: -loss.share)[:2]
     listed = " and ".join(f"{loss.name.lower()} {points(-loss.share)}" for loss in largest)
-    return f"From peak to the measured MFU of {percent(measured_mfu(row))}: most is lost to {listed} points."
+    end = f"what is left, {percent(at_peak(row))}" if row["mfu"] is None else f"the MFU of {percent(row['mfu'])}"
+    return f"From peak to {end}: most is lost to {listed} points."
+
+
+def left_name(row: Row) -> str:
+    """Name of the last bar: without an MFU it is what the estimate's FLOPs would take at peak."""
+    return "Estimate's FLOPs at peak" if row["mfu"] is None else "Measured MFU"
 
 
 def unexplained(losses: Sequence[Loss]) -> str:
@@ -81,12 +89,16 @@ def unexplained(losses: Sequence[Loss]) -> str:
     return f"Unexplained, {percent(share, 0)} of the step, is time beyond what the estimate accounts for."
 
 
-def recount(row: Row) -> str:
-    """Why other pages show another MFU of this run, where they do: theirs counts FLOPs of its own; else ""."""
-    if row["mfu"] is None or percent(row["mfu"]) == percent(measured_mfu(row)):
+def recount(row: Row, losses: Sequence[Loss]) -> str:
+    """What the bar RECOUNTED means, or why the run has no MFU; empty where its MFU counts as the estimate does."""
+    if row["mfu"] is None:
+        return f" The run has no MFU: {str(row['mfu_basis'] or 'unknown').removeprefix('not computed: ')}."
+    if losses[-1].name != RECOUNTED:
         return ""
     formula = str(row["mfu_basis"] or "other FLOPs").partition(";")[0]
-    return f" Other pages show {percent(row['mfu'])}, by {formula}; here MFU counts the FLOPs of the estimate."
+    return (
+        f" MFU is by {formula} here as on every page; the estimate counts other FLOPs: {RECOUNTED} is the difference."
+    )
 
 
 def assumed(assumptions: str | None) -> str:

@@ -16,7 +16,7 @@ def frame(*rows: dict[str, Any]) -> pl.DataFrame:
     usual = {
         "run_id": "a",
         "est_mfu": 0.4,
-        "measured_mfu": 0.38,
+        "mfu": 0.38,
         "is_penalised": False,
         "fit": "fitted",
         "mem_peak_allocated_bytes": 50 * 2**30,
@@ -30,7 +30,7 @@ def said(name: str) -> Hover:
 
 
 def test_axes_are_equal_and_hold_every_point() -> None:
-    figure = charts.draw_mfu(frame({}, {"run_id": "b", "measured_mfu": 0.55}), [said("one"), said("two")], LIGHT)
+    figure = charts.draw_mfu(frame({}, {"run_id": "b", "mfu": 0.55}), [said("one"), said("two")], LIGHT)
     assert figure.layout.xaxis.range == figure.layout.yaxis.range
     assert figure.layout.xaxis.range[1] > 55
     assert figure.layout.yaxis.scaleanchor == "x"

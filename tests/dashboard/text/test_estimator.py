@@ -85,12 +85,22 @@ def test_reasons_alike_stand_together_and_single_ones_in_full() -> None:
     )
 
 
-def test_an_mfu_that_other_pages_show_otherwise_is_explained() -> None:
-    row = {"mfu": 0.398, "mfu_basis": "6N, attention left out; peak 2250", "est_mfu": 0.5, "time_ratio": 1.25}
-    assert run_texts.recount(row).replace("\xa0", " ") == (
-        " Other pages show 39.8 %, by 6N, attention left out; here MFU counts the FLOPs of the estimate."
+def test_an_mfu_by_other_flops_than_the_estimate_counts_is_explained() -> None:
+    row = {"mfu": 0.38, "mfu_basis": "6N, attention left out; peak 2250", "est_mfu": 0.5, "time_ratio": 1.25}
+    same, other = Loss("Unexplained", 0.1, 0.5), Loss("MFU counted otherwise", 0.02, 0.4)
+    assert run_texts.recount(row, [same, other]) == (
+        " MFU is by 6N, attention left out here as on every page; the estimate counts other FLOPs: "
+        "MFU counted otherwise is the difference."
     )
-    assert run_texts.recount({**row, "mfu": 0.4004}) == run_texts.recount({**row, "mfu": None}) == ""
+    assert run_texts.recount({**row, "mfu": 0.4}, [same]) == ""
+
+
+def test_a_run_without_an_mfu_says_why() -> None:
+    row = {"mfu": None, "mfu_basis": "not computed: precision not stated", "est_mfu": 0.5, "time_ratio": 1.25}
+    losses = [Loss("Kernels below peak", 0.5, 1.0), Loss("Unexplained", 0.1, 0.5)]
+    assert run_texts.recount(row, losses) == " The run has no MFU: precision not stated."
+    assert "what is left, 40.0 %" in run_texts.waterfall_alt(row, losses).replace("\xa0", " ")
+    assert run_texts.left_name(row) == "Estimate's FLOPs at peak"
 
 
 def test_assumptions_name_no_columns() -> None:
@@ -114,6 +124,7 @@ def test_names_are_escaped_in_hovers() -> None:
         "step_time_s": 4.0,
         "est_step_time_s": 2.0,
         "time_ratio": 2.0,
+        "mfu": 0.2,
         "est_mfu": 0.4,
         "mem_peak_allocated_bytes": None,
         "est_mem_bytes": 1e9,

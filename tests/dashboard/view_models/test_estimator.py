@@ -11,26 +11,27 @@ import polars as pl
 import pytest
 
 from sweepscope.dashboard.view_models import estimator
-from sweepscope.dashboard.view_models.estimator import UNEXPLAINED
+from sweepscope.dashboard.view_models.estimator import RECOUNTED, UNEXPLAINED
 from sweepscope.pipeline.estimate.physics.profile import CALIBRATION, load_profiles
 from tests.dashboard.store_rows import estimate_row
 
 
 def compared(measured_s: float, **changes: Any) -> dict[str, Any]:
     row = estimate_row(**changes)
-    return row | {"step_time_s": measured_s, "time_ratio": measured_s / row["est_step_time_s"]}
+    ratio = measured_s / row["est_step_time_s"]
+    return {"mfu": row["est_mfu"] / ratio, **row, "step_time_s": measured_s, "time_ratio": ratio}
 
 
 def runs(*rows: tuple[str, str, float]) -> pl.DataFrame:
     frame = pl.DataFrame(rows, schema=["run_id", "pattern", "time_ratio"], orient="row")
-    return frame.with_columns(est_mfu=pl.lit(0.4))
+    return frame.with_columns(est_mfu=pl.lit(0.4), mfu=0.4 / pl.col("time_ratio"))
 
 
 def test_a_waterfall_ends_at_the_measured_mfu() -> None:
     row = compared(4.0)
     losses = estimator.losses(row)
-    assert 1 - sum(loss.share for loss in losses) == pytest.approx(estimator.measured_mfu(row))
-    assert estimator.measured_mfu(row) == pytest.approx(0.2)
+    assert 1 - sum(loss.share for loss in losses) == pytest.approx(0.2)
+    assert estimator.at_peak(row) == pytest.approx(0.2)
     shares = {loss.name: loss.share for loss in losses}
     # matrix products, attention and head take 1.2 s, and their FLOPs 0.4 * 2 s at peak
     assert shares["Kernels below peak"] == pytest.approx(0.4 / 4)
@@ -38,6 +39,16 @@ def test_a_waterfall_ends_at_the_measured_mfu() -> None:
     assert shares[UNEXPLAINED] == pytest.approx(0.5)
     assert shares["Recomputation"] == 0
     assert "CP communication" not in shares
+
+
+def test_a_waterfall_ends_at_the_runs_own_mfu_whatever_flops_it_counts() -> None:
+    for mfu in (0.18, 0.23):
+        losses = estimator.losses(compared(4.0, mfu=mfu))
+        assert losses[-1].name == RECOUNTED
+        assert losses[-1].share == pytest.approx(0.2 - mfu)
+        assert 1 - sum(loss.share for loss in losses) == pytest.approx(mfu)
+    for same in (0.2001, None):
+        assert estimator.losses(compared(4.0, mfu=same))[-1].name == UNEXPLAINED
 
 
 def test_each_step_begins_where_the_last_one_ended() -> None:
@@ -119,7 +130,7 @@ def test_runs_are_compared_with_the_estimate_that_is_asked_for() -> None:
         {
             "run_id": ["a", "b"],
             "step_time_s": [4.0, 3.0],
-            "measured_mfu": [0.2, 0.3],
+            "mfu": [0.2, 0.3],
             "est_mfu": [0.4, 0.3],
             "est_step_time_s": [2.0, 3.0],
             "time_ratio": [2.0, 1.0],
@@ -148,4 +159,6 @@ def test_the_best_run_is_none_that_cannot_be() -> None:
     impossible = ("wrong", "TP", 0.1)  # four times the peak
     assert next(iter(estimator.examples(runs(impossible, ("fast", "TP", 0.9)), None))) == "fast"
     assert list(estimator.examples(runs(impossible), None)) == ["wrong"]
+    unknown = runs(("near", "TP", 1.1)).with_columns(mfu=pl.lit(None, pl.Float64))
+    assert estimator.examples(unknown, None) == {"near": "closest to its estimate"}
     assert next(iter(estimator.examples(runs(impossible, ("fast", "TP", 0.9)), "wrong"))) == "wrong"
