@@ -38,7 +38,7 @@ _SLOW_S = 30.0
 """A file that takes longer is logged without -vv."""
 
 _TELLING = (*LAYOUT, *MODEL)
-"""Settings of which a log that is known states one; versions and devices are printed by any."""
+"""Settings of which a log that is known, or a file beside it, states one; versions and devices are printed by any."""
 _FEW = 3
 """A dialect's steps are few where a log has so many times more lines that print what steps do."""
 
@@ -164,6 +164,8 @@ def _unknown_logs(
     has_loss = set(steps["source"].filter(has_step & steps["loss"].is_not_null()).unique())
     release()
     configured = set(extracted.facts.settings.filter(pl.col("name").is_in(_TELLING))["source"].unique())
+    units = {row["unit"] for row in batch.sidecars if row["name"] in _TELLING}
+    configured |= {source for source, unit in enumerate(found["unit"]) if unit in units}
     declared = {dialect.name for dialect in extracted.dialects if dialect.is_declared}
     counts = extracted.last_lines.group_by("source").agg(pl.col("step_like", "loss_like").sum())
     printed = {source: likely for source, *likely in counts.iter_rows()}

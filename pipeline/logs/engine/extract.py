@@ -21,6 +21,7 @@ from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, SIGNATURE_HITS, detect
 from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, candidates_of, prefilter
 from sweepscope.pipeline.logs.engine.spans import SPANS, ordered_spans, stamps_of
+from sweepscope.pipeline.logs.evidence import endings
 from sweepscope.pipeline.logs.evidence import patterns as evidence
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, FACT_SCHEMAS, STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.text.line_templates import LineTemplates
@@ -72,7 +73,13 @@ class Extract:
                 changed = change(facts) if change else facts
                 is_same = changed.steps is facts.steps
                 owned.append(changed if is_same else replace(changed, steps=spilled(changed.steps)))
-        return Facts.concat([*owned, Facts.only_events(self.evidence)]).map(in_order)
+        of_dialects = Facts.concat(owned)
+        return Facts.concat([of_dialects, Facts.only_events(self._unclaimed(of_dialects.events))]).map(in_order)
+
+    def _unclaimed(self, events: pl.DataFrame) -> pl.DataFrame:
+        """The evidence without a script's word for its end in lines by which a dialect already knows it."""
+        ends = events.filter(kind="training_end").select("source", "line_no", kind=pl.lit(endings.KIND))
+        return self.evidence.join(ends, on=ends.columns, how="anti", maintain_order="left")
 
     def without(self, sources: Collection[int]) -> Extract:
         """As if those files had never been read."""

@@ -8,7 +8,7 @@ import pytest
 from sweepscope.pipeline.ingest import infer_logs
 from sweepscope.pipeline.logs.inference.infer import Inference, infer
 from tests.pipeline.ingest_in_memory import batch_of
-from tests.pipeline.logs.runs.test_assemble import log
+from tests.pipeline.logs.runs.test_assemble import config, log
 
 NOISE = "".join(f"[rank{rank}]: loading shard {shard} of 64\n" for rank in range(8) for shard in range(64))
 SETTINGS = "tensor parallel size: 2\n"
@@ -28,8 +28,13 @@ def inferred(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return heights
 
 
+def beside(folder: str, text: str) -> dict[str, str]:
+    """A log whose layout a configuration beside it states."""
+    return {f"{folder}/log_1.out": text, f"{folder}/config.json": config()}
+
+
 def test_a_known_log_is_not_inferred_for_its_noise(inferred: list[int]) -> None:
-    read = batch_of({"a/run.log": SETTINGS + log(1, 4) + NOISE, "b/run.log": SETTINGS + log(1, 4) + NOISE * 3})
+    read = batch_of({**beside("a", log(1, 4) + NOISE), **beside("b", log(1, 4) + NOISE * 3)})
     assert inferred == []
     assert read.facts.steps["source"].n_unique() == 2
 
@@ -42,7 +47,7 @@ def test_a_known_log_with_many_other_steps_is_inferred(inferred: list[int]) -> N
 def test_a_known_log_is_not_inferred_for_bars_or_further_lines_of_each_step(inferred: list[int]) -> None:
     bars = "".join(f"train: 1%|x| {step}/400 [00:01<00:02, 2.1it/s]\n" for step in range(200))
     parts = "".join(log(step, step + 1) + f"ce loss: {9 / step}\nz loss: 0.{step}\n" for step in range(1, 40))
-    batch_of({"a/run.log": SETTINGS + parts + bars})
+    batch_of(beside("a", parts + bars))
     assert inferred == []
 
 

@@ -255,9 +255,9 @@ def test_any_bytes_under_any_name_are_accounted_for(files: dict[str, bytes]) -> 
 
 def test_a_log_whose_dialect_shows_late_is_read_whole() -> None:
     noise = "".join(f"loss of frame {number}: {number / 7:.3f}\n" for number in range(4_000))
-    whole = noise + "tensor parallel size: 2\n" + log(1, 40)
-    at_once = batch_of({"run.log": whole})
-    in_parts = batch_of({"run.log": whole}, chunk_bytes=4 << 10, block_bytes=4 << 10)
+    files = {"run/log_1.out": noise + log(1, 40), "run/config.json": config()}
+    at_once = batch_of(files)
+    in_parts = batch_of(files, chunk_bytes=4 << 10, block_bytes=4 << 10)
     assert at_once.facts.steps["step"].to_list() == list(range(1, 41))
     for kind in ("steps", "settings", "events"):
         assert_frame_equal(getattr(in_parts.facts, kind), getattr(at_once.facts, kind))
