@@ -57,6 +57,7 @@ VIEWS = _by_name(
     nccl.NCCL_FINDINGS,
     nccl.NCCL_TRAFFIC,
     estimates.ESTIMATOR_RESIDUALS,
+    estimates.RUN_RATIOS,
     estimates.RULE_SCORES,
     memory.RUN_GPU_MEMORY,
     *memory_views.VIEWS,

@@ -73,7 +73,9 @@ _QUERY_UNITS = {
 """Units of columns that only queries of pages have."""
 _RATIO = Shown(1, 2, "")
 _MIB = ("mib", "difference_mib", "against_mib")
-_RATIOS = ("est_penalty", "time_ratio", "time_ratio_p10", "time_ratio_p90", "mem_ratio")
+_RATIOS = names(
+    "est_penalty time_ratio time_ratio_p10 time_ratio_p90 mem_ratio est_rho_tp est_compute_per_comm est_dp_per_pass"
+)
 
 
 def shown(name: str) -> Shown | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sweepscope.schemas.columns.shared import columns
 from sweepscope.schemas.core.column import flag, integer, number, text
 from sweepscope.schemas.core.table import Table
+from sweepscope.schemas.tables.bandwidths import ACCELERATOR_LINKS
+from sweepscope.schemas.tables.nccl import NCCL_FILES
 
 _TIME = {
     "linear": "matrix products of the layers",
@@ -24,6 +26,68 @@ _TIME = {
     "stragglers": "waiting for the slowest node: larger clusters, where the profile has learned that",
 }
 
+_TIME_COLUMNS = {
+    part: number(f"est_time_{part}_s", "s", f"estimated per step: {what}", minimum=0) for part, what in _TIME.items()
+}
+
+_COMM = {
+    "tp": "tensor parallelism, but for what recomputation repeats",
+    "cp": "context parallelism",
+    "ep": "experts, but for what recomputation repeats",
+    "dp": "data parallelism",
+    "pp": "pipeline stages",
+}
+RATIO_COLUMNS = (
+    *(
+        number(f"est_comm_{name}_s", "s", f"estimated exchange per step, hidden or not: {what}", minimum=0)
+        for name, what in _COMM.items()
+    ),
+    number(
+        "est_rho_tp",
+        "1",
+        "compute over the exchange of tensor parallelism; near 1 TP communicates as long as it "
+        "computes; NULL without TP",
+        minimum=0,
+    ),
+    number(
+        "est_compute_per_comm",
+        "1",
+        "compute over all communication, hidden or not; a rule of thumb asks for 10",
+        minimum=0,
+    ),
+    number(
+        "est_flops_per_comm_byte",
+        "FLOP/byte",
+        "arithmetic intensity: the model's FLOPs over bytes sent, per accelerator",
+        minimum=0,
+    ),
+    number(
+        "est_bubble_fraction", "fraction", "share of the step that waits for the pipeline to fill and drain", minimum=0
+    ),
+    number(
+        "est_dp_per_pass",
+        "1",
+        "data-parallel exchange over the passes that could hide it: the last micro-batch's "
+        "backward pass, under ZeRO-2 without a pipeline every one, under ZeRO-3 the forward passes too; above 1 it "
+        "cannot be hidden",
+        minimum=0,
+    ),
+    number(
+        "est_pp_break_even_gas",
+        "count",
+        "micro-batches from which twice as many pipeline stages idle less than the "
+        "data-parallel exchange now exposes; NULL: nothing exposed",
+        minimum=0,
+    ),
+    number(
+        "est_mfu_overlapped",
+        "fraction",
+        "MFU if overlap were perfect: what all compute outlasts does not show",
+        minimum=0,
+    ),
+)
+"""The ratios that decide between dimensions, which the verb, the search and the table share."""
+
 ESTIMATES = Table(
     name="estimates",
     description="Memory, step time and MFU of every run as first principles predict them, with the breakdown.",
@@ -41,9 +105,8 @@ ESTIMATES = Table(
         "est_mfu est_mem_weights_bytes est_mem_gradients_bytes est_mem_optimizer_bytes "
         "est_mem_activations_bytes est_mem_logits_bytes est_mem_buffers_bytes",
         number("est_mem_fragmentation_bytes", "bytes", "allowance between allocated and reserved", minimum=0),
-        tuple(
-            number(f"est_time_{part}_s", "s", f"estimated per step: {what}", minimum=0) for part, what in _TIME.items()
-        ),
+        tuple(_TIME_COLUMNS.values()),
+        RATIO_COLUMNS,
         number("est_penalty", "1", "learned slow-down on top of the physics; NULL: none learned here", positive=True),
         number("est_penalty_lo", "1", "lower end of the penalty's 80 % interval, from unseen cells", positive=True),
         number("est_penalty_hi", "1", "upper end of the penalty's 80 % interval, from unseen cells", positive=True),
@@ -83,6 +146,30 @@ ESTIMATOR_RESIDUALS = Table(
         flag("is_penalised", "measured more than 1.5 times slower than estimated: the implementation's doing"),
         "mfu est_mfu mem_peak_allocated_bytes est_mem_bytes",
         number("mem_ratio", "1", "measured over estimated peak of allocated memory", positive=True),
+        "source_path",
+    ),
+)
+
+RUN_RATIOS = Table(
+    name="run_ratios",
+    description="The ratios that decide between dimensions, as estimated for every run: what communicates and what "
+    "shows of it, compute over communication, bubble, MFU if overlap were perfect; and what NCCL's channels take.",
+    grain="one row per run attempt that could be estimated or has NCCL output (duplicates left out)",
+    primary_key=("run_id",),
+    layer="view",
+    columns=columns(
+        "run_id origin sweep framework accelerator model num_nodes num_gpus layout mfu est_mfu est_step_time_s",
+        tuple(column for column in RATIO_COLUMNS if column.name.startswith("est_comm_")),
+        tuple(_TIME_COLUMNS[part] for part in _COMM),
+        tuple(column for column in RATIO_COLUMNS if not column.name.startswith("est_comm_")),
+        tuple(column for column in NCCL_FILES.columns if column.name == "num_channels"),
+        tuple(column for column in ACCELERATOR_LINKS.columns if column.name == "processors"),
+        number(
+            "nccl_processor_share",
+            "fraction",
+            "processors that NCCL takes while it communicates, one per channel: compute beside it has the others",
+            minimum=0,
+        ),
         "source_path",
     ),
 )

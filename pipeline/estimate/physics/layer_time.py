@@ -163,7 +163,7 @@ def context_s(asked: Question, at: Layouts, tokens: Array, attention: Array) -> 
     volume = 3.0 * (at.cp - 1.0) * tokens * width * 2.0
     ranks = comm.group_of(asked, at.tp, at.cp)
     spent = volume / comm.ring_bytes_per_s(asked, ranks) + 3.0 * (at.cp - 1.0) * comm.hop_s(asked, ranks)
-    return np.where(at.cp > 1.0, np.maximum(spent - attention, 0.1 * spent), 0.0)
+    return np.where(at.cp > 1.0, np.maximum(spent - attention, (1.0 - asked.profile.cp_hidden) * spent), 0.0)
 
 
 def experts_exchange_s(asked: Question, at: Layouts, tokens: Array) -> Array:

@@ -107,6 +107,7 @@ class Profile:
     dispatch_bytes: float = 2.0
     nodes_per_token: float = 0.0
     tuned_attention_efficiency: float = 0.0
+    cp_hidden: float = 0.9
     name: str = ""
     about: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)
     folder: Path | None = field(default=None, compare=False, hash=False)

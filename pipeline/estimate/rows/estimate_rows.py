@@ -16,9 +16,11 @@ from sweepscope.pipeline.estimate.learned.expected import EXPECTED, expect
 from sweepscope.pipeline.estimate.learned.transfer import with_transfers
 from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
 from sweepscope.pipeline.estimate.physics.feasible import REASONS, reason_codes
+from sweepscope.pipeline.estimate.physics.layouts import Layouts
 from sweepscope.pipeline.estimate.physics.memory import Memory
 from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
 from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.ratio_columns import RATIOS, ratio_columns
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
 from sweepscope.pipeline.estimate.rows.assumptions import with_assumed
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE, complete_shape
@@ -54,9 +56,10 @@ _PHYSICS = pl.Schema(
         **{f"est_time_{part.name}_s": pl.Float64 for part in fields(StepTime)},
     }
 )
-PREDICTED = pl.Schema([*_PHYSICS.items(), *EXPECTED.items()])
+PREDICTED = pl.Schema([*_PHYSICS.items(), *((name, pl.Float64()) for name in RATIOS), *EXPECTED.items()])
 """Columns that `estimate_frame` appends. Memory parts but fragmentation add up to est_mem_bytes, times to
-est_step_time_s; est_mem_reserved_bytes has the fragmentation too. EXPECTED has what comparable runs add."""
+est_step_time_s; est_mem_reserved_bytes has the fragmentation too. RATIOS follow from both, EXPECTED has what comparable
+runs add."""
 
 
 def estimate_frame(
@@ -192,7 +195,7 @@ def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:
     if usable:
         at = layouts_of(usable, asked.profile)
         predicted = estimate(asked, at)
-        results = _as_rows(asked, predicted, len(usable), expect(asked, at, predicted))
+        results = _as_rows(asked, at, predicted, expect(asked, at, predicted))
         for row, result in zip(usable, results, strict=True):
             filled = [row["assumed"]] if row.get("assumed") else []
             notes = [*assumed, *filled, *_assumed_layout(row), *_assumed_network(row, asked.cluster)]
@@ -201,8 +204,8 @@ def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:
     return [{"est_status": refusal} if refusal else next(found) for refusal in refusals]
 
 
-def _as_rows(asked: Question, predicted: Estimate, size: int, expected: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    worst = predicted.memory
+def _as_rows(asked: Question, at: Layouts, predicted: Estimate, expected: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    worst, size = predicted.memory, at.shape[0]
     columns: dict[str, Any] = {
         "est_mem_bytes": predicted.mem_bytes,
         "est_mem_reserved_bytes": predicted.stages.reserved,
@@ -215,6 +218,8 @@ def _as_rows(asked: Question, predicted: Estimate, size: int, expected: dict[str
         **{f"est_time_{part.name}_s": getattr(predicted.time, part.name) for part in fields(StepTime)},
     }
     lists = {name: np.broadcast_to(values, (size,)).tolist() for name, values in columns.items()} | expected
+    for name, values in ratio_columns(asked, at, predicted).items():
+        lists[name] = [None if np.isnan(value) else value for value in values.tolist()]
     return [
         {"est_status": OK, "est_profile": asked.profile.name, **{name: values[i] for name, values in lists.items()}}
         for i in range(size)

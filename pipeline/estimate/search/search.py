@@ -19,6 +19,7 @@ from sweepscope.pipeline.estimate.learned.record_file import find_record
 from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
 from sweepscope.pipeline.estimate.physics.memory import Memory
+from sweepscope.pipeline.estimate.physics.ratio_columns import ratio_columns
 from sweepscope.pipeline.estimate.physics.stages import place_layers
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
 from sweepscope.pipeline.estimate.search.enumerate import REASONS_OF_GRID, Request, blocks
@@ -214,6 +215,10 @@ def _table(request: Request, at: Layouts | None) -> pl.DataFrame:
             "est_mem_free_bytes": room_bytes(request) - column(predicted.stages.reserved),
             **{f"est_mem_{part.name}_bytes": column(getattr(worst, part.name)) for part in fields(Memory)},
             **{f"est_time_{part.name}_s": column(getattr(predicted.time, part.name)) for part in fields(StepTime)},
+            **{
+                name: pl.Series(values, dtype=pl.Float64).fill_nan(None)
+                for name, values in ratio_columns(request.asked, chosen, predicted).items()
+            },
         }
     ).with_columns(
         pl.Series(name, values, EXPECTED[name], strict=False)
