@@ -1,7 +1,7 @@
 """Numbers that decide a word (a tie, another model, a cell that cannot fit), each once, with its reason.
 
 Python imports them from here. Those of THRESHOLDS are macros in SQL, of the same name in small letters
-(`noise_without_repeats()`), so that views and users' own queries decide alike.
+(`mem_near_limit()`), so that views and users' own queries decide alike.
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ SNAPSHOT_GAP = 0.2
 SNAPSHOT_UNKNOWN = 0.5
 """Share of that peak which may be blocks without a known purpose for the snapshot's parts to count."""
 
-NOISE_WITHOUT_REPEATS = 0.01
-"""A lead that one run each cannot prove. Our choice; what repeats of one layout really spread by is often more."""
+NOISE_PRIOR_FREEDOM = 4.0
+"""Repeats that the bundled noise (`bundled_noise` in SQL) counts as: of more in a store, the store's own decide. Our
+choice."""
 
 USABLE_FOR_STATES = 0.9
 """Share of a card that weights, gradients and optimizer states may take. The rest is for the CUDA context, buffers and
@@ -242,6 +243,9 @@ FOREIGN_UNLISTED_SHARE = 0.1
 Z_95 = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
 
+Z_80 = 1.281552
+"""Two-sided 80 % quantile: from the median to the 10th or 90th percentile, in standard deviations."""
+
 THRESHOLDS = (
     Threshold("label_tolerance", LABEL_TOLERANCE, "relative difference beyond which shape and label name two models"),
     Threshold("state_bytes_per_param", STATE_BYTES_PER_PARAM, "bytes that Adam in mixed precision holds at least"),
@@ -256,7 +260,7 @@ THRESHOLDS = (
     Threshold("fragmentation_bytes", FRAGMENTATION_BYTES, "allocated bytes from which fragmentation counts"),
     Threshold("snapshot_gap", SNAPSHOT_GAP, "share of the allocated peak that a snapshot may miss"),
     Threshold("snapshot_unknown", SNAPSHOT_UNKNOWN, "share of the allocated peak that may have no known purpose"),
-    Threshold("noise_without_repeats", NOISE_WITHOUT_REPEATS, "lead in tokens/s/GPU that is a tie of single runs"),
+    Threshold("noise_prior_freedom", NOISE_PRIOR_FREEDOM, "repeats that the bundled noise counts as"),
     Threshold("usable_for_states", USABLE_FOR_STATES, "share of a card that model states may take"),
     Threshold("stretched_factor", STRETCHED_FACTOR, "times the usual duration from which a run is stretched"),
     Threshold("stretched_peers", STRETCHED_PEERS, "completed like runs that a usual duration needs"),
@@ -269,4 +273,5 @@ THRESHOLDS = (
     Threshold("recomputable", RECOMPUTABLE, "share of the activations that recomputing every layer frees at least"),
     Threshold("memory_fit_runs", MEMORY_FIT_RUNS, "completed runs that a term of the memory estimate is fitted to"),
     Threshold("z_95", Z_95, "two-sided 95 % quantile of the normal distribution"),
+    Threshold("z_80", Z_80, "two-sided 80 % quantile of the normal distribution"),
 )

@@ -32,7 +32,9 @@ TITLE = "Best configurations"
 _TABLE = names(
     "rank_in_cell layout variant framework framework_version torch_version nccl_version cluster "
     "mfu tokens_per_s_per_gpu behind step_time_s mem_peak_allocated_bytes "
-    "mem_peak_reserved_bytes repeats repeat_spread recompute precision sequence_parallel pipeline_schedule run_id"
+    "mem_peak_reserved_bytes repeats repeat_speeds mean_tokens_per_s_per_gpu low_tokens_per_s_per_gpu "
+    "high_tokens_per_s_per_gpu run_noise "
+    "recompute precision sequence_parallel pipeline_schedule run_id"
 )
 
 

@@ -1,7 +1,7 @@
 -- best: Which layout wins each cell, and how sure is that?
 SELECT model, num_nodes, layout, round(100 * mfu, 1) AS mfu_pct,
   round(tokens_per_s_per_gpu) AS tokens_per_s_per_gpu, runner_up_layout,
-  round(100 * margin, 1) AS margin_pct, is_tie, repeats, origin
+  round(100 * margin, 1) AS margin_pct, is_tie, round(100 * chance_best) AS chance_best_pct, repeats, origin
 FROM best_configs
 ORDER BY origin, params, model, num_nodes
 

@@ -14,7 +14,8 @@ _WINNER = (
     "dp, tp, pp, cp, ep, vpp, zero_stage, dp_replicate, mbs, gas, recompute, "
     "precision, sequence_parallel, pipeline_schedule, strategy, mfu, "
     "hfu, tokens_per_s_per_gpu, tokens_per_s, step_time_s, model_tflops_per_gpu, "
-    "mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread"
+    "mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread, mean_tokens_per_s_per_gpu, "
+    "repeat_speeds, run_noise, noise_basis, noise_repeats, low_tokens_per_s_per_gpu, high_tokens_per_s_per_gpu"
 )
 
 
@@ -44,7 +45,9 @@ def cells(chosen: Slice, filters: Filters) -> Query:
 implementations AS (
   SELECT model, num_nodes, num_gpus, list_filter([
     {several}
-  ], lambda name: name IS NOT NULL) AS differing
+  ], lambda name: name IS NOT NULL) AS differing,
+    count(*) AS layouts_completed,
+    chance_of_first(list(tokens_per_s_per_gpu ORDER BY place), list(speed_noise ORDER BY place)) AS chance_first
   FROM ranked
   GROUP BY ALL
 ),
@@ -60,13 +63,12 @@ SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_nod
   CASE WHEN {is_whole} THEN cell.cell_reason END AS cell_reason, {winner},
   coalesce(winner.mem_peak_allocated_bytes, winner.mem_peak_reserved_bytes) AS mem_peak_bytes,
   runner_up.run_id AS runner_up_run_id, runner_up.layout AS runner_up_layout,
-  {runner_up}, coalesce(differing, []) AS differing,
+  {runner_up}, coalesce(differing, []) AS differing, layouts_completed,
   runner_up.tokens_per_s_per_gpu AS runner_up_tokens_per_s_per_gpu,
   lead_over(winner.tokens_per_s_per_gpu, runner_up.tokens_per_s_per_gpu) AS margin,
-  CASE WHEN runner_up_run_id IS NOT NULL THEN
-    lead_noise(winner.repeat_spread, runner_up.repeat_spread, winner.speed_resolution, runner_up.speed_resolution)
-  END AS noise,
-  is_tied(margin, noise) AS is_tie
+  CASE WHEN runner_up_run_id IS NOT NULL THEN lead_noise(winner.speed_noise, runner_up.speed_noise) END AS noise,
+  is_tied(margin, noise) AS is_tie,
+  CASE WHEN runner_up_run_id IS NOT NULL THEN chance_first END AS chance_best
 FROM (SELECT * FROM grid_cells WHERE {in_grid}) AS cell
 LEFT JOIN tried ON tried.model = cell.model AND tried.num_nodes = cell.num_nodes
   AND tried.num_gpus IS NOT DISTINCT FROM cell.num_gpus
@@ -115,7 +117,7 @@ def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None =
   1 - tokens_per_s_per_gpu / first(tokens_per_s_per_gpu) OVER cell AS behind,
   is_tied(
     lead_over(first(tokens_per_s_per_gpu) OVER cell, tokens_per_s_per_gpu),
-    lead_noise(first(repeat_spread) OVER cell, repeat_spread, first(speed_resolution) OVER cell, speed_resolution)
+    lead_noise(first(speed_noise) OVER cell, speed_noise)
   ) AS ties_with_first
 FROM ranked_layouts
 WHERE {all_of(where, layouts, within)}

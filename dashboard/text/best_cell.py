@@ -11,7 +11,7 @@ from sweepscope.dashboard.format.implementation import label
 from sweepscope.dashboard.format.metrics import performance
 from sweepscope.dashboard.format.numbers import between, count, gib, number, percent
 from sweepscope.dashboard.format.symbols import CELL_STATE
-from sweepscope.dashboard.text.cell import Cell
+from sweepscope.dashboard.text.cell import Cell, noise, repeats
 from sweepscope.dashboard.view_models.cells import outcome_text
 from sweepscope.dashboard.view_models.explorer import Pick
 from sweepscope.dashboard.view_models.ranking import shows_mfu
@@ -30,14 +30,13 @@ def facts(cell: Cell) -> list[tuple[str, str]]:
     peak = "not logged" if cell["mem_peak_bytes"] is None else gib(cell["mem_peak_bytes"])
     if cell["mem_peak_bytes"] is not None and cell["memory_bytes"] is not None:
         peak = f"{number(cell['mem_peak_bytes'] / numbers.GIB, 1)} of {gib(cell['memory_bytes'])}"
-    repeats = cell["repeats"] or 1
-    spread = "no repeat" if repeats == 1 else f"spread {percent(cell['repeat_spread'])}"
     return [
         ("Throughput", f"{number(cell['tokens_per_s_per_gpu'])} tokens/s/GPU"),
         ("Step time", numbers.seconds(cell["step_time_s"]) if cell["step_time_s"] is not None else "not logged"),
         ("Peak memory", peak),
         *([("Setup", label(cell, cell["differing"]))] if cell["differing"] else []),
-        ("Evidence", f"{count(repeats, 'run')}, {spread}"),
+        ("Evidence", repeats(cell)),
+        ("Noise", noise(cell)),
         ("Outcomes", cell["outcome"]),
         *([("Not ranked", cell["unranked_reason"])] if cell["unranked_reason"] else []),
     ]
@@ -87,4 +86,4 @@ def ranking_qualifier(ranked: pl.DataFrame) -> str:
     """What the bars show."""
     unit = "MFU %, gap in tokens/s/GPU" if shows_mfu(ranked.head(6)) else "tokens/s/GPU, gap to the winner"
     more = f", first 6 of {number(ranked.height)}" if ranked.height > 6 else ""
-    return f"{unit}{more}"
+    return f"{unit}; line: 95 % interval{more}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.implementation import IMPLEMENTATION, phrase
 from sweepscope.dashboard.format.metrics import Metric, performance
-from sweepscope.dashboard.format.numbers import count, number, part_of, percent, ratio
+from sweepscope.dashboard.format.numbers import capital, count, number, part_of, percent, ratio
 from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.explorer import Pick
@@ -24,7 +24,8 @@ def lead(cell: Cell) -> str:
     if cell["runner_up_run_id"] is None:
         return "the only layout that completed"
     if cell["is_tie"]:
-        return f"level with {_runner_up(cell)}"
+        ahead = f"{part_of(cell['margin'], 1)} ahead of" if cell["margin"] else "level with"
+        return f"{ahead} {_runner_up(cell)}, within the noise"
     if cell["margin"] >= 1:
         return f"{ratio(1 + cell['margin'])} as fast as {_runner_up(cell)}"
     return f"{part_of(cell['margin'], 1)} faster than {_runner_up(cell)}"
@@ -39,16 +40,59 @@ def _runner_up(cell: Cell) -> str:
 
 
 def certainty(cell: Cell) -> str:
-    """A sentence on how sure the lead is, from the repeats of the winner; empty when nothing competes with it."""
-    repeats = cell["repeats"] or 1
+    """A sentence on the chance that the winner is the best, and how noisy runs are; empty where nothing competes."""
     if cell["runner_up_run_id"] is None:
-        return "" if repeats == 1 else f" Repeated {number(repeats)} times, spread {percent(cell['repeat_spread'])}."
-    if cell["is_tie"]:
-        return f" The gap is within the noise ({percent(cell['noise'])}); repeat both to decide."
-    if repeats == 1:
-        return " The winner ran once, so treat the lead as likely, not proven."
-    spread = percent(cell["repeat_spread"])
-    return f" The winner ran {number(repeats)} times, and the lead exceeds their spread of {spread}."
+        return "" if (cell["repeats"] or 1) == 1 else f" {capital(repeats(cell))}."
+    of = f"of {count(cell['layouts_completed'], 'layout')}" if cell["layouts_completed"] > 2 else "of the two"
+    known = f"run-to-run noise {percent(cell['run_noise'])}"
+    repeat = " Repeat both to decide." if cell["is_tie"] else ""
+    return f" Chance that it is the best {of}: {chance(cell['chance_best'])} ({known}).{repeat}"
+
+
+def chance(share: float) -> str:
+    """A chance in whole percent; never 0 or 100, which no measurement proves.
+
+    >>> [chance(share).replace(numbers.NBSP, " ") for share in (0.663, 0.9999, 0.001)]
+    ['66 %', 'over 99 %', 'under 1 %']
+    """
+    if share > _ALL_BUT_SURE:
+        return f"over {percent(_ALL_BUT_SURE, 0)}"
+    return f"under {percent(1 - _ALL_BUT_SURE, 0)}" if share < 1 - _ALL_BUT_SURE else percent(share, 0)
+
+
+_ALL_BUT_SURE = 0.99
+
+_NOISE_BASIS = {
+    "own_repeats": "from its repeats and {others}",
+    "framework": "from {others}",
+    "cluster": "from {others}, in other frameworks",
+    "nodes": "from {others}, on other clusters",
+    "steps": "from its own steps",
+    "bundled": "assumed from bundled sweeps, no repeats here",
+}
+
+
+def noise(cell: Cell) -> str:
+    """How much runs of the winner differ by chance, and what that is known from."""
+    others = count(cell["noise_repeats"], "repeat")
+    basis = _NOISE_BASIS[cell["noise_basis"]].format(others=f"{others} on {count(cell['num_nodes'], 'node')}")
+    return f"{percent(cell['run_noise'])} from run to run, {basis}"
+
+
+def repeats(cell: Cell) -> str:
+    """Runs of the winner: each one's tokens/s/GPU, their mean, and the interval of the throughput."""
+    runs = cell["repeats"] or 1
+    interval = (
+        f"95 % interval {number(cell['low_tokens_per_s_per_gpu'])} to {number(cell['high_tokens_per_s_per_gpu'])}"
+    )
+    if runs == 1:
+        return f"1 run, no repeat; {interval}"
+    each = ", ".join(number(float(speed)) for speed in str(cell["repeat_speeds"]).split()[:_REPEATS_LISTED])
+    more = ", ..." if runs > _REPEATS_LISTED else ""
+    return f"{number(runs)} runs ({each}{more}), mean {number(cell['mean_tokens_per_s_per_gpu'])}; {interval}"
+
+
+_REPEATS_LISTED = 6
 
 
 def where(cell: Cell) -> str:

@@ -14,7 +14,8 @@ from sweepscope.dashboard.format.numbers import MINUS, number, percent
 class RankedRow:
     """One layout, with its variant; `ran_by` names framework, version or cluster where those of its cell differ.
 
-    `share` is its tokens/s/GPU over the winner's, `gap` how much less that is in percent ("" for the winner).
+    `share` is its tokens/s/GPU over the highest end of an interval drawn, `gap` how much less than the winner's it is
+    in percent ("" for the winner). `interval` (95 %) and `repeats` (none of one run) are over its own tokens/s/GPU.
     """
 
     run_id: str
@@ -23,6 +24,8 @@ class RankedRow:
     value: str
     gap: str
     share: float
+    interval: tuple[float, float]
+    repeats: tuple[float, ...]
     is_winner: bool
     is_tied: bool
 
@@ -39,8 +42,9 @@ def ranked_rows(ranked: pl.DataFrame, *, limit: int = 6) -> list[RankedRow]:
     has_tie = ranked["ties_with_first"].sum() > 1
     several = differing(ranked.iter_rows(named=True))  # of the whole cell, whatever of it is drawn
     rows = []
+    highest = max([*top["tokens_per_s_per_gpu"], *top["high_tokens_per_s_per_gpu"]])
     for index, row in enumerate(top.iter_rows(named=True)):
-        behind = percent(row["behind"])
+        behind, speed = percent(row["behind"]), row["tokens_per_s_per_gpu"]
         rows.append(
             RankedRow(
                 run_id=row["run_id"],
@@ -48,7 +52,11 @@ def ranked_rows(ranked: pl.DataFrame, *, limit: int = 6) -> list[RankedRow]:
                 ran_by=label(row, several),
                 value=number(row["mfu"] * 100, 1) if is_mfu else number(row["tokens_per_s_per_gpu"]),
                 gap="" if index == 0 else behind if behind.startswith("0.0") else f"{MINUS}{behind}",
-                share=1 - row["behind"],
+                share=speed / highest,
+                interval=(row["low_tokens_per_s_per_gpu"] / speed, row["high_tokens_per_s_per_gpu"] / speed),
+                repeats=tuple(float(each) / speed for each in row["repeat_speeds"].split())
+                if row["repeats"] > 1
+                else (),
                 is_winner=index == 0,
                 is_tied=row["ties_with_first"] and has_tie,
             )

@@ -52,7 +52,10 @@ def _scale(metric: Metric, highest: float) -> str:
 
 
 def ranking(rows: Sequence[RankedRow]) -> None:
-    """Zero-based bars, the winner in accent, tied rows framed; above each its layout, a link, and what ran it."""
+    """Zero-based bars, the winner in accent, tied rows framed; above each its layout, a link, and what ran it.
+
+    On each bar a line is its 95 % interval, and a tick each repeat.
+    """
     lines = "".join(_bar(row) for row in rows)
     st.html(f'<ol class="ss-ranking">{lines}</ol>')
 
@@ -63,6 +66,8 @@ def _bar(row: RankedRow) -> str:
     run = f'<a href="{html.escape(run_url(row.run_id))}" target="_self">{html.escape(row.layout)}</a>'
     figures = f"<span>{html.escape(row.value)} <small>{html.escape(row.gap)}</small></span>"
     ran_by = f"<p>{html.escape(row.ran_by)}</p>" if row.ran_by else ""
-    return (
-        f'<li class="{classes}"><div>{run}{tie}{figures}</div>{ran_by}<i style="width:{row.share * 100:.1f}%"></i></li>'
-    )
+    low, high = row.interval
+    doubt = f'<b style="left:{low * 100:.1f}%;width:{(high - low) * 100:.1f}%"></b>'
+    ticks = "".join(f'<s style="left:{each * 100:.1f}%"></s>' for each in row.repeats)
+    bar = f'<i style="width:{row.share * 100:.1f}%">{doubt}{ticks}</i>'
+    return f'<li class="{classes}"><div>{run}{tie}{figures}</div>{ran_by}{bar}</li>'

@@ -16,6 +16,14 @@ _WINNER = (
     "mfu mfu_logged hfu model_tflops_per_gpu mem_peak_allocated_bytes mem_peak_reserved_bytes"
 )
 
+_NOISE = (
+    number("run_noise", "fraction", "relative standard deviation of one run of this layout", minimum=0),
+    text("noise_basis", "the nearest evidence of that", vocab.NOISE_BASIS),
+    integer("noise_repeats", "count", "repeats of layouts of the same origin on as many nodes, first runs not counted"),
+    number("low_tokens_per_s_per_gpu", "tokens/s/GPU", "lower end of the 95 % interval of its throughput", minimum=0),
+    number("high_tokens_per_s_per_gpu", "tokens/s/GPU", "upper end of the 95 % interval of its throughput", minimum=0),
+)
+
 RANKED_LAYOUTS = Table(
     name="ranked_layouts",
     description="Every completed layout of each cell in order of tokens/s/GPU; rank 1 is in best_configs. Only runs of "
@@ -29,6 +37,10 @@ RANKED_LAYOUTS = Table(
         _WINNER,
         "dp_replicate repeats repeat_spread",
         number("speed_resolution", "fraction", "last printed digit of tokens/s/GPU over its value", minimum=0),
+        number("mean_tokens_per_s_per_gpu", "tokens/s/GPU", "mean over its repeats", minimum=0),
+        text("repeat_speeds", "tokens/s/GPU of each repeat, slowest first, separated by a blank"),
+        _NOISE,
+        number("speed_noise", "fraction", "relative standard deviation of its throughput: run_noise / sqrt(repeats)"),
     ),
 )
 
@@ -43,6 +55,7 @@ BEST_CONFIGS = Table(
         *CELL_KEY,
         _WINNER,
         "repeats repeat_spread",
+        _NOISE,
         text("runner_up_run_id", "best run of the second-best layout"),
         text("runner_up_layout", "second-best layout"),
         number("runner_up_tokens_per_s_per_gpu", "tokens/s/GPU", "its throughput"),
@@ -51,11 +64,13 @@ BEST_CONFIGS = Table(
         number(
             "noise",
             "fraction",
-            "lead that chance explains: the larger spread of the repeats of both, at least their printed digits; "
-            "1 % when neither was repeated",
+            "lead that chance explains: one standard deviation of the difference of both",
             minimum=0,
         ),
         flag("is_tie", "the margin does not exceed the noise; false without a runner-up"),
+        number(
+            "chance_best", "fraction", "chance that it is the fastest of its cell; NULL without a runner-up", minimum=0
+        ),
         "runs_tried runs_completed",
         integer(
             "layouts_completed",

@@ -232,6 +232,15 @@ SETTING_SOURCE: dict[str, str] = {
     "assumed": "a documented default, stated in no file",
 }
 
+NOISE_BASIS: dict[str, str] = {
+    "own_repeats": "its own repeats, drawn towards those of others",
+    "framework": "repeats of other layouts of the framework, on the same cluster and as many nodes",
+    "cluster": "repeats of other frameworks on the same cluster and as many nodes",
+    "nodes": "repeats on as many nodes of other clusters",
+    "steps": "steps of the run itself: their median cannot be told better",
+    "bundled": "bundled sweeps on as many nodes: this store has no repeat there",
+}
+
 CELL_STATE: dict[str, str] = {
     "measured": "at least one run completed",
     "impossible": "no layout of these GPUs can satisfy the filter",

@@ -19,6 +19,8 @@ _EXTRA = {
     "differing": pl.List(pl.String),
     "margin": pl.Float64,
     "noise": pl.Float64,
+    "layouts_completed": pl.Int64,
+    "chance_best": pl.Float64,
     "is_tie": pl.Boolean,
 }
 
@@ -65,6 +67,13 @@ def cell(model: str = "8.86B", num_nodes: int = 16, **changes: Any) -> Row:
         "mem_peak_reserved_bytes": None,
         "repeats": 1,
         "repeat_spread": None,
+        "mean_tokens_per_s_per_gpu": 6028.0,
+        "repeat_speeds": "6028",
+        "run_noise": 0.05,
+        "noise_basis": "bundled",
+        "noise_repeats": 0,
+        "low_tokens_per_s_per_gpu": 5465.3,
+        "high_tokens_per_s_per_gpu": 6648.6,
         "mem_peak_bytes": 71_833_747_456,
         "runner_up_run_id": "second",
         "runner_up_framework": "nanotron",
@@ -73,8 +82,10 @@ def cell(model: str = "8.86B", num_nodes: int = 16, **changes: Any) -> Row:
         "runner_up_layout": "DP32 TP4 PP1 · GAS4 MBS2 · Z0",
         "runner_up_tokens_per_s_per_gpu": 5696.0,
         "margin": 0.058,
-        "noise": 0.01,
+        "layouts_completed": 114,
+        "noise": 0.073,
         "is_tie": False,
+        "chance_best": 0.66,
     } | changes
 
 
@@ -92,6 +103,7 @@ def empty(model: str = "80B", num_nodes: int = 1, *, state: str = "wont_fit", **
             "states_lower_bound_bytes",
             "cell_state",
             "cell_reason",
+            "layouts_completed",
             "noise",
         }
     )

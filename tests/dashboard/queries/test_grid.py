@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import exp, log, sqrt
+from statistics import NormalDist
 
 import duckdb
 import pytest
@@ -13,7 +15,6 @@ from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.selection.filters import Filters, Range
 from sweepscope.dashboard.selection.slices import Slice, resolve_slice
 from sweepscope.dashboard.view_models import cells as cell_models
-from sweepscope.schemas.thresholds import NOISE_WITHOUT_REPEATS
 from tests.run_rows import Row, completed_frame, open_store, run_row
 
 _ALL = Slice("measured", "H100-SXM-80GB", 4096, 1_048_576)
@@ -61,8 +62,17 @@ def test_cells_hold_the_winner_and_the_runner_up(con: duckdb.DuckDBPyConnection)
     assert (first["num_nodes"], first["run_id"], first["layout"]) == (1, "a", "DP8 TP1 PP1 · GAS16 MBS2 · Z0")
     assert first["runner_up_layout"] == "DP4 TP2 PP1 · GAS32 MBS2 · Z0"
     assert first["margin"] == pytest.approx(40_000 / 39_100 - 1)
-    # the runner-up's repeats differ by 200 / 39,100, but round figures may have been printed in two digits
-    assert first["noise"] == NOISE_WITHOUT_REPEATS
+    # 1 % on one node as bundled, drawn towards the one repeat, which is 200 / 39,100 from the other run
+    one_run = sqrt((4 * 0.01**2 + log(39_200 / 39_000) ** 2 / 2) / 5)
+    assert first["noise"] == pytest.approx(exp(one_run * sqrt(1 + 1 / 2)) - 1)
+    assert (first["run_noise"], first["noise_basis"], first["noise_repeats"]) == (
+        pytest.approx(one_run),
+        "framework",
+        1,
+    )
+    assert first["chance_best"] == pytest.approx(
+        NormalDist().cdf(log(40_000 / 39_100) / (one_run * sqrt(1.5))), abs=1e-3
+    )
 
 
 def test_a_cell_of_several_versions_has_the_best_of_each_as_a_row_of_its_own() -> None:
@@ -110,6 +120,7 @@ def test_without_filters_cells_agree_with_the_views(con: duckdb.DuckDBPyConnecti
             if expected and table == "best_configs":
                 assert row["margin"] == expected["margin"]
                 assert row["is_tie"] == expected["is_tie"]
+                assert row["chance_best"] == expected["chance_best"]
             if expected and table == "grid_cells":
                 assert row["cell_state"] == expected["cell_state"]
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from sweepscope.dashboard.format.metrics import METRICS, performance
-from sweepscope.dashboard.text.cell import cell_name, certainty, hover, lead
+from sweepscope.dashboard.text.cell import cell_name, certainty, hover, lead, noise, repeats
+from sweepscope.schemas import vocab
 from tests.dashboard.grid_rows import Row, cell, empty, grid, only
 
 
@@ -33,17 +34,38 @@ def test_without_mfu_the_performance_is_the_throughput() -> None:
 
 def test_a_margin_within_the_noise_is_a_tie() -> None:
     tie = settled(margin=0.009, is_tie=True)
-    assert lead(tie) == "level with the runner-up"
-    assert "repeat both to decide" in certainty(tie)
+    assert lead(tie).replace("\xa0", " ") == "0.9 % ahead of the runner-up, within the noise"
+    assert lead(settled(margin=0.0, is_tie=True)) == "level with the runner-up, within the noise"
+    assert certainty(tie).endswith(" Repeat both to decide.")
 
 
-def test_one_run_proves_nothing() -> None:
-    assert certainty(settled()) == " The winner ran once, so treat the lead as likely, not proven."
+def test_a_lead_has_its_chance() -> None:
+    assert certainty(settled()).replace("\xa0", " ") == (
+        " Chance that it is the best of 114 layouts: 66 % (run-to-run noise 5.0 %)."
+    )
+    sure = certainty(settled(layouts_completed=2, chance_best=0.999)).replace("\xa0", " ")
+    assert sure == " Chance that it is the best of the two: over 99 % (run-to-run noise 5.0 %)."
 
 
-def test_repeats_say_how_sure_a_lead_is() -> None:
-    text = certainty(settled(repeats=3, repeat_spread=0.004, noise=0.004))
-    assert text.replace("\xa0", " ") == " The winner ran 3 times, and the lead exceeds their spread of 0.4 %."
+def test_noise_says_what_it_is_known_from() -> None:
+    assert (
+        noise(settled()).replace("\xa0", " ") == "5.0 % from run to run, assumed from bundled sweeps, no repeats here"
+    )
+    pooled = settled(noise_basis="framework", noise_repeats=3)
+    assert noise(pooled).replace("\xa0", " ") == "5.0 % from run to run, from 3 repeats on 16 nodes"
+
+
+def test_every_basis_of_noise_has_its_words() -> None:
+    found = {noise(settled(noise_basis=basis, noise_repeats=1)) for basis in vocab.NOISE_BASIS}
+    assert len(found) == len(vocab.NOISE_BASIS)
+
+
+def test_repeats_are_listed_with_their_mean_and_interval() -> None:
+    of_three = settled(repeats=3, repeat_speeds="5900 6000 6100", mean_tokens_per_s_per_gpu=6000.0)
+    assert repeats(of_three) == "3 runs (5,900, 6,000, 6,100), mean 6,000; 95\xa0% interval 5,465 to 6,649".replace(
+        "\xa0", " "
+    )
+    assert repeats(settled()) == "1 run, no repeat; 95 % interval 5,465 to 6,649"
 
 
 def test_a_single_layout_leads_nobody() -> None:

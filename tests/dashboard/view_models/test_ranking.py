@@ -17,6 +17,10 @@ def ranked(*speeds: float, **columns: list[Any]) -> pl.DataFrame:
             "variant": [None] * count,
             "mfu": [speed / 10_000 for speed in speeds],
             "tokens_per_s_per_gpu": list(speeds),
+            "repeats": [1] * count,
+            "repeat_speeds": [str(speed) for speed in speeds],
+            "low_tokens_per_s_per_gpu": list(speeds),
+            "high_tokens_per_s_per_gpu": list(speeds),
             "behind": [1 - speed / speeds[0] for speed in speeds],
             "ties_with_first": [speeds[0] / speed - 1 <= 0.01 for speed in speeds],
         }
@@ -34,6 +38,22 @@ def test_rows_show_their_gap_to_the_winner() -> None:
     ]
     assert [row.is_winner for row in rows] == [True, False, False]
     assert not any(row.is_tied for row in rows)
+
+
+def test_bars_leave_room_for_intervals_and_mark_each_repeat() -> None:
+    of_two = {"repeats": [2, 1], "repeat_speeds": ["3900 4100", "3800"]}
+    first, second = ranked_rows(
+        ranked(
+            4000.0,
+            3800.0,
+            low_tokens_per_s_per_gpu=[3000.0, 3700.0],
+            high_tokens_per_s_per_gpu=[5000.0, 3900.0],
+            **of_two,
+        )
+    )
+    assert (first.share, second.share) == (0.8, 0.76)
+    assert first.interval == (0.75, 1.25)
+    assert (first.repeats, second.repeats) == ((0.975, 1.025), ())
 
 
 def test_an_mfu_that_contradicts_the_ranking_is_not_shown() -> None:

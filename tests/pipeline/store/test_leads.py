@@ -23,6 +23,9 @@ WHERE NOT isfinite(tokens_per_s_per_gpu) OR tokens_per_s_per_gpu < runner_up_tok
   OR margin < 0 OR noise < 0 OR isnan(margin) OR isnan(noise)
   OR (runner_up_run_id IS NULL) <> (margin IS NULL) OR (runner_up_run_id IS NULL) <> (noise IS NULL)
   OR is_tie IS NULL OR is_tie <> coalesce(margin <= noise, false)
+  OR (runner_up_run_id IS NULL) <> (chance_best IS NULL) OR NOT coalesce(chance_best BETWEEN 0 AND 1.001, true)
+  OR run_noise IS NULL OR noise_basis IS NULL OR noise_repeats < 0
+  OR NOT (low_tokens_per_s_per_gpu <= tokens_per_s_per_gpu AND tokens_per_s_per_gpu <= high_tokens_per_s_per_gpu)
 """
 BEATEN_WINNERS = """
 SELECT l.* FROM ranked_layouts AS l

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import log
+from statistics import NormalDist
+from typing import Any
 
 import duckdb
+import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from sweepscope.data import PUBLISHED
 from sweepscope.pipeline.store.publish import MACRO_FOLDER, VIEW_FOLDER, macros
 from sweepscope.schemas.thresholds import THRESHOLDS
 from sweepscope.schemas.vocab import CELL_STATE, STATUS
@@ -20,7 +27,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def call(con: duckdb.DuckDBPyConnection, text: str, *values: object) -> object:
+def call(con: duckdb.DuckDBPyConnection, text: str, *values: object) -> Any:
     (row,) = con.execute(f"SELECT {text}", list(values)).fetchall()
     return row[0]
 
@@ -80,20 +87,47 @@ def test_a_speed_is_as_precise_as_what_it_was_computed_from(con: duckdb.DuckDBPy
     assert logged == pytest.approx(0.01 / 42281.29)
 
 
+def test_the_normal_distribution(con: duckdb.DuckDBPyConnection) -> None:
+    for z in (-9.0, -2.5, -0.3, 0.0, 0.3, 1.96, 9.0):
+        assert call(con, "normal_below($1::DOUBLE)", z) == pytest.approx(NormalDist().cdf(z), abs=1e-7)
+
+
 @pytest.mark.parametrize(
-    ("spreads", "resolutions", "noise"),
-    [
-        ((None, None), (0.002, 0.002), 0.01),  # no repeats: nothing is known
-        ((0.0, None), (0.002, 0.003), 0.003),
-        ((0.04, 0.0), (0.002, 0.003), 0.04),
-        ((0.0, 0.0), (0.25, 0.25), 0.01),  # never more doubt than without repeats
-    ],
+    ("nodes", "noise"), [(None, 0.01), (1, 0.01), (16, 0.05), (24, 0.079), (64, 0.22), (4096, 0.22)]
 )
-def test_equal_printed_figures_are_not_equal_speeds(
-    con: duckdb.DuckDBPyConnection, spreads: tuple[float | None, ...], resolutions: tuple[float, ...], noise: float
+def test_noise_without_any_repeat_grows_with_the_nodes(
+    con: duckdb.DuckDBPyConnection, nodes: int | None, noise: float
 ) -> None:
-    text = "lead_noise($1::DOUBLE, $2::DOUBLE, $3::DOUBLE, $4::DOUBLE)"
-    assert call(con, text, *spreads, *resolutions) == pytest.approx(noise, abs=1e-8)
+    assert call(con, "noise_of_nodes($1::BIGINT)", nodes) == pytest.approx(noise, rel=0.06)
+
+
+def test_the_bundled_noise_is_what_twins_of_the_bundled_sweep_differ_by(con: duckdb.DuckDBPyConnection) -> None:
+    twins = pl.read_csv(PUBLISHED / "ultrascale_playbook_all_runs.csv.gz", infer_schema_length=None)
+    twins = twins.filter(pl.col("status") == "success", pl.col("tokens_per_s_per_gpu") > 0).pivot(
+        "zero_stage_or_fsdp",
+        index=["model", "num_nodes", "dp", "tp", "pp", "grad_accum", "micro_batch_size", "seq_len"],
+        values="tokens_per_s_per_gpu",
+        aggregate_function="max",
+    )
+    apart = twins.select("num_nodes", apart=(pl.col("zero1") / pl.col("zero0")).log().abs()).drop_nulls()
+    near = apart.filter(pl.col("apart") < log(1.5)).group_by("num_nodes").agg(pl.col("apart").median())
+    found = dict(near.rows()) | {64: apart.filter(num_nodes=64)["apart"].median()}
+    for nodes, bundled in zip((1, 2, 4, 8, 16, 32, 64), call(con, "bundled_noise()"), strict=True):
+        assert float(bundled) == pytest.approx(found[nodes], rel=0.5), nodes
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.floats(1.0, 1e6), st.floats(1e-3, 0.5)), min_size=1, max_size=8))
+def test_chances_of_the_layouts_of_a_cell_sum_to_one(layouts: list[tuple[float, float]]) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(macros())
+        chances = []
+        for place in range(len(layouts)):
+            in_turn = [layouts[place], *layouts[:place], *layouts[place + 1 :]]
+            speeds, noises = zip(*in_turn, strict=True)
+            chances.append(call(connection, "chance_of_first($1::DOUBLE[], $2::DOUBLE[])", list(speeds), list(noises)))
+    assert sum(chances) == pytest.approx(1, abs=0.03)
+    assert all(0 <= chance <= 1 for chance in chances)
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS, ids=lambda threshold: threshold.name)
