@@ -16,8 +16,9 @@ import polars as pl
 from sweepscope.pipeline.estimate.advice.acquisition import Belief, believe, improvement
 from sweepscope.pipeline.estimate.advice.cell import is_sound, startup_of
 from sweepscope.pipeline.estimate.advice.exclusions import exclude
+from sweepscope.pipeline.estimate.advice.near_equal import ALIKE, apart, features
 from sweepscope.pipeline.estimate.learned.track_record import conformal_interval
-from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, Array
+from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.estimate.physics.profile import Profile
 from sweepscope.pipeline.estimate.rows.estimate_rows import OK, PREDICTED, predict
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
@@ -71,16 +72,6 @@ PROPOSED: Final = pl.Schema(
 any. `believed_lo_s` to `believed_hi_s` holds 80 %; NULL without residuals."""
 
 
-def _features(frame: pl.DataFrame) -> Array:
-    """Where a layout lies among others: doublings of its degrees, ZeRO stage, recomputation."""
-    degrees = [
-        np.log2(frame[name].fill_null(1).cast(pl.Float64).to_numpy()) for name in ("tp", "pp", "cp", "ep", "vpp", "mbs")
-    ]
-    stage = frame["zero_stage"].fill_null(0).cast(pl.Float64).to_numpy()
-    again = np.array([RECOMPUTE_MODES.index(mode or "none") for mode in frame["recompute"]], np.float64)
-    return np.stack([*degrees, stage, again], axis=1)
-
-
 def _centre(frame: pl.DataFrame) -> Array:
     return frame.select(pl.coalesce("expected_step_time_s", "est_step_time_s")).to_series().to_numpy()
 
@@ -101,11 +92,13 @@ def next_runs(
     test_steps: int = TEST_STEPS,
     startup_s: float | None = None,
     found: Found | None = None,
+    keeps_alike: bool = False,
 ) -> NextRuns:
     """Candidates for the cell of `request`, given `runs`: rows of the table `runs` of that cell, of any outcome.
 
     `startup_s` is taken from the runs when it is None. `found` is the search over `request` where the caller has it, of
-    as many layouts as are to be looked at. Rows that duplicate others or are quarantined count as tried,
+    as many layouts as are to be looked at. Of near-equal layouts the most promising alone is proposed, for its test
+    tells about the others; `keeps_alike` lists them all. Rows that duplicate others or are quarantined count as tried,
     never as best. An empty `candidates` is possible: everything that fits was measured, or nothing fits.
     """
     pool = (found or search(request, top=POOL, margin=margin)).layouts
@@ -126,7 +119,7 @@ def next_runs(
     seen = Belief(_centre(done), _spread(done, otherwise))
     belief = prior
     if done.height and np.isfinite(prior.spread).all() and np.isfinite(seen.spread).all():
-        belief = believe(prior, _features(left), seen, _features(done), done["step_time_s"].to_numpy())
+        belief = believe(prior, features(left), seen, features(done), done["step_time_s"].to_numpy())
     elif done.height >= FEW:
         belief = Belief(prior.centre_s * float(np.median(done["step_time_s"].to_numpy() / seen.centre_s)), prior.spread)
     startup = startup_s if startup_s is not None else startup_of(runs)
@@ -135,8 +128,11 @@ def next_runs(
     before = [tried.get(layout_key(row)) for row in left.iter_rows(named=True)]
     table = table.with_columns(tried=pl.Series(before, dtype=pl.String))
     order = "gain_per_gpu_hour" if best is not None else "believed_step_time_s"
-    ranked = table.sort(order, "layout", descending=[best is not None, False]).head(top)
-    candidates = ranked.with_columns(
+    ranked = table.sort(order, "layout", descending=[best is not None, False])
+    if not keeps_alike:
+        ranked, alike = apart(ranked, top)
+        excluded = {**excluded, **({ALIKE: alike} if alike else {})}
+    candidates = ranked.head(top).with_columns(
         why=pl.Series([_why(row, best, done, basis) for row in ranked.iter_rows(named=True)], dtype=pl.String)
     )
     return NextRuns(candidates, best, sound.height, excluded, basis, startup)

@@ -10,6 +10,7 @@ import pytest
 
 from sweepscope.pipeline.estimate.advice.cell import cells, startup_of
 from sweepscope.pipeline.estimate.advice.exclusions import AS_LARGE, FAILED, MEASURED, RAN_OUT
+from sweepscope.pipeline.estimate.advice.near_equal import ALIKE
 from sweepscope.pipeline.estimate.advice.next_runs import PROPOSED, next_runs
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.reference.layout_text import layout_key
@@ -59,7 +60,7 @@ def test_what_was_measured_is_not_proposed_and_gain_is_over_the_best() -> None:
         {"tp": 1, "pp": 8, "step_time_s": 60.0},
     )
     cell = only_cell(frame)
-    advice = next_runs(cell.request, cell.runs, top=400)
+    advice = next_runs(cell.request, cell.runs, top=400, keeps_alike=True)
     assert advice.best == {"run_id": "r1", "layout": "DP2 TP8 PP1 MBS2", "step_time_s": 11.0}
     assert advice.excluded[MEASURED] == 3
     proposed, done = (
@@ -80,7 +81,7 @@ def test_what_ran_out_of_memory_takes_larger_layouts_with_it() -> None:
     good = {"tp": 8, "step_time_s": 12.0}
     cell = only_cell(runs(good, {"tp": 4, "mbs": 1, "status": "oom", "step_time_s": None}))
     without = only_cell(runs(good))
-    found, free = (next_runs(one.request, one.runs, top=400) for one in (cell, without))
+    found, free = (next_runs(one.request, one.runs, top=400, keeps_alike=True) for one in (cell, without))
     assert found.excluded[RAN_OUT] == 1
     assert found.excluded[AS_LARGE] >= 1
     left, before = (set(one.candidates.select("dp", "tp", "pp", "mbs", "zero_stage").rows()) for one in (found, free))
@@ -92,7 +93,7 @@ def test_what_ran_out_of_memory_takes_larger_layouts_with_it() -> None:
 def test_a_failure_without_a_reason_is_not_repeated_but_a_node_s_failure_is() -> None:
     base = [{"tp": 8, "step_time_s": 12.0}, {"tp": 4, "status": "failed"}, {"tp": 2, "status": "node_fail"}]
     cell = only_cell(runs(*base))
-    advice = next_runs(cell.request, cell.runs, top=400)
+    advice = next_runs(cell.request, cell.runs, top=400, keeps_alike=True)
     assert advice.excluded[FAILED] == 1
     again = advice.candidates.filter(
         (pl.col("tp") == 2) & (pl.col("pp") == 1) & (pl.col("mbs") == 1) & (pl.col("zero_stage") == 1)
@@ -182,3 +183,18 @@ def test_start_up_is_what_runs_spent_outside_of_their_steps() -> None:
     times = {"started_at": begin, "ended_at": begin + timedelta(seconds=300), "steps_logged": 20}
     assert startup_of(runs({"tp": 8, "step_time_s": 5.0, **times})) == pytest.approx(200.0)
     assert startup_of(runs({"tp": 8, "step_time_s": 5.0})) is None
+
+
+@pytest.mark.parametrize("framework", ["nanotron", "home-made"])
+@pytest.mark.parametrize("top", [1, 5, 20])
+def test_a_list_is_not_filled_with_near_equal_layouts(framework: str, top: int) -> None:
+    cell = only_cell(runs({"tp": 8, "step_time_s": 12.0, "framework": framework}))
+    everything = next_runs(cell.request, cell.runs, top=400, keeps_alike=True).candidates
+    advice = next_runs(cell.request, cell.runs, top=top)
+    assert advice.candidates.height == top
+    assert advice.candidates["layout"][0] == everything["layout"][0]  # the most promising stays
+    rows = advice.candidates.select("tp", "pp", "cp", "ep", "believed_step_time_s").rows()
+    for place, (*mesh, took) in enumerate(rows):
+        assert not any(mesh == other and abs(took / time - 1) <= 0.02 for *other, time in rows[:place])
+    if top > 1:
+        assert advice.excluded[ALIKE] >= 1  # and how many were passed over is said
