@@ -35,11 +35,6 @@ STAMPED_SHARE = 0.9
 """Share of steps times median step time that timestamps must span to give the duration. A median step may exceed the
 mean by some percent; timestamps that miss more than that miss steps."""
 
-STATE_BYTES_PER_PARAM = 16.0
-"""Bytes of weights (2), gradients (2) and Adam's states (12) per parameter, the least that mixed precision holds (ZeRO,
-1910.02054, section 3.1): a bound, whatever the framework. The estimator counts what a framework does hold, which is 18
-with gradients in 32 bit (`grad_held_bytes` in data/calibration)."""
-
 GPU_POOR_SHARE = 0.5
 """Share of the memory of all accelerators above which those bytes make a question GPU-poor. Our reading of the term."""
 
@@ -88,7 +83,7 @@ choice."""
 
 USABLE_FOR_STATES = 0.9
 """Share of a card that weights, gradients and optimizer states may take. The rest is for the CUDA context, buffers and
-a first activation. Our choice, on the careful side: in the bundled sweeps nothing above 0.77 completed."""
+a first activation. Our choice, on the careful side: in the bundled sweeps nothing above 0.87 completed."""
 
 STRETCHED_FACTOR = 3.0
 """How many times the usual duration of like runs makes a run stretched. Our choice. A slow layout reaches it as well
@@ -248,7 +243,6 @@ Z_80 = 1.281552
 
 THRESHOLDS = (
     Threshold("label_tolerance", LABEL_TOLERANCE, "relative difference beyond which shape and label name two models"),
-    Threshold("state_bytes_per_param", STATE_BYTES_PER_PARAM, "bytes that Adam in mixed precision holds at least"),
     Threshold("gpu_poor_share", GPU_POOR_SHARE, "share of all memory above which those bytes make a question GPU-poor"),
     Threshold("rule_near", RULE_NEAR, "loss to the fastest layout up to which a rule holds"),
     Threshold("rule_layouts", RULE_LAYOUTS, "measured layouts that a cell needs to test a rule"),

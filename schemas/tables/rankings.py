@@ -93,7 +93,11 @@ GRID_CELLS = Table(
         text("cell_reason", "why the cell is empty, in words; NULL when it is measured"),
         "runs_tried runs_completed",
         integer("runs_quarantined", "count", "completed runs that are not ranked: quarantined, or without throughput"),
-        number("states_lower_bound_bytes", "bytes", "16 bytes per parameter over all accelerators: fully sharded"),
+        number(
+            "states_lower_bound_bytes",
+            "bytes",
+            "weights, gradients and Adam's states over all accelerators, fully sharded, as estimates count them",
+        ),
         "memory_bytes run_id layout mfu tokens_per_s_per_gpu mem_peak_allocated_bytes",
         text("sweeps", "sweeps that the runs of the cell come from, in alphabetical order, separated by a comma"),
     ),

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 
+from sweepscope.pipeline.estimate.physics.memory import state_bytes_per_param
+from sweepscope.pipeline.estimate.physics.profile import load_profiles
+from sweepscope.pipeline.estimate.rows.stated_facts import with_usual_facts
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.reference.clusters import find_cluster
 from sweepscope.pipeline.reference.layout_text import LAYOUT
 from sweepscope.pipeline.reference.rules import QUESTION, Book, Rule, load_rules
-from sweepscope.schemas.thresholds import GPU_POOR_SHARE, STATE_BYTES_PER_PARAM
-
-Number = TypeVar("Number", float, pl.Expr)
+from sweepscope.schemas.thresholds import GPU_POOR_SHARE
 
 
-def state_bytes_per_gpu(params: Number, num_gpus: Number) -> Number:
+def usual_state_bytes(framework: str | None) -> float:
+    """Bytes of states per parameter of a framework's runs where nothing else is said of them."""
+    return state_bytes_per_param(with_usual_facts(load_profiles()["default"], framework))
+
+
+def state_bytes_per_gpu(request: Request) -> float:
     """Least bytes of weights, gradients and optimizer states on each accelerator, sharded over all of them."""
-    return STATE_BYTES_PER_PARAM * params / num_gpus
+    return state_bytes_per_param(request.asked.profile) * request.asked.shape.params / request.num_gpus
 
 
 def question_columns(layouts: pl.DataFrame) -> pl.DataFrame:
@@ -43,11 +49,21 @@ def question_columns(layouts: pl.DataFrame) -> pl.DataFrame:
         pl.col("params").cast(pl.Float64),
         gpus_per_node=pl.coalesce(rack, "gpus_per_node", node_size),
         is_moe=(experts > 1).fill_null(False),
-        is_gpu_poor=(state_bytes_per_gpu(pl.col("params"), pl.col("num_gpus")) > room).fill_null(False),
+        is_gpu_poor=(_bytes_per_param(layouts) * pl.col("params") / pl.col("num_gpus") > room).fill_null(False),
     ).with_columns(
         *(pl.col(name).cast(pl.Int64).fill_null(1) for name in ("cp", "ep", "vpp")),
         recompute=pl.col("recompute").cast(pl.String).fill_null("none"),
     )
+
+
+def _bytes_per_param(layouts: pl.DataFrame) -> pl.Expr:
+    usual = pl.lit(usual_state_bytes(None))
+    if "framework" not in layouts.columns:
+        return usual
+    words = layouts["framework"].cast(pl.String).drop_nulls().unique()
+    by_framework = {word: usual_state_bytes(word) for word in words}
+    name = pl.col("framework").cast(pl.String)
+    return name.replace_strict(by_framework, default=None, return_dtype=pl.Float64).fill_null(usual)
 
 
 def question_of(request: Request) -> dict[str, Any]:
@@ -62,7 +78,7 @@ def question_of(request: Request) -> dict[str, Any]:
         "seq_len": asked.seq_len,
         "gbs_tokens": request.gbs * asked.seq_len,
         "is_moe": asked.shape.num_experts > 1,
-        "is_gpu_poor": state_bytes_per_gpu(asked.shape.params, request.num_gpus) > GPU_POOR_SHARE * memory,
+        "is_gpu_poor": state_bytes_per_gpu(request) > GPU_POOR_SHARE * memory,
     }
 
 

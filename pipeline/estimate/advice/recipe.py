@@ -118,7 +118,7 @@ def _advice(
 def _branch(step: str, request: Request, question: dict[str, Any]) -> str:
     """Which way the question goes at a step, with the figures that decide it."""
     if step == "fit":
-        states = state_bytes_per_gpu(question["params"], question["num_gpus"]) / 2**30
+        states = state_bytes_per_gpu(request) / 2**30
         room = request.asked.cluster.memory_bytes / 2**30
         rich = "GPU-poor" if question["is_gpu_poor"] else "GPU-rich"
         size = f"{question['params'] / 1e9:.3g}B parameters"

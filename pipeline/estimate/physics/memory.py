@@ -16,6 +16,7 @@ import numpy as np
 
 from sweepscope.pipeline.estimate.physics.activations import layer_working_bytes, stage_activation_bytes
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
+from sweepscope.pipeline.estimate.physics.profile import Profile
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import copies, in_flight, is_v_shaped
 from sweepscope.pipeline.estimate.physics.stages import Stages
@@ -37,6 +38,14 @@ class Memory:
     def total(self) -> Array:
         """Peak of allocated bytes."""
         return sum_parts([getattr(self, part.name) for part in fields(self)])
+
+
+def state_bytes_per_param(profile: Profile) -> float:
+    """Bytes of weights, gradients and Adam's states per parameter, before any sharding (1910.02054 section 3.1).
+
+    18 with gradients in 32 bit, 16 with 16: the one convention, which the store's macro of this name has too.
+    """
+    return profile.weight_bytes + profile.grad_held_bytes + profile.optimizer_bytes
 
 
 def sharding(at: Layouts, shards: Array, *, from_stage: int) -> Array:

@@ -8,7 +8,11 @@ WITH cell_runs AS (
     JOIN run_outcomes AS o USING (run_id)
     WHERE o.has_cell
 ),
-sweep_models AS (SELECT DISTINCT origin, sweep, seq_len, gbs_tokens, accelerator, model FROM cell_runs),
+sweep_models AS (
+    SELECT origin, sweep, seq_len, gbs_tokens, accelerator, model, min(state_bytes_per_param(framework)) AS bytes_per_param
+    FROM cell_runs
+    GROUP BY ALL
+),
 sweep_nodes AS (
     SELECT origin, sweep, seq_len, gbs_tokens, accelerator, num_nodes, num_gpus, mode(gpus_per_node) AS gpus_per_node
     FROM cell_runs
@@ -17,7 +21,7 @@ sweep_nodes AS (
 spanned AS (
     SELECT
         m.origin, m.model, n.num_nodes, n.num_gpus, m.seq_len, m.gbs_tokens, m.accelerator,
-        max(n.gpus_per_node) AS gpus_per_node,
+        max(n.gpus_per_node) AS gpus_per_node, min(m.bytes_per_param) AS bytes_per_param,
         string_agg(DISTINCT m.sweep, ', ' ORDER BY m.sweep) AS sweeps
     FROM sweep_models AS m
     JOIN sweep_nodes AS n
@@ -54,7 +58,7 @@ cells AS (
     SELECT
         s.*, p.params, a.memory_bytes,
         -- shared by all accelerators, before any activation
-        state_bytes_per_param() * p.params / s.num_gpus AS states_lower_bound_bytes,
+        s.bytes_per_param * p.params / s.num_gpus AS states_lower_bound_bytes,
         coalesce(o.tried, 0) AS tried, coalesce(o.completed, 0) AS completed,
         o.quarantine_reason, o.statuses, o.only_status, o.counts
     FROM spanned AS s

@@ -18,7 +18,9 @@ asked AS MATERIALIZED (
         coalesce(run.num_experts > 1, false) AS is_moe,
         coalesce(
             link.accelerator IS NOT NULL
-            AND state_bytes_per_param() * layout.params / layout.num_gpus > gpu_poor_share() * card.memory_bytes, false
+            AND state_bytes_per_param(layout.framework) * layout.params / layout.num_gpus
+                > gpu_poor_share() * card.memory_bytes,
+            false
         ) AS is_gpu_poor
     FROM ranked_layouts AS layout
     JOIN runs AS run USING (run_id)

@@ -374,7 +374,7 @@ def test_states_that_exceed_the_card_are_predicted_not_to_fit() -> None:
     runs = [big("small", 1, status="failed", tokens_per_s_per_gpu=None), big("large", 16, tokens_per_s_per_gpu=600.0)]
     small, large = query("SELECT * FROM grid_cells ORDER BY num_nodes", *runs)
     assert (small["cell_state"], large["cell_state"]) == ("wont_fit", "measured")
-    assert small["cell_reason"] == "149 GiB of states per GPU, 79.6 GiB usable; 1 tried"
+    assert small["cell_reason"] == "168 GiB of states per GPU, 79.6 GiB usable; 1 tried"
 
 
 def test_seen_memory_errors_outrank_the_prediction() -> None:
@@ -644,8 +644,8 @@ def test_playbook_grid_has_26_measured_cells_and_2_typed_ones(bundled: duckdb.Du
     assert [cell["cell_state"] for cell in cells].count("measured") == 26
     empty = [(c["model"], c["num_nodes"], c["cell_state"], c["cell_reason"]) for c in cells if c["run_id"] is None]
     assert empty == [
-        ("Llama 80B", 1, "wont_fit", "149 GiB of states per GPU, 79.6 GiB usable; 57 tried"),
-        ("Llama 80B", 2, "wont_fit", "75 GiB of states per GPU, 79.6 GiB usable; 87 tried"),
+        ("Llama 80B", 1, "wont_fit", "168 GiB of states per GPU, 79.6 GiB usable; 57 tried"),
+        ("Llama 80B", 2, "wont_fit", "84 GiB of states per GPU, 79.6 GiB usable; 87 tried"),
     ]
     assert {cell["sweeps"] for cell in cells} == {"ultrascale_playbook_all_runs"}
 

@@ -17,7 +17,7 @@ def test_the_recipe_says_who_follows_and_what_others_cost() -> None:
     pool = search(request, top=300, by=PHYSICS).layouts
     stops = walk(request, pool)
     assert [stop.step.id for stop in stops] == ["fit", "batch", "throughput"]
-    assert stops[0].branch.startswith("GPU-rich: 6.74B parameters are 6.3 GiB of states")
+    assert stops[0].branch.startswith("GPU-rich: 6.74B parameters are 7.1 GiB of states")
     advice = {one.rule.id: one for stop in stops for one in stop.advice}
     best = pool.row(0, named=True)
     inside = advice["chapter-tp-inside"]
