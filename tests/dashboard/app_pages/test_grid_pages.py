@@ -153,7 +153,7 @@ def test_the_selectors_are_the_keyboards_way_to_a_cell(sweep: Path) -> None:
     app = opened("best")
     app.selectbox(key="url_nodes").set_value("2").run()
     assert not app.exception
-    assert "level with the runner-up" in words(app)
+    assert "ahead of the runner-up, within the noise" in words(app)
     assert app.query_params["nodes"] in ("2", ["2"])
 
 
