@@ -22,6 +22,7 @@ from sweepscope.pipeline.text.secrets import hide
 VERBS = (
     "demo",
     "ingest",
+    "stated",
     "dialect",
     "query",
     "nccl",

@@ -10,6 +10,8 @@ from sweepscope.pipeline.commands.output import note, say, say_json, table
 from sweepscope.pipeline.commands.progress import file_progress
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.commands.worker_option import add_workers_argument, asked_workers
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.ingest.statements import Stated, checked, checked_names
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER
 from sweepscope.pipeline.store.home import Home
 
@@ -26,6 +28,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_published_argument(parser)
     add_dialect_argument(parser)
+    _add_stated_arguments(parser)
     add_workers_argument(parser, cores_each=CORES_PER_READER)
 
 
@@ -50,14 +53,36 @@ def add_dialect_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_stated_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what is stated of the runs at the paths."""
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="state what the logs at PATH do not say, such as --set accelerator=H100-SXM-80GB; may be given several "
+        "times; the home remembers it for later ingests, and a sweepscope.toml beside the runs does the same",
+    )
+    parser.add_argument(
+        "--unset", metavar="NAME", action="append", default=[], help="withdraw what --set stated of PATH"
+    )
+    parser.add_argument(
+        "--override", action="store_true", help="what --set states counts even where logs or configurations differ"
+    )
+
+
 def _run(args: argparse.Namespace) -> int:
     workers = asked_workers(args)
+    if args.override and not args.set:
+        raise UsageError("--override says how much counts what --set states. Give --set NAME=VALUE, too.")
+    statement = Stated(checked(args.set), checked_names(args.unset), is_override=args.override)
     summary = ingest_with_progress(
         Home.resolve(args.home),
         args.paths,
         with_published=not args.no_published,
         dialect_files=args.dialect,
         workers=workers,
+        statement=statement,
     )
     if args.json:
         say_json(as_dict(summary))
@@ -67,7 +92,13 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def ingest_with_progress(
-    home: Home, paths: list[str], *, with_published: bool = True, dialect_files: Sequence[str] = (), workers: int = 0
+    home: Home,
+    paths: list[str],
+    *,
+    with_published: bool = True,
+    dialect_files: Sequence[str] = (),
+    workers: int = 0,
+    statement: Stated | None = None,
 ) -> Summary:
     """What an ingest with a progress bar did. Raises as `ingest_paths` does."""
     from sweepscope.pipeline.orchestration.run import (
@@ -81,6 +112,7 @@ def ingest_with_progress(
             dialect_files=dialect_files,
             with_published=with_published,
             workers=workers,
+            statement=statement,
             on_plan=progress.plan,
             on_file=progress.advance,
         )
@@ -98,6 +130,7 @@ def as_dict(summary: Summary) -> dict[str, Any]:
         },
         "runs": dict(summary.runs),
         "dialects": summary.dialects,
+        "stated": [{"name": name, **counts} for name, counts in sorted(summary.stated.items())],
         "published_runs": summary.published,
         "rows": dict(summary.rows),
         "rejected_files": [{"path": path, "error": error} for path, error in summary.rejected_files],
@@ -133,6 +166,8 @@ def as_text(summary: Summary) -> str:
     lines.append(("runs", f"{sum(summary.runs.values()):,}{': ' + runs if runs else ''}"))
     if summary.dialects:
         lines.append(("dialects", f"{', '.join(summary.dialects)} (remembered; see `sweepscope dialect list`)"))
+    if summary.stated:
+        lines.append(("stated", _stated(summary.stated)))
     if summary.published:
         lines.append(("published", f"{summary.published:,} bundled results with their sources"))
     lines.append(("rows", rows or "nothing new"))
@@ -154,6 +189,15 @@ def _secrets(hidden: Mapping[str, int]) -> str:
     first = max(hidden, key=lambda path: hidden[path])
     have = f"{len(hidden):,} files have, most of them" if len(hidden) > 1 else "a file has,"
     return f"tokens, keys or passwords, hidden in the store, which {have} {first}: withdraw them if others can read it"
+
+
+def _stated(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """What the user's statements gave, and of how many runs logs say otherwise."""
+    parts = []
+    for name, runs in sorted(counts.items()):
+        others = f" (not of {runs['not_used']:,}, whose logs say it)" if runs["not_used"] else ""
+        parts.append(f"{name} of {runs['used']:,} run{'' if runs['used'] == 1 else 's'}{others}")
+    return ", ".join(parts)
 
 
 def _unknown(paths: Sequence[str]) -> str:

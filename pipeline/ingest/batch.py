@@ -16,6 +16,7 @@ from sweepscope.pipeline.io.spill import release
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import assemble
+from sweepscope.pipeline.logs.runs.stated import of_table
 from sweepscope.pipeline.store.checkpoints import Records
 from sweepscope.pipeline.text.secret_columns import hidden_in, hide_frame
 from sweepscope.schemas.core.table import Table
@@ -50,8 +51,11 @@ def parse_batch(
         on_file: called with each path and its size.
     """
     batch = read_batch(found, dialects=dialects, records=records, on_file=on_file)
-    tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now, dialects=dialects)
-    rows = pl.concat([tables["runs"], *batch.tables], how="diagonal_relaxed")
+    tables = assemble(
+        batch.sources, batch.facts, batch.spans, batch.sidecars, now=now, dialects=dialects, stated=batch.stated
+    )
+    listed = [of_table(rows, batch.stated_of(rows)) for rows in batch.tables]
+    rows = pl.concat([tables["runs"], *(one.rows for one in listed)], how="diagonal_relaxed")
     completed = complete_runs(without_doubtful(rows, batch.other[INFERRED_COLUMNS.name]))
     filled = completed.derived.join(completed.runs.select("run_id", "source_path"), on="run_id", maintain_order="left")
     all_tables = {
@@ -59,7 +63,11 @@ def parse_batch(
         **batch.other,
         "runs": completed.runs,
         "settings": pl.concat(
-            [tables["settings"], SCHEMAS["settings"].conform(filled.with_columns(is_used=pl.lit(value=True)))]
+            [
+                tables["settings"],
+                *(one.settings for one in listed),
+                SCHEMAS["settings"].conform(filled.with_columns(is_used=pl.lit(value=True))),
+            ]
         ),
         "rejects": pl.concat([tables["rejects"], SCHEMAS["rejects"].conform(batch.rejects)]),
         "files": SCHEMAS["files"].conform(batch.files),

@@ -35,12 +35,13 @@ FOUND = pl.Schema(
         "linked_path": pl.String,
         "part_of": pl.String,
         "part": pl.Int64,
+        "stated": pl.String,
     }
 )
 """One row per file found. `kind` is a word of vocab.FILE_KIND; `unit` is ingested, and replaced, as a whole. `launch`
 is the folder below the run's that tells an attempt of it from others. `linked_path` is the real path where `path` is a
 link, or leads through one. Files of a rotated log have its path as `part_of` and are numbered from the oldest `part`
-on."""
+on. `stated` is what the user states of a file's runs (`statements.with_stated`), NULL for nothing."""
 
 _STREAM_SUFFIXES = {".log", ".out", ".err", ".stdout", ".stderr"}
 _TELLS_OF_RUN = ("log", "history", "config", "status")
@@ -105,7 +106,7 @@ def discover(
             run, own_launch = roles.get(entry.path, (None, ""))
             unit = place.root if place else _lone_unit(log, kind, run)
             launch = place.launch if place else own_launch
-            shared = (run_dir, sweep, launch, origin, entry.linked_path, *parts.get(entry.path, (None, None)))
+            shared = (run_dir, sweep, launch, origin, entry.linked_path, *parts.get(entry.path, (None, None)), None)
             rows.append((entry.path, unit, job_of(_name(log)), kind, entry.bytes, entry.mtime, *shared))
     columns = zip(*rows, strict=True) if rows else ((),) * len(FOUND)
     found = pl.DataFrame(dict(zip(FOUND, columns, strict=True)), schema=FOUND)
@@ -191,7 +192,8 @@ def _with_newest_job(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, int]) -> pl.DataFrame:
-    """Rows of `found` whose unit has a file that is new, differs in size or time, or was read by another version.
+    """Rows of `found` whose unit has a file that is new, differs in size or time, was read by another version, or
+    of which something else is stated.
 
     So have units that a file has left for another one.
 
@@ -201,9 +203,10 @@ def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, in
     """
     current = pl.col("parser").fill_null("").replace_strict(versions, default=None, return_dtype=pl.Int64)
     up_to_date = ledger.filter(current.is_null() | (pl.col("parser_version") == current))
-    fresh = found.join(
-        up_to_date.select("path", "bytes", "mtime", "unit"), on=["path", "bytes", "mtime", "unit"], how="anti"
-    )
+    # A run is read again once something else is stated of it, though its files are as they were.
+    same = ["path", "bytes", "mtime", "unit", "stated"]
+    known = up_to_date.select(same).with_columns(pl.col("stated").fill_null(""))
+    fresh = found.with_columns(pl.col("stated").fill_null("")).join(known, on=same, how="anti")
     # Rows that were read with a dialect file stay when the file is forgotten, though the log may now look different.
     orphans = ledger.filter(pl.col("parser").is_not_null() & current.is_null())
     fresh = fresh.join(orphans.select("path", "bytes", "mtime"), on=["path", "bytes", "mtime"], how="anti")

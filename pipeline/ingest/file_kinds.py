@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase, translate
 from functools import cache
 
+from sweepscope.pipeline.logs.declared.statements import NAME
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.memory.names import is_memory_file
@@ -36,6 +37,8 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: b
     ('history', 'config')
     """
     lower = name.lower()
+    if lower == NAME:
+        return "statements"
     return _kind_by_dialect(lower, dialects, histories=histories) or _kind_by_suffix(lower)
 
 
@@ -60,7 +63,11 @@ def file_kinds(dialects: Sequence[Dialect]) -> Callable[[str], str]:
 
     @cache  # a sweep repeats a few names
     def kind_of(name: str) -> str:
-        return file_kind(name, dialects) if of_any.match(name.lower()) else _kind_by_suffix(name.lower())
+        return (
+            file_kind(name, dialects)
+            if name.lower() == NAME or of_any.match(name.lower())
+            else _kind_by_suffix(name.lower())
+        )
 
     return kind_of
 

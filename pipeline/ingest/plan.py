@@ -14,9 +14,11 @@ from sweepscope.pipeline.errors import NothingYetError, UsageError
 from sweepscope.pipeline.ingest.discover import changed, discover
 from sweepscope.pipeline.ingest.linked_files import KNOWN, deduplicate_links
 from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.ingest.statements import of_home, with_stated
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.file_names import on_disk, printable
 from sweepscope.pipeline.io.files import Entry, canonical, exists, list_files, marker_above
+from sweepscope.pipeline.logs.declared.statements import Statement
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.simulate.marker import MARKER_NAME
@@ -43,6 +45,7 @@ def find(
     known: pl.DataFrame | None = None,
     other_names: dict[str, str] | None = None,
     are_watched: bool = False,
+    statements: Sequence[Statement] = (),
 ) -> pl.DataFrame:
     """Every file at the given paths as discover.FOUND rows, once each.
 
@@ -54,9 +57,10 @@ def find(
         known: linked_files.KNOWN rows of the ledger; a file keeps the name that it has there.
         other_names: filled with one more name of each file that has several, by its path.
         are_watched: files may still have to appear at the paths.
+        statements: what the home states of runs.
 
     Raises:
-        UsageError: no path was given.
+        UsageError: no path was given, or a `sweepscope.toml` is damaged and the paths are not watched.
         NothingYetError: one does not exist, or there is no file at any, and they are not watched.
         InputError: a path cannot be listed.
     """
@@ -83,7 +87,7 @@ def find(
     kinds = dict(found.group_by("kind").len().sort("kind").iter_rows())
     links = len(named_once.other_names)
     event(_LOG, logging.INFO, "discovered", files=found.height, units=found["unit"].n_unique(), links=links, **kinds)
-    return found
+    return with_stated(found, statements, are_watched=are_watched)
 
 
 def _listed(path: str, *, is_watched: bool) -> Iterator[Entry]:
@@ -109,8 +113,9 @@ def plan(
 ) -> pl.DataFrame:
     """Rows of `found` that need reading.
 
-    Those are files of units that are new or changed, were read by another version of a parser, were running and have
-    written nothing since, have become part of a sweep, or are at rest after one of their logs was read in parts.
+    Those are files of units that are new or changed, of which something else is stated than when they were read, were
+    read by another version of a parser, were running and have written nothing since, have become part of a sweep, or
+    are at rest after one of their logs was read in parts.
 
     Args:
         found: discover.FOUND rows.
@@ -183,6 +188,7 @@ def find_for(
         known=known.select(KNOWN.names()),
         other_names=other_names,
         are_watched=are_watched,
+        statements=of_home(lake.home),
     )
 
 

@@ -15,8 +15,9 @@ from sweepscope.pipeline.ingest.late_owners import with_late_owners
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_file import read_file
 from sweepscope.pipeline.ingest.read_rotated import RotatedLogs
-from sweepscope.pipeline.ingest.read_sidecar import folder_names, stated_constants
+from sweepscope.pipeline.ingest.read_sidecar import folder_names
 from sweepscope.pipeline.ingest.resume import ResumeState
+from sweepscope.pipeline.ingest.statements import stated_rows
 from sweepscope.pipeline.ingest.unread_logs import judge_unread
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.spill import release
@@ -65,11 +66,17 @@ class Batch:
     facts: Facts
     spans: pl.DataFrame
     sidecars: pl.DataFrame
+    stated: pl.DataFrame
     tables: list[pl.DataFrame]
     files: pl.DataFrame
     rejects: pl.DataFrame
     other: dict[str, pl.DataFrame] = field(default_factory=dict)
     parts: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PARTS))
+
+    def stated_of(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """STATED rows of the file that the rows of a table come from."""
+        of_file = self.sources.filter(pl.col("path").is_in(rows["source_path"].implode()))
+        return self.stated.filter(pl.col("source").is_in(of_file["source"].implode()))
 
 
 def read_batch(
@@ -103,13 +110,14 @@ def read_batch(
     sources = _sources(found, {**extracted.dialect_of, **inferred.readers})
     files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), extracted)
     files, facts = judge_unread(files, facts, inferred.unread, batch.nccl.sources())
-    sidecars = [*batch.sidecars, *folder_names(sources), *stated_constants(sources, dialects)]
+    sidecars = [*batch.sidecars, *folder_names(sources)]
     other = {name: pl.concat(frames) for name, frames in batch.other.items()}
     return Batch(
         sources=rotated.under_their_logs(files.with_columns(dialect=pl.coalesce("dialect", "parser"))),
         facts=_with_histories(facts, batch.histories),
         spans=ordered_spans([extracted.spans, *stamps_of(inferred.facts)]),
         sidecars=pl.DataFrame(sidecars, schema=SIDECAR_SETTINGS),
+        stated=stated_rows(sources, dialects),
         tables=batch.tables,
         files=files,
         rejects=pl.DataFrame(batch.rejects, schema=REJECTS.polars_schema),

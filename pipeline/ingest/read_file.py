@@ -22,12 +22,14 @@ from sweepscope.pipeline.ingest.read_sidecar import (
     read_history,
     read_memory,
     read_sidecar,
+    read_stated,
     read_table,
     reading_whole,
 )
 from sweepscope.pipeline.io.reader import Reader
 
 _LOG_KINDS = ("log", "nccl", "scheduler")
+_BY_SOURCE = {"bench_csv": read_table, "history": read_history}
 
 
 def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> dict[str, object]:
@@ -93,12 +95,10 @@ def _read_kind(source: int, row: dict[str, object], reader: Reader, batch: Batch
     """Columns in which a file differs from one that was parsed. Raises for a file that cannot be read."""
     if row["kind"] in _LOG_KINDS:
         return read_log(source, row, reader, batch)
-    if row["kind"] == "bench_csv":
-        return read_table(source, row, reader, batch)
+    if row["kind"] in _BY_SOURCE:
+        return _BY_SOURCE[str(row["kind"])](source, row, reader, batch)
     if row["kind"] == "memory":
         return read_memory(row, reader, reader.chunks(), batch)
-    if row["kind"] == "history":
-        return read_history(source, row, reader, batch)
     if row["kind"] == "flight_record":
         return read_dump(source, reader, batch)
-    return read_sidecar(row, reader, batch)
+    return read_stated(reader) if row["kind"] == "statements" else read_sidecar(row, reader, batch)

@@ -15,6 +15,7 @@ from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.errors import InputError, SweepscopeError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.ingest.statements import check_statements
 from sweepscope.pipeline.io.bounded import bounded, text_of
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.meter import metered
@@ -238,20 +239,7 @@ def folder_names(sources: pl.DataFrame) -> list[dict[str, str]]:
     return found
 
 
-def stated_constants(sources: pl.DataFrame, dialects: Sequence[Dialect]) -> list[dict[str, str]]:
-    """Settings that dialect files state for the logs in a folder, one set per unit; the nearest folder counts."""
-    by_name = {dialect.name: sorted(dialect.constants, key=lambda one: len(one[0])) for dialect in dialects}
-    logs = sources.filter(pl.col("dialect").is_in([name for name, constants in by_name.items() if constants]))
-    found: list[dict[str, str]] = []
-    for unit, path, name in (
-        logs.unique("unit", keep="first", maintain_order=True).select("unit", "path", "dialect").iter_rows()
-    ):
-        near = [
-            values for folder, values in by_name[name] if not folder or path == folder or path.startswith(f"{folder}/")
-        ]
-        merged = {column: value for values in near for column, value in values.items()}
-        found += [
-            {"unit": unit, "path": path, "name": column, "value": value, "setting_source": "dialect_file"}
-            for column, value in merged.items()
-        ]
-    return found
+def read_stated(reader: Reader) -> dict[str, object]:
+    """Ledger columns of a `sweepscope.toml`, which discovery has read. Raises ValueError for a damaged one."""
+    check_statements(text_of(reader.chunks()), reader.path)
+    return {}

@@ -9,6 +9,7 @@ import polars as pl
 
 from sweepscope.pipeline.ingest.batch import Tables
 from sweepscope.pipeline.logs.evidence.text_kinds import NOTHING_TELLS
+from sweepscope.pipeline.logs.runs.stated import SOURCES_STATED
 from sweepscope.pipeline.store.replacement import KEPT
 
 
@@ -29,6 +30,7 @@ class Summary:
         secrets_hidden: by file, the texts in which a credential was hidden.
         unknown_logs: paths of logs of which no line is known.
         dialects: names of the dialect files of the home.
+        stated: by column, the new runs of which the user's statement is `used` and `not_used`.
         bytes: size of the new files.
         bytes_read: what had to be read of them.
         seconds: of the whole ingest.
@@ -49,6 +51,7 @@ class Summary:
     secrets_hidden: dict[str, int] = field(default_factory=dict)
     unknown_logs: list[str] = field(default_factory=list)
     dialects: list[str] = field(default_factory=list)
+    stated: dict[str, dict[str, int]] = field(default_factory=dict)
     bytes: int = 0
     bytes_read: int = 0
     seconds: float = 0.0
@@ -79,5 +82,9 @@ class Summary:
         self.unknown_logs += unknown["path"].to_list()
         self.published += tables["runs"].filter(pl.col("origin") == "published").height
         self.run_ids += tables["runs"].filter(pl.col("origin") != "published")["run_id"].to_list()
+        statements = tables["settings"].filter(pl.col("setting_source").is_in(SOURCES_STATED))
+        for name, is_used in statements.select("name", "is_used").iter_rows():
+            counts = self.stated.setdefault(name, {"used": 0, "not_used": 0})
+            counts["used" if is_used else "not_used"] += 1
         self.rows.update({name: frame.height for name, frame in tables.items()})
         self.batches += 1

@@ -19,7 +19,9 @@ from sweepscope.pipeline.ingest.batch import Tables
 from sweepscope.pipeline.ingest.bundled import bundled_is_pending
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
 from sweepscope.pipeline.ingest.discover import FOUND
+from sweepscope.pipeline.ingest.statements import Stated, state
 from sweepscope.pipeline.ingest.summary import Summary
+from sweepscope.pipeline.io.files import list_files
 from sweepscope.pipeline.orchestration.batch_files import write_batch
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.instance import open_instance
@@ -42,6 +44,7 @@ def ingest_paths(
     with_published: bool = True,
     batch_units: int = plan.BATCH_UNITS,
     workers: int = 0,
+    statement: Stated | None = None,
     on_plan: OnFile = lambda _what, _size: None,
     on_file: OnFile = lambda _path, _size: None,
 ) -> Summary:
@@ -50,6 +53,7 @@ def ingest_paths(
     Args:
         dialect_files: dialect files to read with, now and later: the home remembers them.
         workers: processes that read, this one included; 0: one per two cores, at most a few.
+        statement: what is stated of the runs at the paths, now and later: the home remembers it.
         on_plan: called with ("files", number) and ("bytes", size) once the work is known.
         on_file: called with each file and its size as it is read.
 
@@ -58,6 +62,10 @@ def ingest_paths(
     """
     begin = time.perf_counter()
     remember(home, dialect_files)
+    if statement is not None and not statement.is_empty:
+        for path in paths:
+            next(list_files(path), None)  # nothing is kept of a mistyped path
+        state(home, paths, statement)
     in_use = in_force(home)
     lake = Lake(home)
     other_names: dict[str, str] = {}

@@ -107,6 +107,16 @@ class Home:
         return self.path / "dialects"
 
     @property
+    def stated(self) -> Path:
+        """Folder of what the user states of runs whose logs do not say it."""
+        return self.path / "stated"
+
+    @property
+    def statements(self) -> Path:
+        """File of these statements."""
+        return self.stated / "statements.toml"
+
+    @property
     def records(self) -> Path:
         """Folder of the facts read so far from logs that may still grow."""
         return self.path / "records"
@@ -129,7 +139,7 @@ class Home:
     @property
     def own_folders(self) -> tuple[Path, ...]:
         """What we write: never input, even where the home lies in a directory that is ingested."""
-        return self.lake, self.store, self.batches, self.dialects, self.records, self.dagster
+        return self.lake, self.store, self.batches, self.dialects, self.stated, self.records, self.dagster
 
     @property
     def contents(self) -> tuple[Path, ...]:

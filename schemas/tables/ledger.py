@@ -43,6 +43,7 @@ FILES = Table(
         ),
         text("id_path", "path that run ids are made from, where it is not `path`: the file moved, or is another one"),
         text("part_of", "log that the file is a part of, where the log was rotated"),
+        text("stated", "what was stated of its runs when it was read, as JSON: column, value, overrides, file"),
         text("former_path", "name that the file had when it was read first, or before other content took its name"),
     ),
 )

@@ -149,5 +149,6 @@ SETTINGS = Table(
         text("setting_source", "where the value comes from", vocab.SETTING_SOURCE),
         flag("is_used", "`runs` has this value"),
         "source_path line_no",
+        text("stated_in", "file that states it, where the user does and no log: a sweepscope.toml, or the home's"),
     ),
 )

@@ -22,6 +22,7 @@ from sweepscope.pipeline.logs.declared.columns import (
 from sweepscope.pipeline.logs.declared.parse_template import parse
 from sweepscope.pipeline.logs.declared.rule_reader import RuleReader
 from sweepscope.pipeline.logs.declared.rules import Arguments, Constants, Document, File
+from sweepscope.pipeline.logs.declared.stated_values import fitting
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.schemas import vocab
 
@@ -156,17 +157,12 @@ class _Reader(RuleReader):
         given.pop("folder", None)
         values = {}
         for key, value in given.items():
-            location = self.location("constants", number, key)
             try:
-                column = target(key, None, RUN_COLUMNS)
+                column, text = fitting(key, value)
             except ValueError as error:
+                location = self.location("constants", number, key)
                 raise self.fail(location, f"[[constants]] {number + 1}: {error}") from error
-            is_number = column.dtype.is_numeric()
-            fits = isinstance(value, int | float) and value > 0 if is_number else isinstance(value, str | bool)
-            if not fits or (is_number and isinstance(value, bool)):
-                wanted = "a number above 0" if is_number else "a text between quotes"
-                raise self.fail(location, f"[[constants]] {number + 1}: {key} is {value!r}. Write {wanted}")
-            values[column.column] = str(value)
+            values[column] = text
         return Constants(folder, values)
 
     def columns(self, part: dict[str, Any], table: str, number: int) -> dict[str, str]:

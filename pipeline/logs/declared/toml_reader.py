@@ -20,19 +20,17 @@ MAX_LITERALS = 20
 class Tables:
     """A document and the lines of its keys. `number` is the index of a table among those of its name, from 0."""
 
-    def __init__(self, text: str, origin: str) -> None:
-        """Raises UsageError when the text is too large or no TOML."""
+    def __init__(self, text: str, origin: str, what: str = "A dialect file holds patterns, not a log") -> None:
+        """Raises UsageError when the text is too large or no TOML; `what` tells what such a file holds."""
         if len(text.encode(errors="replace")) > MAX_BYTES:
-            raise UsageError(
-                f"{origin} is larger than {MAX_BYTES >> 10} KiB. A dialect file holds patterns, not a log."
-            )
+            raise UsageError(f"{origin} is larger than {MAX_BYTES >> 10} KiB. {what}.")
         try:
             self.data = tomllib.loads(text)
         except ValueError as error:  # a TOMLDecodeError, or a number of more digits than Python takes
             remedy = "Patterns with backslashes or double quotes go between single quotes."
             raise UsageError(f"{origin} is not TOML: {error}. {remedy}") from error
         except RecursionError as error:
-            raise UsageError(f"{origin} nests too deep. A dialect file has tables of plain values.") from error
+            raise UsageError(f"{origin} nests too deep. {what}.") from error
         self.origin = origin
         self.lines = text.splitlines()
 
@@ -55,12 +53,12 @@ class Tables:
         message = message.rstrip()
         return UsageError(f"{location}: {message}{'' if message[-1:] in '.?!)' else '.'}")
 
-    def tables(self, name: str) -> list[tuple[int, dict[str, Any]]]:
+    def tables(self, name: str, most: int = MAX_RULES) -> list[tuple[int, dict[str, Any]]]:
         value = self.data.get(name, [])
         if not isinstance(value, list) or not all(isinstance(part, dict) for part in value):
             raise self.fail(self.location(name), f"{name} is a table of its own for each pattern. Write [[{name}]]")
-        if len(value) > MAX_RULES:
-            raise self.fail(self.location(name), f"{len(value)} [[{name}]]: at most {MAX_RULES} are read")
+        if len(value) > most:
+            raise self.fail(self.location(name), f"{len(value)} [[{name}]]: at most {most} are read")
         return list(enumerate(value))
 
     def only(self, part: dict[str, Any], known: Collection[str], table: str, number: int = 0) -> None:

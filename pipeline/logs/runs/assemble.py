@@ -41,6 +41,7 @@ from sweepscope.pipeline.logs.runs.settings import (
     stepped,
     with_combined,
 )
+from sweepscope.pipeline.logs.runs.stated import SOURCES_STATED, STATED, of_runs
 from sweepscope.pipeline.logs.runs.step_values import checked_peaks, checked_steps, repeated_steps
 from sweepscope.pipeline.logs.runs.summary import (
     begin_and_end,
@@ -90,6 +91,7 @@ def assemble(
     *,
     now: datetime,
     dialects: Sequence[Dialect] = DIALECTS,
+    stated: pl.DataFrame | None = None,
 ) -> dict[str, pl.DataFrame]:
     """Frames by table name, before normalising and validating; `runs` lacks the derived columns.
 
@@ -100,6 +102,7 @@ def assemble(
         sidecars: SIDECAR_SETTINGS rows.
         now: the moment of reading.
         dialects: the dialects that read the files.
+        stated: STATED rows of the sources.
     """
     facts = replace(facts, events=jobs.fold(failed_workers.fold_tables(facts.events)))
     parsed, bad_steps = checked_steps(facts.steps, sources)
@@ -109,7 +112,8 @@ def assemble(
     runs, steps = folded.runs, folded.steps
     release()
     events = attribute_events(facts.events, runs, sources, folded.owners)
-    named = _settings(folded, facts.settings, sidecars, sources, dialects)
+    users = of_runs(pl.DataFrame(schema=STATED) if stated is None else stated, runs, folded.joined, sources)
+    named = _settings(folded, facts.settings, (sidecars, users), sources, dialects)
     rows = runs.drop("reading")
     for known in (
         setting_precedence.widen(named.chosen, TABLES["runs"].columns),
@@ -156,7 +160,14 @@ def assemble(
         "events": pl.concat(TABLES["events"].conform(part) for part in all_events).unique(
             TABLES["events"].primary_key, maintain_order=True
         ),
-        "settings": TABLES["settings"].conform(named.chosen.filter(is_column)),
+        "settings": TABLES["settings"].conform(
+            named.chosen.filter(is_column).join(
+                users.select("run_id", "name", "setting_source", "stated_in"),
+                on=["run_id", "name", "setting_source"],
+                how="left",
+                maintain_order="left",
+            )
+        ),
         "rejects": TABLES["rejects"].conform(pl.concat(rejects)),
     }
 
@@ -164,14 +175,15 @@ def assemble(
 def _settings(
     folded: Folded,
     logged: pl.DataFrame,
-    sidecars: pl.DataFrame,
+    others: tuple[pl.DataFrame, pl.DataFrame],
     sources: pl.DataFrame,
     dialects: Sequence[Dialect],
 ) -> Named:
-    """Settings of every run from all places, with those that count chosen."""
+    """Settings of every run from all places, with those that count chosen; `others`: of sidecars, and stated ones."""
+    sidecars, users = others
     beside = of_folders(sidecars, folded.runs, folded.joined, sources)
     stated = settings_of_runs(logged, beside, folded.configured, sources, folded.owners)
-    stated = pl.concat([stated, stepped(folded.lines_of_steps, stated)])
+    stated = pl.concat([stated, stepped(folded.lines_of_steps, stated), users.select(stated.columns)])
     rules = {dialect.name: dialect.combined for dialect in dialects}
     combined = with_combined(stated, folded.runs.select("run_id", "dialect"), rules)
     return without_contradicted(setting_precedence.choose(combined))
@@ -215,7 +227,9 @@ def _outcomes(
         "run_id", pl.col("value").alias("status_file")
     )
     guessed = chosen.filter((pl.col("name") == GUESSED_PLAN) & pl.col("is_used")).select("run_id").unique()
-    configured = chosen.filter(pl.col("setting_source") != "folder_name").select("run_id").unique()
+    configured = (
+        chosen.filter(~pl.col("setting_source").is_in(["folder_name", *SOURCES_STATED])).select("run_id").unique()
+    )
     # A unit's status file and modification time concern its newest attempt only.
     newest = pl.col("attempt") == pl.col("attempt").max().over("unit")
     attempts = (

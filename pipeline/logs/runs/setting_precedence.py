@@ -9,9 +9,10 @@ import polars as pl
 from sweepscope.pipeline.logs.facts import NOTHING
 from sweepscope.schemas.core.column import Column, DataType
 
-# What the process printed about itself is nearer to the truth than a file beside it, and what follows from both than a
-# name: it was given before anything ran.
+# What the process printed about itself is nearer to the truth than a file beside it, and what follows from both than
+# what somebody states of a whole sweep, or a name: it was given before anything ran.
 PRECEDENCE = (
+    "stated_override",
     "log_line",
     "argument_dump",
     "config_file",
@@ -19,6 +20,7 @@ PRECEDENCE = (
     "dialect_file",
     "published_table",
     "derived",
+    "stated",
     "folder_name",
 )
 
