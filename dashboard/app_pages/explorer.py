@@ -18,7 +18,7 @@ from sweepscope.dashboard.sections.explorer_controls import number_choice
 from sweepscope.dashboard.text import explorer as texts
 from sweepscope.dashboard.view_models import explorer
 from sweepscope.dashboard.view_models.explorer import CUSTOM, Setup
-from sweepscope.dashboard.view_models.explorer_layout import answer_for
+from sweepscope.dashboard.view_models.explorer_layout import answer_for, reached
 from sweepscope.dashboard.widgets import basic, choices, lists, tables
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found
@@ -171,7 +171,8 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
                 back = "To the fastest" if found.fitting else "To the leanest"
                 st.button(back, key="take_best", on_click=explorer_controls.put_choice, args=(best, best))
     with right, st.container(gap="small"):
-        explorer_layout.draw_verdict(estimate, found)
+        fastest = found.speeds[-1] if found.fitting else 0.0
+        explorer_layout.draw_verdict(estimate, found, reached(runs, estimate, setup, request.num_gpus, fastest))
         explorer_layout.draw_breakdowns(estimate)
     left, right = st.columns([0.47, 0.53], gap="large")
     with left:

@@ -15,6 +15,7 @@ from sweepscope.dashboard.app.store import Store, own_constants
 from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.sections import advisor
 from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.dashboard.text.explorer import constants
 from sweepscope.dashboard.view_models import explorer
 from sweepscope.dashboard.view_models.explorer import Pick, Setup
 from sweepscope.pipeline.estimate.search.enumerate import Request
@@ -31,7 +32,11 @@ def shapes(store: Store, origin: str | None) -> dict[str, ModelShape]:
 
 def setup_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Setup | None:
     """The question that a row of the grid asks, by the constants of `framework`; None where it cannot be estimated."""
-    shape = shapes(store, chosen.origin).get(cell["model"])
+    return setup_of(shapes(store, chosen.origin).get(cell["model"]), chosen, cell, framework)
+
+
+def setup_of(shape: ModelShape | None, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Setup | None:
+    """The same of a cell whose model has this shape."""
     nodes, gpus = cell["num_nodes"], cell["num_gpus"]
     cluster = find_cluster(chosen.accelerator) if chosen.accelerator else None
     batch, length = chosen.gbs_tokens, chosen.seq_len
@@ -58,11 +63,12 @@ def address(setup: Setup, choice: Choice | None = None) -> str:
 def pick_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Pick | None:
     """The pick for a row of the grid, by the constants of `framework`; None where the question cannot be estimated."""
     setup = setup_for(store, chosen, cell, framework)
-    return None if setup is None else _pick(setup.request(own_constants()), address(setup))
+    return None if setup is None else pick_of(setup.request(own_constants()), address(setup))
 
 
 @lru_cache(maxsize=512)
-def _pick(request: Request, url: str) -> Pick:
+def pick_of(request: Request, url: str) -> Pick:
+    """The pick for a question: the fastest layout of a search, with what it should reach."""
     found = explorer.found_for(request)
     need = found.leanest_bytes + request.asked.profile.outside_bytes
     if not found.fitting:
@@ -70,7 +76,8 @@ def _pick(request: Request, url: str) -> Pick:
     best = found.layouts.row(0, named=True)
     ends = (best["est_mfu_lo"], best["est_mfu_hi"])
     likely = float(explorer.likely_mfu(found.layouts, found.ranked_by)[0])
-    return Pick(best, likely, ends if None not in ends else None, need, url)
+    rests_on = constants(request.asked.profile, found.ranked_by)
+    return Pick(best, likely, ends if None not in ends else None, need, url, rests_on)
 
 
 MOST_EMPTY = 24

@@ -22,14 +22,14 @@ from sweepscope.pipeline.estimate.search.whatif import Choice
 from sweepscope.pipeline.reference.layout_text import full_layout_text
 
 
-def draw_verdict(estimate: Answer, found: Found) -> None:
-    """MFU or need of the layout, whether it fits, and its figures beside the search's."""
+def draw_verdict(estimate: Answer, found: Found, reached: float | None) -> None:
+    """MFU or need of the layout, whether it fits, and its figures beside the search's and what runs `reached`."""
     symbol, text = texts.verdict(estimate)
     value, unit = texts.big_number(estimate, found.ranked_by)
     state = "completed" if estimate.fits else "failed"
     rows = "".join(
         f'<div><span class="quiet">{basic.rich(name)}</span><span class="value">{basic.rich(value)}</span></div>'
-        for name, value in texts.facts(estimate, found)
+        for name, value in texts.facts(estimate, found, reached)
     )
     st.html(
         f'<div class="ss-verdict"><div><p class="ss-big">{basic.rich(value)} '
@@ -70,7 +70,7 @@ def draw_front(
 def draw_nearest(runs: pl.DataFrame, estimate: Answer, setup: Setup, request: Request, origin: str) -> None:
     """Runs of `origin` that are nearest to the layout; `runs` are rows of `queries.explorer.alike`."""
     near = nearest(runs, estimate, setup, request.num_gpus) if runs.height else runs
-    basic.section(f"{origin.capitalize()} runs like this", "MFU reached · ~ the hardware allows")
+    basic.section(f"{origin.capitalize()} runs like this", "MFU reached · ~ estimated")
     basic.note(texts.like_this(near, runs.height))
     lines = [(*texts.nearest_run(row), urls.run_url(row["run_id"])) for row in near.iter_rows(named=True)]
     lists.items(lines)

@@ -11,6 +11,7 @@ from sweepscope.dashboard.format.implementation import label
 from sweepscope.dashboard.format.metrics import performance
 from sweepscope.dashboard.format.numbers import between, count, gib, number, percent
 from sweepscope.dashboard.format.symbols import CELL_STATE
+from sweepscope.dashboard.text.allowed import allowed
 from sweepscope.dashboard.text.cell import Cell, noise, repeats
 from sweepscope.dashboard.view_models.cells import outcome_text
 from sweepscope.dashboard.view_models.explorer import Pick
@@ -51,11 +52,7 @@ def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell)
         none = "nothing can be launched"
         lean = f"nothing fits: the leanest needs ~{gib(pick.need_bytes, 0)}"
         return [("Pick", none if isnan(pick.need_bytes) else lean)]
-    likely = f", {between(pick.interval)} likely" if pick.interval else ""
-    # Without a penalty learned from comparable runs, the likely MFU is unknown.
-    is_learned = pick.interval is not None or pick.row.get("est_penalty") is not None
-    name = "Likely" if is_learned else "The hardware allows"
-    rows = [("Pick", full_layout_text(pick.row)), (name, f"~{percent(pick.mfu)}{likely}")]
+    rows = [("Pick", full_layout_text(pick.row)), *expected(pick, cell)]
     wanted = layout_key(pick.row)
     row = next((row for row in ranked.iter_rows(named=True) if layout_key(row) == wanted), None)
     if row is None:
@@ -63,6 +60,20 @@ def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell)
         return [*rows, ("Measured", _unranked(tries.filter(pl.Series(alike, dtype=pl.Boolean)), cell))]
     rank = f"rank {number(row['rank_in_cell'])} of {number(ranked.height)}"
     return [*rows, ("Measured", f"{performance(row, unit='')}, {rank}")]
+
+
+def expected(pick: Pick, cell: Cell) -> list[tuple[str, str]]:
+    """What the pick should reach, held against the fastest run of the cell: nothing is said to be allowed below it."""
+    pick = pick.counted_as(cell["mfu"], cell["tokens_per_s_per_gpu"])
+    name, doubt = allowed(pick.reached(cell["tokens_per_s_per_gpu"]))
+    # Without a penalty learned from comparable runs, the likely MFU is unknown.
+    if pick.interval is not None or (pick.row or {}).get("est_penalty") is not None:
+        name = "Likely"
+    likely = f", {between(pick.interval)} likely" if pick.interval else ""
+    if pick.interval is not None and (cell["mfu"] or 0.0) <= pick.interval[1]:
+        doubt = ""
+    rows = [(name, f"~{percent(pick.mfu or 0.0)}{likely}{f', {doubt}' if doubt else ''}")]
+    return [*rows, ("Rests on", pick.constants)] if doubt and pick.constants else rows
 
 
 def _unranked(tries: pl.DataFrame, cell: Cell) -> str:

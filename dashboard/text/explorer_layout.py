@@ -21,6 +21,7 @@ from sweepscope.dashboard.format.numbers import (
     token_count,
 )
 from sweepscope.dashboard.queries.query import Row
+from sweepscope.dashboard.text.allowed import allowed
 from sweepscope.dashboard.view_models.estimator import times
 from sweepscope.dashboard.view_models.explorer import likely_mfu
 from sweepscope.dashboard.view_models.explorer_layout import Answer, Part
@@ -66,11 +67,13 @@ def big_number(estimate: Answer, ranked_by: str) -> tuple[str, str]:
     return f"{ABOUT}{gib(estimate.need_bytes, 0)}", f"per GPU, the card has {gib(estimate.card_bytes)}"
 
 
-def facts(estimate: Answer, found: Found) -> list[tuple[str, str]]:
-    """What the panel lists of the chosen layout."""
+def facts(estimate: Answer, found: Found, reached: float | None = None) -> list[tuple[str, str]]:
+    """What the panel lists of the chosen layout. `reached` is the throughput of its fastest run over the estimated."""
     slow = estimate.penalty or 1.0
     longer = f"{ABOUT}{times(estimate.penalty)} as long" if estimate.penalty else _no_penalty(found)
-    rows = [("The hardware allows", f"{ABOUT}{percent(estimate.mfu)} MFU"), ("Runs like it take", longer)]
+    name, doubt = allowed(reached)
+    allows = f"{ABOUT}{percent(estimate.mfu)} MFU{f', {doubt}' if doubt else ''}"
+    rows = [(name, allows), ("Runs like it take", longer)]
     step = f"{ABOUT}{seconds(slow * estimate.step_time_s)}"
     rows.append(("Step, throughput", f"{step}, {ABOUT}{number(estimate.tokens_per_s_per_gpu / slow)} tokens/s/GPU"))
     if estimate.fits and found.fitting:

@@ -7,7 +7,7 @@ position of the layout's knobs. The search over all layouts of a setup is kept, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -167,7 +167,7 @@ class Pick:
     """The layout that should be fastest in a cell, as a row of a search, with its likely MFU and interval.
 
     All three are None where nothing fits; `need_bytes` is what the leanest layout needs, NaN where nothing can be
-    launched. `url` leads to the same question on the Explorer.
+    launched. `url` leads to the same question on the Explorer; `constants` says what the estimate rests on.
     """
 
     row: Row | None
@@ -175,10 +175,26 @@ class Pick:
     interval: tuple[float, float] | None
     need_bytes: float
     url: str
+    constants: str = ""
+
+    def reached(self, tokens_per_s_per_gpu: float | None) -> float | None:
+        """A throughput over the pick's likely one; None where either is unknown."""
+        likely = self.value("tokens_per_s_per_gpu")
+        return tokens_per_s_per_gpu / likely if tokens_per_s_per_gpu and likely else None
+
+    def counted_as(self, mfu: float | None, tokens_per_s_per_gpu: float | None) -> Pick:
+        """The pick with MFU by the FLOPs of a run with this MFU and throughput, so that both can be held together."""
+        ours = self.value("tokens_per_s_per_gpu")
+        if not (mfu and tokens_per_s_per_gpu and ours and self.mfu) or self.row is None:
+            return self
+        factor = ours * mfu / tokens_per_s_per_gpu / self.mfu
+        ends = self.interval and (factor * self.interval[0], factor * self.interval[1])
+        row = {**self.row, "est_mfu": factor * self.row["est_mfu"]}
+        return replace(self, row=row, mfu=factor * self.mfu, interval=ends)
 
     def value(self, column: str) -> float | None:
         """What is expected of it in a column of the grid: `mfu`, `tokens_per_s_per_gpu` or `step_time_s`."""
-        if self.row is None or self.mfu is None:
+        if self.row is None or not self.mfu or "est_mfu" not in self.row:
             return None
         longer = self.row["est_mfu"] / self.mfu
         values = {

@@ -186,3 +186,15 @@ def nearest(runs: pl.DataFrame, answer: Answer, setup: Setup, num_gpus: int) -> 
         for row in near.iter_rows(named=True)
     ]
     return near.with_columns(differs=pl.Series(differing, dtype=pl.List(pl.String)))
+
+
+def reached(runs: pl.DataFrame, answer: Answer, setup: Setup, num_gpus: int, fastest: float) -> float | None:
+    """Throughput of the fastest run of this question with this layout over the estimated one; None without such a run.
+
+    Of the layout that should be fastest (its estimate is `fastest` tokens/s/GPU), any run of the question counts.
+    """
+    here = runs.filter(num_gpus=num_gpus, seq_len=setup.seq_len, gbs_tokens=setup.gbs_tokens)
+    if here.height and answer.tokens_per_s_per_gpu < fastest * (1.0 - 1e-9):
+        here = nearest(here, answer, setup, num_gpus).filter(pl.col("distance") == 0)
+    most = here["tokens_per_s_per_gpu"].max() if here.height else None
+    return float(most) / answer.tokens_per_s_per_gpu if isinstance(most, int | float) else None

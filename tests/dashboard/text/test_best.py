@@ -165,6 +165,32 @@ def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("speed", "interval", "expected"),
+    [
+        (6000.0, None, {"The hardware allows": "~39.7 %"}),
+        (5500.0, None, {"Estimated": "~36.4 %, too low: the fastest run is 9 % faster", "Rests on": "constants x"}),
+        (5500.0, (0.3, 0.45), {"Likely": "~36.4 %, 29.8 to 44.7 % likely"}),
+        (
+            5500.0,
+            (0.3, 0.395),
+            {
+                "Likely": "~36.4 %, 29.8 to 39.2 % likely, too low: the fastest run is 9 % faster",
+                "Rests on": "constants x",
+            },
+        ),
+    ],
+)
+def test_no_estimate_below_a_measurement_is_called_a_limit(
+    speed: float, interval: tuple[float, float] | None, expected: dict[str, str]
+) -> None:
+    """The estimate counts other FLOPs here (40 % at 6,000 tokens/s): throughputs are compared, MFU is by the run's."""
+    picked = {**PICKED, "est_mfu": 0.4 * speed / 6000, "est_tokens_per_s_per_gpu": speed, "est_step_time_s": 1.0}
+    pick = Pick(picked, picked["est_mfu"], interval, 0.0, "", "constants x")
+    found = cell(mfu=0.397, tokens_per_s_per_gpu=6000.0)
+    assert {name: value.replace("\xa0", " ") for name, value in best_cell.expected(pick, found)} == expected
+
+
+@pytest.mark.parametrize(
     ("rows", "found", "text"),
     [
         ([(None, "oom", 2), ("full", "completed", 1)], {"runs_tried": 9}, "tried: 2 OOM"),
