@@ -99,6 +99,7 @@ def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dic
 
 
 def _published(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dict[str, Any]]]:
+    from sweepscope.pipeline.estimate.calibration.pooled import without_table
     from sweepscope.pipeline.estimate.calibration.published_tables import published_table
     from sweepscope.pipeline.estimate.calibration.recipes import RECIPES
     from sweepscope.pipeline.estimate.calibration.transfer_tables import transfers
@@ -110,7 +111,7 @@ def _published(home_argument: str | None, folder: Path | None) -> tuple[Path, li
     done = []
     tables = target / "transfer" / "tables.json"
     tables.parent.mkdir(exist_ok=True)
-    tables.write_text(render_transfers(transfers()), encoding="utf-8")
+    tables.write_text(render_transfers(transfers(without_table)), encoding="utf-8")
     for recipe in RECIPES:
         note(f"fitting {recipe.profile} on {recipe.dataset}")
         done.append(fit_to_folder(recipe, published_table(recipe.dataset), target))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from sweepscope.pipeline.estimate.calibration.pooled import without_table
 from sweepscope.pipeline.estimate.calibration.published_tables import published_table
 from sweepscope.pipeline.estimate.calibration.transfer_tables import transfers
 from sweepscope.pipeline.estimate.learned.transfer import transfer_interval
@@ -101,7 +102,7 @@ def fits() -> pl.DataFrame:
 def transfer() -> pl.DataFrame:
     """Per table, generation and precision: how far off its rows are as those of an unknown framework, and the share of
     them inside the intervals that the other tables give."""
-    found = transfers()
+    found = transfers(without_table)
     rows = []
     for what in ("time", "memory"):
         for one in found:

@@ -148,6 +148,7 @@ RECIPES: Final = (
             "shard_contention": 0.2,
         },
         memory={"norm_bytes": 4.0, "mlp_bytes_gated": 4.0, "logit_bytes": 12.0},
+        fixed={"selective": "products"},
         weights=(Weights(pull=0.1),),
     ),
     Recipe(

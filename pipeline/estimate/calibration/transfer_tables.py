@@ -1,6 +1,8 @@
-"""The bundled tables estimated as if nothing were known of their frameworks."""
+"""The bundled tables estimated as if nothing were known of them and their frameworks."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import polars as pl
@@ -9,7 +11,7 @@ from sweepscope.pipeline.estimate.calibration.published_tables import published_
 from sweepscope.pipeline.estimate.learned.transfer import Transfer, quantiles_of
 from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
-from sweepscope.pipeline.estimate.rows.estimate_rows import OK, estimate_frame
+from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, estimate_frame
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.reference.accelerators import SIXTEEN_BIT
 from sweepscope.pipeline.reference.clusters import find_cluster
@@ -48,8 +50,11 @@ def _is_fp8(rows: pl.DataFrame) -> pl.Series:
     return rows.select(is_open & pl.col("accelerator").is_in(with_fp8).fill_null(False)).to_series()
 
 
-def transfers() -> list[Transfer]:
-    """Residuals of every bundled table by generation and precision, where there are FEWEST_ROWS."""
+def transfers(choose_for: Callable[[str], ChooseProfile]) -> list[Transfer]:
+    """Residuals of every bundled table by generation and precision, where there are FEWEST_ROWS.
+
+    `choose_for` gives the chooser of a table's constants: those in which the table itself has no say.
+    """
     found = []
     for name in TABLES:
         table = published_table(name)
@@ -58,7 +63,7 @@ def transfers() -> list[Transfer]:
         rows = read_rows(table)
         cards = {card: find_cluster(card) for card in rows["accelerator"].drop_nulls().unique()}
         generations = {card: cluster.generation for card, cluster in cards.items() if cluster is not None}
-        frame = estimate_frame(table, of_generation).with_columns(
+        frame = estimate_frame(table, choose_for(name)).with_columns(
             generation=rows["accelerator"].replace_strict(generations, default=None, return_dtype=pl.String),
             is_fp8=_is_fp8(rows),
         )

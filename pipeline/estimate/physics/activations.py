@@ -106,7 +106,23 @@ def stage_activation_bytes(asked: Question, at: Layouts, *, layers: Array, alive
     kept = dense_layers * dense + (layers - dense_layers) * expert
     checkpoints = layers * 2.0 * shape.hidden_size / at.sigma
     worst = np.where(layers > dense_layers, np.maximum(dense, expert), dense)
+    if asked.profile.selective == "products" and (at.recompute == 1).any():
+        some = layers * np.minimum(selected_bytes(asked, at), worst) * alive + worst
+        kept = np.where(at.recompute == 1, some / alive, kept)
     return tokens * np.where(at.recompute >= 2, checkpoints * alive + worst, kept * alive)
+
+
+def selected_bytes(asked: Question, at: Layouts) -> Array:
+    """Bytes per token and layer that remain where every second product, and all that is no product, is dropped.
+
+    The layer's input, half of what its products return, and what fused attention returns (torchtitan's `_save_list`).
+    """
+    shape = asked.shape
+    routed = shape.experts_per_token * shape.expert_ffn_hidden_size + shape.shared_ffn_hidden_size
+    width = routed if shape.num_experts else shape.ffn_hidden_size
+    products = shape.query_width + 2.0 * shape.kv_width + (shape.mlp_matrices - 1.0) * width
+    attention = 2.0 * shape.value_width + 4.0 * shape.num_heads
+    return (2.0 + 2.0) * shape.hidden_size / at.sigma + (products + attention) / at.tp
 
 
 def layer_working_bytes(asked: Question, at: Layouts) -> Array:

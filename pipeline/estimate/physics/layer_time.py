@@ -89,11 +89,14 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     stall = np.maximum(3.0 * launches + exchange_launch_s(asked, at) - spent, 0.0) * (exchange_launch_s(asked, at) > 0)
 
     full = at.recompute >= 2
-    selective = (at.recompute == 1) & (not profile.is_flash)
+    if profile.selective == "products":
+        some = profile.full_recompute_cost * (linear / 2.0 + passes + tp_forward / 2.0)
+    else:
+        some = np.zeros(1) if profile.is_flash else forward
     again = np.where(
         full,
         profile.full_recompute_cost * (linear + forward + passes + tp_forward + ep / 2.0),
-        np.where(selective, forward, 0.0),
+        np.where(at.recompute == 1, some, 0.0),
     )
     if profile.recomputed_modules:
         beside = modules_again_s(asked, on, at, tokens, width if is_moe else 0.0)

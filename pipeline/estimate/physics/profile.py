@@ -38,7 +38,9 @@ class Profile:
     latencies per hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation. Of experts:
     `dispatch_bytes` of a number in the mean of their four exchanges; `nodes_per_token`, the most domains that a token
     is sent to, once each (0: a copy per expert). `recomputed_modules` are words of MODULES, with commas between;
-    `kept_product_bytes` are those of a number that products and activation functions keep. `folder` is that of the
+    `kept_product_bytes` are those of a number that products and activation functions keep. `selective` says what
+    selective recomputation drops: "attention", the core of attention that is not fused (Korthikanti section 5.1), or
+    "products", every second matrix product and all between (torchtitan's `_get_custom_policy`). `folder` is that of the
     profile's file and of its track record.
     """
 
@@ -103,6 +105,7 @@ class Profile:
     schedule: str = "1f1b"
     fuses_accumulation: bool = False
     recomputed_modules: str = ""
+    selective: str = "attention"
     kept_product_bytes: float = 2.0
     dispatch_bytes: float = 2.0
     nodes_per_token: float = 0.0
@@ -144,6 +147,11 @@ def is_current(path: Path) -> bool:
 def recomputes(profile: Profile, module: str) -> bool:
     """Whether a word of MODULES is among those that the backward pass computes again."""
     return module in profile.recomputed_modules.split(",")
+
+
+def drops_selectively(profile: Profile) -> bool:
+    """Whether selective recomputation drops anything: fused attention keeps no core that it could drop."""
+    return profile.selective == "products" or not profile.is_flash
 
 
 def with_values(profile: Profile, values: Mapping[str, float | bool | str]) -> Profile:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.feasible import REASONS, reason_codes
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
-from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.physics.profile import choose_profile, drops_selectively
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import INTERLEAVED, ONE_F_ONE_B
 from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, ask
@@ -127,8 +127,8 @@ def _choices(row: dict[str, Any], asked: Question) -> dict[str, list[float]]:
 
 
 def _is_sensible(mode: str, asked: Question) -> bool:
-    """With fused attention selective recomputation has nothing to drop."""
-    return not (mode == "selective" and asked.profile.is_flash)
+    """Whether a mode of recomputation is worth a try."""
+    return mode != "selective" or drops_selectively(asked.profile)
 
 
 def _laid_out(row: dict[str, Any], asked: Question, grid: dict[str, Array]) -> Layouts:

@@ -27,7 +27,7 @@ from sweepscope.pipeline.estimate.rows.model_shape import SHAPE, complete_shape
 from sweepscope.pipeline.estimate.rows.read_rows import is_partial, read_rows
 from sweepscope.pipeline.estimate.rows.refusals import is_hybrid, missing, no_cluster, not_understood
 from sweepscope.pipeline.estimate.rows.row_layouts import lacks_chunks, layouts_of, zero_stage_of
-from sweepscope.pipeline.estimate.rows.stated_facts import FACTS, with_facts, with_usual
+from sweepscope.pipeline.estimate.rows.stated_facts import FACTS, with_choices, with_facts, with_usual
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
 from sweepscope.pipeline.reference.clusters import Cluster, find_cluster, with_network
 from sweepscope.pipeline.reference.vocabulary import framework_of
@@ -122,7 +122,7 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
     if shape is None:
         return None, reason, []
     framework = row["framework"] or framework_of(row["source_id"] or "")
-    profile = choose(cluster.generation, framework)
+    profile = with_choices(choose(cluster.generation, framework), framework)
     whole, usual = with_usual(row, framework, profile)
     asked = Question(shape, cluster, with_facts(profile, whole), row["seq_len"], is_fp8=is_fp8)
     return asked, "", assumed + roughly + usual

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
-from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles
+from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles, with_values
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
 from sweepscope.pipeline.reference.vocabulary import canonical_precision
 
@@ -35,14 +35,26 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "nemo": {"grad_precision": "bf16", "attention_kernel": "cudnn", "fused_accumulation": True},
     "mlperf": {"grad_precision": "bf16", "attention_kernel": "cudnn", "fused_accumulation": True},
     "megatron": {"attention_kernel": "cudnn", "fused_accumulation": True},
-    "megatron-deepspeed": {"flash_attention": "false"},
+    "megatron-deepspeed": {"flash_attention": "false", "overlap_dp": False},
 }
 """What trainers do where a row does not say. NeMo's launcher synchronises gradients in the trainer's precision
 (`launcher_scripts/conf/training/gpt3`: `grad_sync_dtype`), and so do the MLPerf submissions that are made with it.
 Transformer Engine, on which these and Megatron-LM rest, prefers cuDNN's attention on Hopper and later
 (`transformer_engine/pytorch/attention`: `get_attention_backend`), and their products add up gradients
 (`gradient_accumulation_fusion`). Megatron-DeepSpeed's is not fused unless asked for
-(`--use-flash-attn`)."""
+(`--use-flash-attn`), and its pipeline reduces gradients after the last backward pass (DeepSpeed,
+`runtime/pipe/engine.py: _exec_reduce_grads`)."""
+CHOICES: Final[dict[str, dict[str, Any]]] = {
+    "megatron-deepspeed": {"is_sequence_parallel": False, "has_dropout": True},
+    "nanotron": {"hides_gather": False, "placement": "by_cost"},
+    "torchtitan": {"selective": "products"},
+    "composer": {"logit_bytes": 4.0},
+}
+"""Constants that a trainer's source decides. BigScience's Megatron-DeepSpeed has no sequence parallelism and dropout of
+0.1 (`megatron/arguments.py`); nanotron gathers weights after its optimizer's step (`optim/zero.py`) and places layers
+by cost (`models/base.py`); torchtitan's selective recomputation saves every second product
+(`_get_custom_policy`); llm-foundry's loss is flash-attention's, which keeps logits and their gradients in 16 bit
+(`models/mpt/modeling_mpt.py`; Dao-AILab/flash-attention, csrc/xentropy)."""
 TUNED: Final = re.compile(r"(?i)cudnn|transformer.?engine|\bte\b|(flash|fa|flash.?att(entio)?n)[-_ ]?[34]")
 """Attention kernels that are written for the generation they run on."""
 
@@ -50,7 +62,14 @@ TUNED: Final = re.compile(r"(?i)cudnn|transformer.?engine|\bte\b|(flash|fa|flash
 def with_usual_facts(profile: Profile, framework: str | None) -> Profile:
     """`profile` as a framework's usual choices have it, where there is no row that could say otherwise."""
     row: dict[str, Any] = dict.fromkeys(FACTS)
-    return with_facts(profile, with_usual(row, framework, profile)[0])
+    return with_facts(with_choices(profile, framework), with_usual(row, framework, profile)[0])
+
+
+def with_choices(profile: Profile, framework: str | None) -> Profile:
+    """`profile` with what the framework's source decides; one that was fitted has it already."""
+    if profile.about.get("kind") == "fitted":
+        return profile
+    return with_values(profile, CHOICES.get(framework or "", {}))
 
 
 def with_usual(row: dict[str, Any], framework: str | None, profile: Profile) -> tuple[dict[str, Any], list[str]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sweepscope.pipeline.estimate.physics.feasible import REASONS, reason_codes
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
-from sweepscope.pipeline.estimate.physics.profile import Profile
+from sweepscope.pipeline.estimate.physics.profile import Profile, drops_selectively
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import AFAB, INTERLEAVED, ONE_F_ONE_B, V_SHAPED, ZB_H1
 
@@ -97,8 +97,8 @@ def replicas_of(request: Request, group: str | int, *, tp: Array, cp: Array, pp:
 
 
 def _recompute_codes(profile: Profile, modes: tuple[str, ...]) -> list[int]:
-    """Codes of the modes to try. With fused attention selective recomputation has nothing to drop."""
-    return [RECOMPUTE_MODES.index(mode) for mode in modes if not (mode == "selective" and profile.is_flash)]
+    """Codes of the modes to try, without selective recomputation where it has nothing to drop."""
+    return [RECOMPUTE_MODES.index(mode) for mode in modes if mode != "selective" or drops_selectively(profile)]
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,17 @@ def test_selective_recomputation_drops_the_attention_core() -> None:
     assert got == pytest.approx(34 * GPT_22B.hidden_size / 8, rel=1e-12)
 
 
+def test_selective_recomputation_of_products_keeps_every_second_one() -> None:
+    # torchtitan, _get_custom_policy: outputs of attention and of half of the products, and the layer's input
+    profile = replace(DEFAULT, selective="products")
+    none, some, full = (held(LLAMA_2_7B, Layouts.of(recompute=mode), profile).activations[0] for mode in (0, 1, 2))
+    h, ff, a, layers = 4096, 11008, 32, 32
+    kept = 4 * h + (3 * h + 2 * ff) + (2 * h + 4 * a)
+    again = float(layer_activation_bytes(Question(LLAMA_2_7B, H100, profile, 4096), Layouts.of())[0][0])
+    assert some == pytest.approx(4096 * (layers * kept + again), rel=1e-12)
+    assert full < some < none
+
+
 def test_full_recomputation_keeps_inputs_and_one_layer() -> None:
     at = Layouts.of(recompute=2)
     got = held(GPT_22B, at, GPT, 2048).activations[0]

@@ -9,7 +9,9 @@ import pytest
 
 from sweepscope.pipeline.estimate.physics.profile import load_profiles
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
-from sweepscope.pipeline.estimate.rows.stated_facts import FACTS, with_usual, with_usual_facts
+from sweepscope.pipeline.estimate.rows.stated_facts import FACTS, with_choices, with_usual, with_usual_facts
+
+PART = "est_time_recompute_s"
 
 ROW = {
     **{"model": "Llama 2 7B", "accelerator": "H100", "precision": "bf16", "recompute": "none"},
@@ -104,3 +106,20 @@ def test_a_profile_that_was_fitted_has_its_frameworks_choices_in_its_constants()
     assert with_usual(dict.fromkeys(FACTS), "megatron", profile) == (dict.fromkeys(FACTS), [])
     assert with_usual_facts(profile, "megatron") == profile
     assert with_usual_facts(load_profiles()["hopper"], "mlperf").grad_bytes == 2.0
+
+
+def test_selective_recomputation_is_that_of_the_framework() -> None:
+    def again(framework: str | None, mode: str) -> float:
+        facts = {"framework": framework, "recompute": mode, "pp": "1", "vpp": "1", "dp": "32"}
+        return float(estimate_frame(pl.DataFrame([{**ROW, **facts}]), lambda *_: load_profiles()["hopper"])[PART][0])
+
+    # Fused attention keeps no core; torchtitan drops every second product beside (`_get_custom_policy`).
+    assert again(None, "selective") == 0.0
+    assert 0.2 < again("torchtitan", "selective") / again("torchtitan", "full") < 0.7
+
+
+def test_what_a_source_decides_is_assumed_of_frameworks_without_a_profile() -> None:
+    plain, fitted = load_profiles()["hopper"], load_profiles()["hopper-nanotron"]
+    assert plain.hides_gather
+    assert not with_choices(plain, "nanotron").hides_gather
+    assert with_choices(fitted, "torchtitan") is fitted
