@@ -19,15 +19,16 @@ import polars as pl
 from sweepscope.pipeline.orchestration.run import ingest_paths
 from sweepscope.pipeline.simulate.sweep import write_sweep
 from sweepscope.pipeline.store.home import Home
-from sweepscope.pipeline.store.published import connect, current
-from sweepscope.schemas.registry import VIEWS
+from sweepscope.pipeline.store.published import current
 from tests.benchmarks import logs, memory
 from tests.benchmarks.estimate import estimator_rates
 from tests.benchmarks.growth import growth
 from tests.benchmarks.inference import inference_rates
+from tests.benchmarks.large_store import large_store, view_seconds
 from tests.benchmarks.nccl import nccl_rates, small_logs
 
 RUNS = 2_000
+LARGE = 100_000
 TABLE_STYLE: dict[str, Any] = {
     "tbl_hide_dataframe_shape": True,
     "tbl_hide_column_data_types": True,
@@ -71,13 +72,12 @@ def ingest_rate(sweep: Path, scratch: Path) -> pl.DataFrame:
 
 
 def query_latency(scratch: Path) -> pl.DataFrame:
-    """Milliseconds of every view over the ingested sweep."""
-    connection = connect(current(scratch / "home"))
-    rows = [
-        (view, 1e3 * best_of(3, lambda view=view: connection.sql(f'SELECT * FROM "{view}"').pl())) for view in VIEWS
-    ]
-    connection.close()
-    return pl.DataFrame(rows, schema=["view", "ms"], orient="row")
+    """Seconds of every view over the ingested sweep, and over a store of LARGE runs made of copies of it."""
+    small, large = current(scratch / "home"), scratch / "large.duckdb"
+    large_store(small, large, runs=LARGE)
+    seconds = view_seconds(small).join(view_seconds(large), on="view", suffix=f", {LARGE:,} runs")
+    large.unlink()
+    return seconds
 
 
 def main() -> None:

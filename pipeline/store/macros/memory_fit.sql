@@ -6,6 +6,11 @@ CREATE MACRO printed_size(printed) AS TRY_CAST(regexp_extract(printed, '[0-9.]+'
         WHEN 'G' THEN 1073741824.0 WHEN 'T' THEN 1099511627776.0 ELSE 1.0 END;
 CREATE MACRO bytes_in(printed) AS CASE WHEN printed_size(printed) < 1152921504606846976
     THEN CAST(printed_size(printed) AS BIGINT) END;
+-- The size that is printed behind a pattern, and the one before it.
+CREATE MACRO printed_after(printed, words) AS
+    nullif(regexp_extract(printed, words || ' ?([0-9.]+ (?:[KMGT]i?)?(?:B|bytes))', 1), '');
+CREATE MACRO printed_before(printed, words) AS
+    nullif(regexp_extract(printed, '[;(] ?([0-9.]+ (?:[KMGT]i?)?(?:B|bytes)) ' || words, 1), '');
 -- A size in words: GiB, or MiB where GiB would read as nearly nothing.
 CREATE MACRO size_text(size_bytes) AS CASE WHEN abs(size_bytes) >= 107374182 OR size_bytes = 0
     THEN format('{:.2f} GiB', size_bytes / 1073741824.0) ELSE format('{:.1f} MiB', size_bytes / 1048576.0) END;

@@ -8,11 +8,14 @@ WITH printed AS (
     SELECT
         run_id, source_path, line_no, rank, host, text,
         TRY_CAST(nullif(regexp_extract(text, '\b[GN]PU (\d+)', 1), '') AS BIGINT) AS gpu_index,
-        [nullif(regexp_extract(text, pattern || ' ?([0-9.]+ (?:[KMGT]i?)?(?:B|bytes))', 1), '') FOR pattern IN
-            ['Tried to allocate', 'total capaci?ty of', 'of which', 'this process has',
-             'Of the allocated memory', 'by PyTorch, and', 'Graphs\), and']] AS after_words,
-        [nullif(regexp_extract(text, '[;(] ?([0-9.]+ (?:[KMGT]i?)?(?:B|bytes)) ' || pattern, 1), '') FOR pattern IN
-            ['total capacity', 'already allocated', 'free', 'reserved in total by PyTorch', 'cached\b']] AS before_words,
+        -- Each pattern is a literal: DuckDB compiles one that it has to put together for every row again.
+        [printed_after(text, 'Tried to allocate'), printed_after(text, 'total capaci?ty of'),
+         printed_after(text, 'of which'), printed_after(text, 'this process has'),
+         printed_after(text, 'Of the allocated memory'), printed_after(text, 'by PyTorch, and'),
+         printed_after(text, 'Graphs\), and')] AS after_words,
+        [printed_before(text, 'total capacity'), printed_before(text, 'already allocated'),
+         printed_before(text, 'free'), printed_before(text, 'reserved in total by PyTorch'),
+         printed_before(text, 'cached\b')] AS before_words,
         -- A share of the device is all that the process may take (set_per_process_memory_fraction).
         bytes_in(nullif(regexp_extract(text, '[;.] ([0-9.]+ (?:[KMGT]i?)?(?:B|bytes)) allowed;', 1), '')) AS allowed
     FROM events

@@ -17,7 +17,7 @@ aligned AS (
             ELSE 1800.0 * round(epoch(r.started_at - f.first_at) / 1800.0)
         END AS clock_offset_s
     FROM runs AS r
-    JOIN records AS f ON f.run_dir = r.run_dir OR starts_with(f.run_dir, r.run_dir || '/')
+    JOIN (SELECT *, unnest(folder_and_above(run_dir)) AS folder FROM records) AS f ON f.folder = r.run_dir
     WHERE r.duplicate_of IS NULL AND r.ended_at > r.started_at
 )
 SELECT

@@ -6,8 +6,8 @@ WITH near AS (
     SELECT
         s.source_path, s.device, s.recorded_until, s.oom_events, r.run_id, r.status, r.started_at, r.ended_at,
         length(r.run_dir) = max(length(r.run_dir)) OVER (PARTITION BY s.source_path, s.device) AS is_nearest
-    FROM memory_snapshots AS s
-    JOIN runs AS r ON r.run_dir = s.run_dir OR starts_with(s.run_dir, r.run_dir || '/')
+    FROM (SELECT *, unnest(folder_and_above(run_dir)) AS folder FROM memory_snapshots) AS s
+    JOIN runs AS r ON r.run_dir = s.folder
     WHERE r.duplicate_of IS NULL AND r.origin <> 'published'
 ),
 matched AS (

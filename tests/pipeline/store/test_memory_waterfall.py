@@ -182,6 +182,14 @@ def test_a_snapshot_belongs_to_the_nearest_run_above_it() -> None:
     ]
 
 
+@pytest.mark.parametrize("root", ["", "s3://bucket", "/runs with a ~ and a %"])
+def test_a_folder_is_above_another_whatever_its_root(root: str) -> None:
+    runs = run_row("above", run_dir=f"{root}/a"), run_row("beside", run_dir=f"{root}/a/b2")
+    path = f"{root}/a/b/c/r0.pickle"
+    assert joined([snapshot(path, run_dir=f"{root}/a/b/c")], *runs) == [(path, "above")]
+    assert joined([snapshot(path, run_dir=f"{root}/other")], *runs) == []
+
+
 def test_of_several_attempts_the_one_during_which_it_was_recorded() -> None:
     def attempt(number: int, **changes: Any) -> Row:
         begin = START + timedelta(hours=number)

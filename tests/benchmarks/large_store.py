@@ -1,0 +1,101 @@
+"""A store as large as years of sweeps make it, multiplied from a small one, and what each of its views costs to read.
+
+`python -m tests.benchmarks.large_store STORE --runs 100000 --out FILE` writes it and prints a line per view.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from sweepscope.pipeline.store.publish import VIEW_FOLDER, load_views
+from sweepscope.schemas.core import ddl
+from sweepscope.schemas.core.table import Table
+from sweepscope.schemas.registry import TABLES, VIEWS
+from sweepscope.schemas.tables.ledger import STORE_INFO
+
+_SHARED = frozenset({"accelerators", "accelerator_links", "published_bandwidths", "published_runs"})
+"""Tables of bundled facts: there are no more of them in a larger store."""
+_IDENTITIES = frozenset({"run_id", "duplicate_of", "model", "sweep", "job_id"})
+"""Columns whose values are other ones in each copy: a copy is another sweep, of other models."""
+_PATHS = frozenset({"source_path", "run_dir", "path", "file", "id_path", "unit", "part_of"})
+
+
+def large_store(source: Path, target: Path, *, runs: int) -> int:
+    """Copies of the runs of `source` that `target` holds; each has models, sweeps and folders of its own.
+
+    Published runs are there once. Raises duckdb.Error where `source` is no published store.
+    """
+    target.unlink(missing_ok=True)
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(f"ATTACH {ddl.literal(str(source))} AS small (READ_ONLY)")
+        connection.execute(f"ATTACH {ddl.literal(str(target))} AS large")
+        connection.execute("USE large")
+        ((own,),) = connection.execute("SELECT count(*) FROM small.runs WHERE origin <> 'published'").fetchall()
+        copies = max(1, runs // own)
+        for table in TABLES.values():
+            connection.execute(ddl.create_table(table))
+            _fill(connection, table, copies)
+        connection.execute(ddl.create_table(STORE_INFO))
+        connection.execute("INSERT INTO store_info SELECT * FROM small.store_info")
+        for statement in load_views(VIEW_FOLDER).values():
+            connection.execute(statement)
+        connection.execute("USE memory")
+        connection.execute("DETACH large")
+    return copies
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, table: Table, copies: int) -> None:
+    name = ddl.quote(table.name)
+    columns = {column.name for column in table.columns}
+    once = "true" if table.name in _SHARED else None
+    if once is None and "run_id" in columns:
+        once = "run_id IN (SELECT run_id FROM small.runs WHERE origin = 'published')"
+    changed = [f"{ddl.quote(column)} || '~' || copy AS {ddl.quote(column)}" for column in sorted(_IDENTITIES & columns)]
+    changed += [f"'/copy' || copy || {ddl.quote(column)} AS {ddl.quote(column)}" for column in sorted(_PATHS & columns)]
+    if once:
+        connection.execute(f"INSERT INTO {name} SELECT * FROM small.{name} WHERE {once}")
+    if once != "true":
+        others = f"WHERE NOT ({once})" if once else ""
+        replaced = f"REPLACE ({', '.join(changed)})" if changed else ""
+        key = ", ".join(map(ddl.quote, table.primary_key))
+        connection.execute(
+            f"INSERT INTO {name} SELECT * EXCLUDE (copy) {replaced} FROM small.{name}, range({copies}) AS r(copy) "
+            f"{others} ORDER BY {key}"
+        )
+
+
+def view_seconds(store: Path) -> pl.DataFrame:
+    """A row per view: its rows, and the seconds of the clock that reading all of them takes."""
+    rows = []
+    with duckdb.connect(str(store), read_only=True) as connection:
+        for view in VIEWS:
+            begin = time.perf_counter()
+            frame = connection.sql(f"SELECT * FROM {ddl.quote(view)}").pl()
+            rows.append((view, frame.height, round(time.perf_counter() - begin, 3)))
+    return pl.DataFrame(rows, schema=["view", "rows", "seconds"], orient="row").sort("seconds", descending=True)
+
+
+def main() -> int:
+    """0 when the store has been written and its views were read."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.large_store", description=__doc__)
+    parser.add_argument("store", type=Path, help="a published store")
+    parser.add_argument("--runs", type=int, default=100_000)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    begin = time.perf_counter()
+    copies = large_store(args.store, args.out, runs=args.runs)
+    seconds, megabytes = time.perf_counter() - begin, args.out.stat().st_size / 1e6
+    sys.stdout.write(f"{copies:,} copies, {megabytes:,.0f} MB, in {seconds:.0f} s\n")
+    with pl.Config(tbl_rows=-1, tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True):
+        sys.stdout.write(f"{view_seconds(args.out)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
