@@ -10,6 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sweepscope.pipeline.commands.output import say_result, table
+from sweepscope.pipeline.commands.search_sizes import (
+    add_size_arguments,
+    answer_sizes,
+    check_size_arguments,
+    shape_lines,
+    shape_value,
+)
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import QueryError, StoreError, UsageError
 
@@ -31,7 +38,7 @@ RANKED_BY = {
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, help="a known model, or the path of a Hugging Face config.json")
-    parser.add_argument("--nodes", type=int, required=True, help="number of nodes")
+    parser.add_argument("--nodes", type=int, help="number of nodes; or ask for it with --gpus or --days")
     parser.add_argument("--accelerator", required=True, help="for example H100-SXM-80GB")
     parser.add_argument("--seq-len", type=int, required=True, help="tokens of one sequence")
     parser.add_argument("--gbs-tokens", type=int, required=True, help="tokens of one step; a multiple of --seq-len")
@@ -67,7 +74,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="by what physics allows or by what the framework's runs reached beside it, learned from measured runs "
         "(auto: expected where --framework has such a record)",
     )
-    parser.add_argument("--out", metavar="FILE", help="write the layouts with their breakdown to a CSV")
+    add_size_arguments(parser)
+    parser.add_argument("--out", metavar="FILE", help="write the layouts with their breakdown, or the sizes, to a CSV")
 
 
 def _shape(name: str) -> ModelShape:
@@ -116,7 +124,7 @@ def make_request(args: argparse.Namespace) -> Request:
     asked = Question(shape, cluster, profile, args.seq_len, is_fp8=args.fp8)
     return Request(
         asked,
-        num_gpus=args.nodes * cluster.gpus_per_node,
+        num_gpus=(args.nodes or 1) * cluster.gpus_per_node,
         gbs=args.gbs_tokens // args.seq_len,
         schedules=read_schedules(args.schedules),
         shard_groups=read_groups(args.shard_groups),
@@ -231,9 +239,13 @@ def _lines(frame: pl.DataFrame) -> str:
 
 def _run(args: argparse.Namespace) -> int:
     from sweepscope.pipeline.estimate.advice.recipe import recipe_lines, search_summary, walk
+    from sweepscope.pipeline.estimate.search.near_shapes import near_shapes
     from sweepscope.pipeline.estimate.search.search import search
 
+    check_size_arguments(args)
     request = make_request(args)
+    if args.nodes is None:
+        return answer_sizes(request, args)
     pool = search(request, top=max(args.top, POOL), margin=args.margin, by=args.rank)
     found = replace(pool, layouts=pool.layouts.head(args.top))
     if args.rank == "expected" and found.fitting and found.ranked_by != "expected":
@@ -248,7 +260,9 @@ def _run(args: argparse.Namespace) -> int:
     summary = search_summary(request, found)
     stops = walk(request, pool.layouts, rule_scores(args.home), by=found.ranked_by)
     counts = table(_counts(request, found, margin=args.margin))
-    text = "\n\n".join([_lines(found.layouts), "\n".join(summary), "\n".join(recipe_lines(stops)), counts])
+    shapes = near_shapes(request, margin=args.margin, by=args.rank) if args.shapes else None
+    parts = [_lines(found.layouts), "\n".join(summary), "\n".join(recipe_lines(stops))]
+    text = "\n\n".join([*parts, *([shape_lines(shapes)] if shapes is not None else []), counts])
     value = {
         "layouts": found.layouts.to_dicts(),
         "front": found.front.to_dicts(),
@@ -260,6 +274,7 @@ def _run(args: argparse.Namespace) -> int:
         "ranked_by": found.ranked_by,
         "story": summary,
         "recipe": [asdict(stop) for stop in stops],
+        **({"shapes": shape_value(shapes)} if shapes is not None else {}),
     }
     say_result(value, text, as_json=args.json)
     return 0
@@ -282,7 +297,8 @@ VERB = Verb(
     name="search",
     help="find the best layouts of a model on a cluster",
     description="Enumerate every layout of a model on a cluster, estimate memory and step time of each, and show the "
-    "fastest that fit, why the others do not, and the three-step recipe (fit, batch, throughput) in figures.",
+    "fastest that fit, why the others do not, and the three-step recipe (fit, batch, throughput) in figures. With "
+    "--gpus, or --tokens and --days: how many accelerators are needed.",
     add_arguments=_add_arguments,
     run=_run,
 )
