@@ -141,6 +141,13 @@ STALE_AFTER = timedelta(minutes=15)
 STALE_PAUSES = 3
 """Times its own longest pause between steps for which such a log is `running`, too, if that is longer."""
 
+COPIED_AFTER = timedelta(days=1)
+"""Age of the last step's timestamp from which a log is a copy, however fresh its file: clocks differ by hours only."""
+
+COPIED_AFTER_UNSTAMPED = timedelta(days=30)
+"""The same of a log whose steps have no times: its last timestamp may be that of its start. Schedulers limit jobs to
+days or weeks."""
+
 # Findings on single runs; the modules of pipeline/logs/diagnostics state the rules.
 
 DIVERGENCE_MEDIAN_STEPS = 5
@@ -256,6 +263,9 @@ THRESHOLDS = (
     Threshold("snapshot_unknown", SNAPSHOT_UNKNOWN, "share of the allocated peak that may have no known purpose"),
     Threshold("noise_prior_freedom", NOISE_PRIOR_FREEDOM, "repeats that the bundled noise counts as"),
     Threshold("usable_for_states", USABLE_FOR_STATES, "share of a card that model states may take"),
+    Threshold(
+        "stamped_share", STAMPED_SHARE, "share of a duration that must be explained, or left unexplained, to count"
+    ),
     Threshold("stretched_factor", STRETCHED_FACTOR, "times the usual duration from which a run is stretched"),
     Threshold("stretched_peers", STRETCHED_PEERS, "completed like runs that a usual duration needs"),
     Threshold("nccl_peers", NCCL_PEERS, "like files that a median of NCCL figures needs"),

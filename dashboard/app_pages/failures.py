@@ -35,18 +35,22 @@ _RETRY = names(
     "run_dir evidence_line_no status_evidence"
 )
 _RATES = names(
-    "dimension value failure_rate failure_rate_low failure_rate_high runs_judged runs_failed runs_oom runs_hang "
-    "runs_infra runs_timeout runs_crash runs_unexplained gpu_hours_lost failures_without_gpu_hours"
+    "dimension value failure_rate failure_rate_low failure_rate_high runs_judged runs_held runs_failed runs_oom "
+    "runs_hang runs_infra runs_timeout runs_crash runs_unexplained gpu_hours_lost failures_without_gpu_hours"
 )
 _COSTS = (
     *names("sweep runs_tried runs_completed runs_failed gpu_hours"),
     *(f"gpu_hours_{name}" for name in OUTCOME if name != "running"),
-    *names("gpu_hours_queued runs_without_gpu_hours gpu_hours_until_winner gpu_hours_of_cells_in_order"),
+    *names(
+        "gpu_hours_idle gpu_hours_startup gpu_hours_queued runs_without_gpu_hours gpu_hours_until_winner "
+        "gpu_hours_of_cells_in_order"
+    ),
     *names("cells_in_order cells_answered"),
 )
 # Statuses of runs that failed.
 _FAILED = names("oom host_oom hang nccl_error crash timeout node_fail preempted truncated failed")
 _STRETCHED_SHOWN = 5
+_IDLE_SHOWN = 5
 _HANGS_SHOWN = 6
 
 
@@ -80,6 +84,7 @@ def _page(view: View) -> None:
                 "Cost": queries.costs(scope),
                 "Retry list": queries.retries(scope),
                 "Stretched": queries.stretched(scope),
+                "Held idle": queries.idle(scope),
             }
         )
     with head:
@@ -96,6 +101,7 @@ def _page(view: View) -> None:
     left, right = st.columns([0.5, 0.5], gap="large")
     with left, st.container(gap="xsmall"):
         _draw_hours(view, endings)
+        _draw_idle(view, scope)
         _draw_stretched(view, scope)
         _draw_hangs(view, scope)
     with right, st.container(gap="xsmall"):
@@ -169,6 +175,16 @@ def _draw_hours(view: View, endings: list[dict[str, Any]]) -> None:
     order = list(OUTCOME)
     rows = sorted(endings, key=lambda row: order.index(row["outcome"]))
     basic.chart(charts.draw_hours(rows, view.theme), key="hours", alt=texts.hours_alt(rows))
+
+
+def _draw_idle(view: View, scope: Scope) -> None:
+    costs = queries.costs(scope).run(view.store.con).to_dicts()
+    rows, title = queries.idle(scope).run(view.store.con), list_texts.idle_title(costs)
+    if rows.is_empty() and not title:
+        return
+    basic.section("Held, starting and waiting", title)
+    shown = rows.head(_IDLE_SHOWN).iter_rows(named=True)
+    lists.items([(*list_texts.idle_line(row), urls.run_url(row["run_id"])) for row in shown])
 
 
 def _draw_stretched(view: View, scope: Scope) -> None:

@@ -58,6 +58,7 @@ CELL_STATE: dict[str, Mark] = {
 
 OUTCOME: dict[str, Mark] = {
     "completed": Mark("✓", "completed", "hatch"),
+    "held": Mark("◒", "completed, then held", "warning", hatch="x"),
     "oom": Mark("▲", "GPU out of memory", "failed"),
     "hang": Mark("■", "hang", "hang"),
     "infra": Mark("▣", "infrastructure", "infra"),

@@ -57,6 +57,7 @@ def totals(scope: Scope) -> Query:
   count(*) FILTER (is_failure) AS runs_failed, count(*) FILTER (is_failure AND status = 'truncated') AS runs_cut_off,
   count(*) FILTER (outcome = 'running') AS runs_running,
   wilson_low(runs_failed, runs_judged) AS failure_rate_low, wilson_high(runs_failed, runs_judged) AS failure_rate_high,
+  count(*) FILTER (outcome = 'held') AS runs_held, sum(gpu_hours_held) AS gpu_hours_held,
   sum(gpu_hours) AS gpu_hours, spent_on(gpu_hours, is_failure) AS gpu_hours_lost,
   count(*) FILTER (gpu_hours IS NULL) AS runs_without_gpu_hours,
   count(*) FILTER (is_failure AND gpu_hours IS NULL) AS failures_without_gpu_hours
@@ -66,11 +67,22 @@ WHERE {scope.condition}"""
 
 
 def endings(scope: Scope) -> Query:
-    """One row per class of ending: its runs and their GPU-hours (NULL: unknown of all)."""
-    sql = f"""SELECT outcome, count(*) AS runs, sum(gpu_hours) AS gpu_hours,
-  count(*) FILTER (gpu_hours IS NULL) AS runs_without_gpu_hours
-FROM run_outcomes
-WHERE {scope.condition}
+    """One row per class of ending: its runs and their GPU-hours (NULL: unknown of all).
+
+    Those of runs that held their GPUs after the end are hours of `completed` until then, and of `held` from then on.
+    """
+    sql = f"""WITH parts AS (
+  SELECT outcome, run_id, CASE WHEN outcome = 'held' THEN gpu_hours_held ELSE gpu_hours END AS hours
+  FROM run_outcomes
+  WHERE {scope.condition}
+  UNION ALL
+  SELECT 'completed', NULL, gpu_hours - gpu_hours_held
+  FROM run_outcomes
+  WHERE outcome = 'held' AND {scope.condition}
+)
+SELECT outcome, count(run_id) AS runs, sum(hours) AS gpu_hours,
+  count(run_id) FILTER (hours IS NULL) AS runs_without_gpu_hours
+FROM parts
 GROUP BY outcome"""
     return Query(sql, scope.params)
 
@@ -134,4 +146,21 @@ def stretched(scope: Scope) -> Query:
 FROM stretched_runs
 WHERE {scope.condition}
 ORDER BY excess_gpu_hours DESC, run_id"""
+    return Query(sql, scope.params)
+
+
+def idle(scope: Scope) -> Query:
+    """One row per run that held GPUs without training, or whose processes lingered; the most GPU-hours first."""
+    sql = f"""WITH lingering AS (
+  SELECT run_id, bool_or(kind = 'not_ending') AS lingering, bool_or(kind = 'gpu_busy') AS is_gpu_busy
+  FROM events
+  WHERE kind IN ('not_ending', 'gpu_busy')
+  GROUP BY run_id
+)
+SELECT run_id, model, layout, outcomes.status, gpu_hours_held, gpu_hours_idle, lingering, is_gpu_busy, source_path
+FROM run_outcomes AS outcomes
+JOIN (SELECT run_id, model, layout, source_path FROM runs) USING (run_id)
+LEFT JOIN lingering USING (run_id)
+WHERE {scope.condition} AND (gpu_hours_idle > 0 OR lingering OR is_gpu_busy)
+ORDER BY gpu_hours_idle DESC NULLS LAST, run_id"""
     return Query(sql, scope.params)

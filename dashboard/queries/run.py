@@ -153,7 +153,8 @@ def cost(run_id: str) -> Query:
 
     No row for a duplicate, which counts nowhere.
     """
-    sql = """SELECT mine.outcome, mine.gpu_hours, mine.gpu_hours_idle, runs.gpu_hours_basis, runs.queue_wait_s,
+    sql = """SELECT mine.outcome, mine.gpu_hours, mine.gpu_hours_idle, mine.gpu_hours_held, runs.gpu_hours_basis,
+  runs.queue_wait_s, runs.startup_s,
   runs.num_gpus, sweep_cost.gpu_hours AS sweep_gpu_hours, stretched.duration_s, stretched.usual_duration_s,
   stretched.stretch_cause, retry.reason
 FROM run_outcomes AS mine

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sweepscope.dashboard.format.numbers import count, number
 from sweepscope.dashboard.queries.query import Row
+from sweepscope.dashboard.view_models.failures import hours_figure
 
 _WORDING_CHARS = 110
 _STRETCH = {
@@ -24,19 +25,42 @@ def stretched_line(row: Row) -> tuple[str, str]:
 
 def stretch(row: Row) -> str:
     """By how much a run was stretched, and where the time went."""
-    much = f"{_duration(row['duration_s'])} instead of {_duration(row['usual_duration_s'])}"
+    much = f"{duration(row['duration_s'])} instead of {duration(row['usual_duration_s'])}"
     return f"{much}; {_STRETCH[row['stretch_cause']]}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """A duration in hours, minutes or seconds.
 
-    >>> _duration(7200.0), _duration(630.0), _duration(40.0)
+    >>> duration(7200.0), duration(630.0), duration(40.0)
     ('2.0 h', '10.5 min', '40 s')
     """
     if seconds >= 3600:
         return f"{number(seconds / 3600, 1)} h"
     return f"{number(seconds / 60, 1)} min" if seconds >= 60 else f"{number(seconds)} s"
+
+
+def idle_line(row: Row) -> tuple[str, str]:
+    """A run that held GPUs without training, or whose processes would not end: what it is, and how much of what."""
+    what = " · ".join(str(part) for part in (row["model"], row["layout"]) if part) or str(row["source_path"])
+    parts = []
+    if row["gpu_hours_held"]:
+        parts.append(f"{hours_figure(row['gpu_hours_held'])} GPU-hours held after the end")
+    elif row["gpu_hours_idle"]:
+        parts.append(f"{hours_figure(row['gpu_hours_idle'])} GPU-hours beyond the log")
+    if row["lingering"]:
+        parts.append("processes outlived their signals")
+    if row["is_gpu_busy"]:
+        parts.append("its GPUs were in use before it began")
+    return what, "; ".join(parts)
+
+
+def idle_title(costs: Sequence[Row]) -> str:
+    """Qualifier of that list: GPU-hours idle, in start-up and in the queue, as far as logs and scheduler tell."""
+    names = {"gpu_hours_idle": "idle", "gpu_hours_startup": "in start-up", "gpu_hours_queued": "in the queue"}
+    sums = {word: sum(row[name] or 0.0 for row in costs) for name, word in names.items()}
+    told = [f"{hours_figure(hours)} {word}" for word, hours in sums.items() if hours]
+    return f"GPU-hours: {', '.join(told)}" if told else ""
 
 
 def retry_title(configurations: int) -> str:

@@ -43,10 +43,10 @@ def answer(totals: Row, endings: Sequence[Row], patterns: Sequence[Pattern]) -> 
         return f"**No run can be judged yet:** {count(tried, 'run')} tried, none completed and none failed."
     if not failed:
         whole = "The only run" if judged == 1 else f"All {number(judged)} runs that ended"
-        return f"**{whole} completed.** {_took_nothing(totals)}".strip()
+        return " ".join(part for part in (f"**{whole} completed.**", _took_nothing(totals), _held(totals)) if part)
     first = f"**{number(failed)} of {count(judged, 'run')} failed ({percent(overall_rate(totals), 0)})**"
     cause = _main_cause(endings, totals)
-    return " ".join(part for part in (f"{first}{cause}.", _worst(patterns), _cost(totals)) if part)
+    return " ".join(part for part in (f"{first}{cause}.", _worst(patterns), _cost(totals), _held(totals)) if part)
 
 
 def _took_nothing(totals: Row) -> str:
@@ -86,6 +86,16 @@ def _cost(totals: Row) -> str:
         return "The cost of the failures is unknown: none of them logged how long it took."
     share = f" ({part_of(lost / spent)})" if spent else ""
     return f"Failures took {hours_figure(lost)} of {hours_text(spent)}{share}."
+
+
+def _held(totals: Row) -> str:
+    """GPU-hours that completed runs held their GPUs for after the end; empty where none did."""
+    if not totals["runs_held"]:
+        return ""
+    runs = count(totals["runs_held"], "completed run")
+    if not totals["gpu_hours_held"]:
+        return f"{runs} then held the GPUs until something ended the job."
+    return f"**{runs} then held the GPUs for {hours_text(totals['gpu_hours_held'])}** until something ended the job."
 
 
 def hours_text(hours: float | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sweepscope.dashboard.format.numbers import count, memory, number, part_of, percent, seconds, significant
 from sweepscope.dashboard.queries.query import Row
-from sweepscope.dashboard.text.failure_lists import stretch
+from sweepscope.dashboard.text.failure_lists import duration, stretch
 from sweepscope.dashboard.text.failures import hours_text
 from sweepscope.dashboard.text.run import card_bytes, card_text
 from sweepscope.dashboard.view_models.configuration import Fact
@@ -140,10 +140,14 @@ def cost(row: Row) -> list[tuple[str, str]]:
         share = f", {part_of(hours / whole, 1)} of its sweep" if whole else ""
         basis = _BASIS.get(row["gpu_hours_basis"] or "", "")
         pairs = [("Took", f"**{hours_text(hours)}**{share}" + (f" ({basis})" if basis and not idle else ""))]
-    if idle:
+    if row["gpu_hours_held"]:
+        pairs.append(("Held after the end", f"**{hours_text(row['gpu_hours_held'])}**, until something ended the job"))
+    if idle and idle > (row["gpu_hours_held"] or 0):
         pairs.append(("Held beyond the log", f"{hours_text(idle)}: start-up, waiting or hanging"))
+    if row["startup_s"]:
+        pairs.append(("Start-up", f"{duration(row['startup_s'])} to the first step"))
     if row["queue_wait_s"]:
-        pairs.append(("Waited in the queue", f"{number(row['queue_wait_s'] / 60, 1)} min"))
+        pairs.append(("Waited in the queue", duration(row["queue_wait_s"])))
     if row["stretch_cause"]:
         pairs.append(("Took many times the usual", stretch(row)))
     if row["reason"]:

@@ -40,7 +40,7 @@ def endings_by(rates: pl.DataFrame, limit: int = ROWS_SHOWN) -> pl.DataFrame:
     shaped = rates.select(
         "value",
         "runs_tried",
-        pl.col("runs_completed").alias("completed"),
+        (pl.col("runs_completed") - pl.col("runs_held")).alias("completed"),
         *(pl.col(f"runs_{name}").alias(name) for name in _COUNTS),
         (pl.col("runs_tried") - pl.col("runs_judged")).alias("undecided"),
         "runs_failed",

@@ -20,7 +20,7 @@ from sweepscope.pipeline.scheduler import run_status
 from sweepscope.pipeline.scheduler.match_jobs import match
 from sweepscope.schemas.tables.runs import EVENTS, RUNS, SETTINGS
 
-VERSION = 4
+VERSION = 5
 """Raise it when the same rows would be joined differently: stores are then published anew."""
 
 
@@ -52,12 +52,13 @@ def reconcile(runs: pl.DataFrame, jobs: pl.DataFrame, assumed: pl.DataFrame) -> 
     if pairs.is_empty():
         return NOTHING
     joined = runs.join(pairs, on="run_id", suffix="_job", maintain_order="left")
-    learned = _without_assumptions(_with_job(joined), assumed)
+    held, held_s = held_by_job(joined)
+    learned = _without_assumptions(_with_job(joined.join(held_s, on="run_id", how="left", suffix="_by_job")), assumed)
     completed = complete_runs(run_status.combine_status(learned, pairs))
     gone = assumed.join(pairs, on="run_id", how="semi").select(SETTINGS.primary_key)
     return Reconciled(
         runs=completed.runs,
-        events=pl.concat([_events(pairs), EVENTS.conform(held_by_job(joined))]),
+        events=pl.concat([_events(pairs), EVENTS.conform(held)]),
         settings=_settings(joined, _filled_by_job(joined, assumed), completed.derived),
         settings_gone=gone,
     )
@@ -77,6 +78,7 @@ def _with_job(joined: pl.DataFrame) -> pl.DataFrame:
         started_at=pl.when(is_silent & pl.col("is_first")).then("started_at_job").otherwise("started_at"),
         ended_at=pl.when(is_silent & pl.col("is_last")).then("ended_at_job").otherwise("ended_at"),
         queue_wait_s=pl.when("is_first").then("queue_wait_s_job"),
+        held_after_end_s=pl.max_horizontal("held_after_end_s", "held_after_end_s_by_job"),
         scheduler_state=pl.col("job_state"),
         scheduler_exit=pl.format("{}:{}", "exit_code", "exit_signal"),
         gpu_hours=pl.when(is_charged & charged.is_not_null()).then(charged).otherwise("gpu_hours"),

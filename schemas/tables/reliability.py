@@ -9,6 +9,8 @@ from sweepscope.schemas.core.table import Table
 
 
 def _spent(word: str) -> Column:
+    if word == "held":
+        return number("gpu_hours_held", "GPU·h", "accelerator-hours held by runs after they had completed", minimum=0)
     meaning = vocab.OUTCOME[word]
     return number(f"gpu_hours_{word}", "GPU·h", f"accelerator-hours of runs that ended so: {meaning}", minimum=0)
 
@@ -19,7 +21,7 @@ RUN_OUTCOMES = Table(
     grain="one row per run attempt that counts (duplicates are left out)",
     primary_key=("run_id",),
     layer="view",
-    redefines=("gpu_hours",),
+    redefines=("gpu_hours", "gpu_hours_held", "gpu_hours_idle"),
     columns=columns(
         "run_id origin sweep status",
         text("outcome", "class of the run's ending", vocab.OUTCOME),
@@ -32,6 +34,9 @@ RUN_OUTCOMES = Table(
         "duration_s",
         number("gpu_hours", "GPU·h", "accelerator-hours of the run; those held for its job, where known", minimum=0),
         number("gpu_hours_idle", "GPU·h", "of gpu_hours, beyond the log: start-up, waiting, hanging", minimum=0),
+        number(
+            "gpu_hours_held", "GPU·h", "of those, held after the run had completed; NULL where none were", minimum=0
+        ),
     ),
 )
 
@@ -51,7 +56,9 @@ FAILURE_RATES = Table(
         text("value", "value of the dimension, as text"),
         "runs_tried",
         integer("runs_judged", "count", "run attempts that completed or failed"),
-        "runs_completed runs_failed",
+        "runs_completed",
+        integer("runs_held", "count", "of the completed, runs that then held their GPUs until something ended the job"),
+        "runs_failed",
         integer("runs_oom", "count", "failures: the GPU ran out of memory"),
         integer("runs_hang", "count", "failures: a collective hung"),
         integer("runs_infra", "count", "failures: node, network or preemption"),
@@ -77,6 +84,13 @@ SWEEP_COST = Table(
         "origin sweep runs_tried runs_completed runs_failed gpu_hours",
         tuple(_spent(word) for word in vocab.OUTCOME if word not in {"running", "undecided"}),
         number("gpu_hours_undecided", "GPU·h", "accelerator-hours of runs that go on, or cannot be judged", minimum=0),
+        number(
+            "gpu_hours_idle",
+            "GPU·h",
+            "of gpu_hours, GPUs held without training, where known; NULL: of no run",
+            minimum=0,
+        ),
+        number("gpu_hours_startup", "GPU·h", "before the first step, where logs tell; NULL: of no run", minimum=0),
         number("gpu_hours_queued", "GPU·h", "wait in the queue x accelerators asked for: passed, not spent", minimum=0),
         integer("runs_without_gpu_hours", "count", "run attempts whose accelerator-hours are unknown: in no sum here"),
         integer("cells_answered", "count", "cells with a ranked run of this sweep"),

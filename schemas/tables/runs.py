@@ -99,6 +99,8 @@ RUNS = Table(
         number(
             "allocated_gpu_hours", "GPU·h", "accelerator-hours held for its job's last attempt, idle too", minimum=0
         ),
+        number("held_after_end_s", "s", "for which it held its GPUs after it had completed, until something ended it"),
+        number("startup_s", "s", "from the first timestamp of its log to that of its first step", minimum=0),
         integer("first_failed_rank", "id", "rank that failed first, as the launcher reports"),
         text("first_failed_host", "host of the rank that failed first, as the launcher reports"),
     ),

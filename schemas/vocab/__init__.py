@@ -24,6 +24,7 @@ STATUS: dict[str, str] = {
 
 OUTCOME: dict[str, str] = {
     "completed": "reached its last step",
+    "held": "completed, then held its GPUs until something ended the job",
     "oom": "the GPU ran out of memory",
     "hang": "a collective hung",
     "infra": "node, network or preemption (node_fail, nccl_error, preempted)",

@@ -30,7 +30,7 @@ def findings(
     silences: pl.DataFrame,
     trainer_starts: pl.DataFrame,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """FINDING rows, and `run_id` with `diverged_at_step`.
+    """FINDING rows, and `run_id` with `diverged_at_step` and `held_after_end_s`.
 
     Args:
         runs: RUNS rows.
@@ -50,9 +50,10 @@ def findings(
     for found in (slowdown.slowdowns, silence.silent_pauses):
         parts.append(found(steps))
         release()
+    held, held_s = idle_after_end.held_after_end(runs, steps, events)
     parts += [
         silence.at_end(silences, runs.select("run_id", "status")),
-        idle_after_end.held_after_end(runs, steps, events),
+        held,
         gpu_sharing.foreign_memory(by_kind["oom"]),
         gpu_sharing.leftovers(by_kind[SMI_KIND], starts),
         stragglers.reported(by_kind["straggler"]),
@@ -60,7 +61,8 @@ def findings(
         _first(by_kind["gpu_busy"]),
         _first(by_kind["not_ending"]),
     ]
-    return pl.concat([pl.DataFrame(schema=FINDING), *parts]), diverged
+    known = diverged.join(held_s, on="run_id", how="full", coalesce=True)
+    return pl.concat([pl.DataFrame(schema=FINDING), *parts]), known
 
 
 def without_symptoms(events: pl.DataFrame) -> pl.DataFrame:

@@ -27,8 +27,12 @@ _ENDED_BY = {
 _STOPPED = ("timeout", "deadline", "cancelled", "preempted", "requeued", "node_fail", "out_of_memory")
 
 
-def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """FINDING rows of kind `held_after_end`, at most one per run.
+HELD = pl.Schema({"run_id": pl.String, "held_after_end_s": pl.Float64})
+"""Seconds for which runs held their GPUs after they had completed; one row per run that did."""
+
+
+def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """FINDING rows of kind `held_after_end`, at most one per run, and their HELD rows.
 
     Args:
         runs: `run_id`, `status`, `num_gpus`.
@@ -38,7 +42,7 @@ def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame
     done = runs.filter(pl.col("status") == "completed").select("run_id", "num_gpus")
     stops = events.filter(pl.col("kind").is_in(list(_ENDED_BY))).join(done, on="run_id", maintain_order="left")
     if stops.is_empty():
-        return pl.DataFrame(schema=FINDING)
+        return _NOTHING
     last = (
         in_runs(steps)
         .group_by("run")
@@ -57,7 +61,7 @@ def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame
     )
     stops = stops.filter(pl.col("is_secondary") | (pl.col("line_no") > pl.col("end_line")))
     if stops.is_empty():
-        return pl.DataFrame(schema=FINDING)
+        return _NOTHING
     text = pl.col("text")
     waited_s = text.str.extract(r"ran for (\d+) milliseconds").cast(pl.Float64, strict=False) / 1000
     since_s = (pl.coalesce("ts", _glog_time()) - pl.col("end_ts")).dt.total_seconds().cast(pl.Float64)
@@ -71,11 +75,11 @@ def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame
         until=pl.col("kind").replace_strict(_ENDED_BY, default=None, return_dtype=pl.String),
         where=where.otherwise(pl.lit("after the end")),
     )
-    return finding(longest.with_columns(text=_text()), "held_after_end")
+    return _found(longest)
 
 
-def held_by_job(joined: pl.DataFrame) -> pl.DataFrame:
-    """FINDING rows for completed runs whose job went on long after the log's last line, at the job's row.
+def held_by_job(joined: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """FINDING rows (at the job's row) and HELD rows of completed runs whose job went on long after the log's last line.
 
     `joined`: runs with the facts of their job: `run_id`, `status`, `ended_at`, `num_gpus`, `is_last`, `job_state`,
     `ended_at_job`, `source_path_job`, `line_no_job`.
@@ -84,14 +88,22 @@ def held_by_job(joined: pl.DataFrame) -> pl.DataFrame:
     least_s = pl.when(pl.col("job_state").is_in(_STOPPED)).then(HELD_STOPPED_S).otherwise(HELD_ENDED_S)
     waits = joined.filter((pl.col("status") == "completed") & pl.col("is_last") & (held_s >= least_s))
     if waits.is_empty():
-        return pl.DataFrame(schema=FINDING)
+        return _NOTHING
     until = pl.concat_str(pl.lit("the end of the job, whose state is "), "job_state")
     waits = waits.with_columns(
         held_s=held_s, is_waited=pl.lit(value=False), until=until, where=pl.lit("after the log's last line")
     )
     job_row = {"source_path": "source_path_job", "line_no": "line_no_job", "ts": "ended_at_job"}
     waits = waits.select("run_id", "num_gpus", "held_s", "is_waited", "until", "where", **job_row)
-    return finding(waits.with_columns(text=_text()), "held_after_end")
+    return _found(waits)
+
+
+def _found(waits: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    held = waits.select("run_id", held_after_end_s="held_s")
+    return finding(waits.with_columns(text=_text()), "held_after_end"), held
+
+
+_NOTHING = pl.DataFrame(schema=FINDING), pl.DataFrame(schema=HELD)
 
 
 def _glog_time() -> pl.Expr:

@@ -47,6 +47,7 @@ from sweepscope.pipeline.logs.runs.summary import (
     begin_and_end,
     merge_peaks,
     reported_peaks,
+    startup,
     without_current_memory,
 )
 from sweepscope.pipeline.logs.steady_state import summarise
@@ -127,7 +128,7 @@ def assemble(
     silences = silence.silences(steps, one_clock, now=now)
     release()
     rows = _completed(rows, _outcomes(rows, folded.lines_of_steps, events, named.chosen, silences, now=now))
-    findings, diverged = diagnose.findings(
+    findings, diagnosed = diagnose.findings(
         conform(rows, diagnose.RUNS),
         steps,
         events.drop_nulls("run_id"),
@@ -138,7 +139,8 @@ def assemble(
     release()
     job_lines = facts.events.filter(pl.col("kind") == jobs.KIND)
     for known in (
-        diverged,
+        diagnosed,
+        startup(folded.lines_of_steps, rows),
         duplicates(folded.found.doubtful, runs),
         failed_workers.first_failures(events),
         jobs.ids_of_runs(events, attribute_events(job_lines, folded.configured, sources, folded.owners), runs),
@@ -245,12 +247,15 @@ def _outcomes(
             pl.when(~pl.col("step_basis").is_in(["batch", "ordinal"]).fill_null(value=False)).then("steps_planned"),
             pl.col("has_settings", "is_plan_guessed").fill_null(value=False),
             "longest_pause_s",
+            "step_time_s",
             last_step_line="last_line",
             previous_step_line="line_before",
             silence=pl.when("is_hang").then("silence"),
             is_from_zero=(pl.col("first_step").min().over("source") == 0).fill_null(value=False),
             stride=(pl.col("last_step") - pl.col("first_step")) / (pl.col("steps_logged") - 1),
             modified_at=pl.when(newest).then("modified_at"),
+            stamped_at=pl.coalesce("ended_at", "started_at"),
+            is_step_stamped=pl.col("last_step_ts").is_not_null(),
             status_file=pl.when(newest).then("status_file"),
         )
     )

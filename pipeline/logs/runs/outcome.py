@@ -17,10 +17,11 @@
    step by which a script of any framework says that it is done.
 7. `hang`: no step for many times the usual pause, though the log went on or was being written. A process that died
    silently looks the same; see `logs.diagnostics.silence`.
-8. Without any evidence `running` while the file is fresh, `completed` if only every n-th step is logged and no later
-   one would be, or if lines of new forms follow the last step and no plan says that more steps were to come,
-   `truncated` if the run had started, else `unknown`. A log of which no line is known is a `crash` if it
-   holds a traceback, whatever was raised.
+8. Without any evidence `running` while the file is fresh and no time in the log says that it is a copy: the last time
+   of a log that is being written is not days older than the file. Else `completed` if only every n-th step is logged
+   and no later one would be, or if lines of new forms follow the last step and no plan says that more steps were to
+   come, `truncated` if the run had started, else `unknown`. A log of which no line is known is a `crash` if it holds a
+   traceback, whatever was raised.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from datetime import datetime
 import polars as pl
 
 from sweepscope.pipeline.logs.runs.terminated import without_echoes
-from sweepscope.schemas.thresholds import STALE_AFTER, STALE_PAUSES
+from sweepscope.schemas.thresholds import COPIED_AFTER, COPIED_AFTER_UNSTAMPED, STALE_AFTER, STALE_PAUSES
 
 OUTCOME = pl.Schema({"status": pl.String, "status_confidence": pl.String, "status_evidence": pl.String})
 
@@ -86,7 +87,8 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
         attempts: one row per attempt with `key`, `last_step`, `steps_planned`, `is_plan_guessed` (those may be an
             epoch's), `is_from_zero` (the first of them has the number 0), `stride` (the mean distance of logged steps),
             `last_step_line`, `previous_step_line` (the one before), `has_settings`, `modified_at` (newest
-            modification time of its files), `status_file` (its content or NULL), `longest_pause_s` between two logged
+            modification time of its files), `stamped_at` (last timestamp of the log), `is_step_stamped` (whether its
+            last step has one), `step_time_s`, `status_file` (its content or NULL), `longest_pause_s` between two logged
             steps and `silence` (the text of a silence that is a sign of a hang, or NULL).
         events: `key`, `line_no`, `kind`, `text`, and `is_secondary` (from another file than the steps).
         now: the moment of reading, for `running`.
@@ -125,6 +127,11 @@ def _rules(now: datetime) -> list[_Rule]:
     status_file = pl.col("status_file").replace_strict(_STATUS_FILE, default=None, return_dtype=pl.String)
     pause = pl.duration(microseconds=(pl.col("longest_pause_s") * 1e6 * STALE_PAUSES).cast(pl.Int64))
     fresh = pl.lit(now) - pl.col("modified_at") < pl.max_horizontal(pl.lit(STALE_AFTER), pause)
+    # A log may state one time at its start and none later: then its steps took what lies in between.
+    steps_s = pl.when(~pl.col("is_step_stamped")).then(pl.col("last_step") * pl.col("step_time_s")).fill_null(0.0)
+    patience = pl.when("is_step_stamped").then(pl.lit(COPIED_AFTER)).otherwise(pl.lit(COPIED_AFTER_UNSTAMPED))
+    age = pl.lit(now) - pl.col("stamped_at") - pl.duration(microseconds=(steps_s * 1e6).cast(pl.Int64))
+    fresh &= (age < pl.max_horizontal(patience, pause)).fill_null(value=True)
     started = pl.col("last_step").is_not_null() | pl.col("has_settings") | _is_there("launch")
     is_stop = pl.col("ending.kind").is_in(_STOPS)
     # Slurm cancels the rest of a step itself when one of its tasks fails.

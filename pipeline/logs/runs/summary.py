@@ -44,6 +44,7 @@ def step_lines(steps: pl.DataFrame) -> pl.DataFrame:
     """`run_id`, `source_path`, `steps_planned` (the largest printed), and the lines of the run's steps.
 
     These are `first_line`, `last_line` and `line_before`, that of the last step but one; NULL where no step has a line.
+    `first_ts` and `last_step_ts` are the times of first and last step, NULL where they have none.
     """
     line = pl.col("line_no").drop_nulls()
     of_run = (
@@ -55,6 +56,8 @@ def step_lines(steps: pl.DataFrame) -> pl.DataFrame:
             first_line=line.first(),
             last_line=line.last(),
             line_before=line.get(-2, null_on_oob=True),
+            first_ts=pl.col("ts").first(),
+            last_step_ts=pl.col("ts").last(),
         )
     )
     return of_run.drop("run")
@@ -67,3 +70,22 @@ def begin_and_end(spans: pl.DataFrame) -> pl.DataFrame:
     """
     both = spans.group_by("run_id").agg(started_at=pl.col("ts").first(), ended_at=pl.col("ts").last())
     return both.with_columns(ended_at=pl.when(pl.col("ended_at") >= pl.col("started_at")).then("ended_at"))
+
+
+def startup(lines: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+    """`run_id`, `startup_s`: seconds from the first timestamp of a run's log to that of its first step.
+
+    Only of runs of which the very first step is logged, with a time.
+
+    Args:
+        lines: rows of `step_lines`.
+        runs: `run_id`, `dialect`, `first_step`, `started_at`.
+    """
+    begun = runs.filter((pl.col("first_step") <= 1) & (pl.col("dialect").fill_null("") != _TWO_CLOCKS))
+    waits = lines.select("run_id", "first_ts").join(begun.select("run_id", "started_at"), on="run_id")
+    startup_s = (pl.col("first_ts") - pl.col("started_at")).dt.total_milliseconds() * 1e-3
+    return waits.select("run_id", startup_s=startup_s).filter(pl.col("startup_s") > 0)
+
+
+_TWO_CLOCKS = "mlperf"
+"""MLPerf's own lines print UTC, the lines around them local time."""

@@ -47,7 +47,8 @@ counted AS (
         origin, sweep, dimension, value,
         count(*) AS runs_tried,
         count(is_failure) AS runs_judged,
-        count(*) FILTER (outcome = 'completed') AS runs_completed,
+        count(*) FILTER (status = 'completed') AS runs_completed,
+        count(*) FILTER (outcome = 'held') AS runs_held,
         count(*) FILTER (is_failure) AS runs_failed,
         count(*) FILTER (outcome = 'oom') AS runs_oom,
         count(*) FILTER (outcome = 'hang') AS runs_hang,
@@ -63,7 +64,7 @@ counted AS (
     HAVING sweep IS NOT NULL OR grouping(sweep) = 1
 )
 SELECT
-    origin, sweep, dimension, value, runs_tried, runs_judged, runs_completed, runs_failed, runs_oom, runs_hang,
+    origin, sweep, dimension, value, runs_tried, runs_judged, runs_completed, runs_held, runs_failed, runs_oom, runs_hang,
     runs_infra, runs_timeout, runs_crash, runs_unexplained,
     CASE WHEN runs_judged > 0 THEN runs_failed / runs_judged END AS failure_rate,
     wilson_low(runs_failed, runs_judged) AS failure_rate_low,

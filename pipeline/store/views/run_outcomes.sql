@@ -4,22 +4,33 @@ CREATE VIEW run_outcomes AS
 WITH classed AS (
     SELECT
         *,
-        outcome_of(status) AS outcome,
+        CASE WHEN status = 'completed' AND held_after_end_s > 0 THEN 'held' ELSE outcome_of(status) END AS outcome,
         strategy_of(dp, tp, pp, cp, ep) AS strategy,
         model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL AS has_cell
     FROM runs
     WHERE duplicate_of IS NULL
 ),
+spent AS (
+    SELECT
+        *,
+        CASE WHEN outcome = 'held' THEN held_after_end_s / 3600 * num_gpus END AS gpu_hours_held,
+        -- Hours held after the end are among those of the log where its steps leave as many unexplained.
+        coalesce(gpu_hours, 0) - coalesce(step_time_s * (last_step - first_step + 1) / 3600 * num_gpus, 0)
+            >= stamped_share() * gpu_hours_held AS is_held_in_log,
+        CASE WHEN gpu_hours_held IS NULL OR is_held_in_log THEN gpu_hours
+            ELSE coalesce(gpu_hours, 0) + gpu_hours_held END AS known_gpu_hours
+    FROM classed
+),
 billed AS (
     -- The scheduler's hours stand on the last attempt of a job; they cover the attempts before it too.
     SELECT
         *,
-        CASE WHEN allocated_gpu_hours IS NULL THEN gpu_hours ELSE greatest(
-            gpu_hours,
-            allocated_gpu_hours + coalesce(gpu_hours, 0)
-                - coalesce(sum(gpu_hours) OVER (PARTITION BY origin, sweep, job_id), 0)
+        CASE WHEN allocated_gpu_hours IS NULL THEN known_gpu_hours ELSE greatest(
+            known_gpu_hours,
+            allocated_gpu_hours + coalesce(known_gpu_hours, 0)
+                - coalesce(sum(known_gpu_hours) OVER (PARTITION BY origin, sweep, job_id), 0)
         ) END AS billed_gpu_hours
-    FROM classed
+    FROM spent
 )
 SELECT
     run_id, origin, sweep, status, outcome,
@@ -41,5 +52,6 @@ SELECT
         CASE WHEN ended_at > started_at THEN epoch(ended_at) - epoch(started_at) END
     ) AS duration_s,
     billed_gpu_hours AS gpu_hours,
-    CASE WHEN allocated_gpu_hours IS NOT NULL THEN billed_gpu_hours - gpu_hours END AS gpu_hours_idle
+    greatest(CASE WHEN allocated_gpu_hours IS NOT NULL THEN billed_gpu_hours - gpu_hours END, gpu_hours_held) AS gpu_hours_idle,
+    gpu_hours_held
 FROM billed

@@ -15,8 +15,8 @@ WITH timed AS (
 with_norm AS (
     SELECT
         *,
-        median(duration_s) FILTER (outcome = 'completed') OVER alike AS usual_duration_s,
-        count(*) FILTER (outcome = 'completed') OVER alike AS runs_alike
+        median(duration_s) FILTER (status = 'completed') OVER alike AS usual_duration_s,
+        count(*) FILTER (status = 'completed') OVER alike AS runs_alike
     FROM timed
     WINDOW alike AS (
         PARTITION BY origin, sweep, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, steps_planned

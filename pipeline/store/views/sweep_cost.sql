@@ -3,7 +3,7 @@
 -- first run. The order is known only in cells of which every run has a start time.
 CREATE VIEW sweep_cost AS
 WITH own AS (
-    SELECT o.*, r.model, r.num_nodes, r.num_gpus, r.seq_len, r.gbs_tokens, r.accelerator, r.started_at,
+    SELECT o.*, r.startup_s, r.model, r.num_nodes, r.num_gpus, r.seq_len, r.gbs_tokens, r.accelerator, r.started_at,
         r.tokens_per_s_per_gpu
     FROM run_outcomes AS o
     JOIN runs AS r USING (run_id)
@@ -12,18 +12,21 @@ spent AS (
     SELECT
         origin, sweep,
         count(*) AS runs_tried,
-        count(*) FILTER (outcome = 'completed') AS runs_completed,
+        count(*) FILTER (status = 'completed') AS runs_completed,
         count(*) FILTER (is_failure) AS runs_failed,
         count(*) FILTER (gpu_hours IS NULL) AS runs_without_gpu_hours,
         sum(gpu_hours) AS gpu_hours,
-        spent_on(gpu_hours, outcome = 'completed') AS gpu_hours_completed,
+        spent_on(gpu_hours - coalesce(gpu_hours_held, 0), status = 'completed') AS gpu_hours_completed,
+        spent_on(gpu_hours_held, outcome = 'held') AS gpu_hours_held,
         spent_on(gpu_hours, outcome = 'oom') AS gpu_hours_oom,
         spent_on(gpu_hours, outcome = 'hang') AS gpu_hours_hang,
         spent_on(gpu_hours, outcome = 'infra') AS gpu_hours_infra,
         spent_on(gpu_hours, outcome = 'timeout') AS gpu_hours_timeout,
         spent_on(gpu_hours, outcome = 'crash') AS gpu_hours_crash,
         spent_on(gpu_hours, outcome = 'unexplained') AS gpu_hours_unexplained,
-        spent_on(gpu_hours, outcome IN ('undecided', 'running')) AS gpu_hours_undecided
+        spent_on(gpu_hours, outcome IN ('undecided', 'running')) AS gpu_hours_undecided,
+        sum(gpu_hours_idle) AS gpu_hours_idle,
+        sum(startup_s / 3600 * num_gpus) AS gpu_hours_startup
     FROM own
     GROUP BY origin, sweep
 ),
@@ -77,9 +80,10 @@ search AS (
     GROUP BY origin, sweep
 )
 SELECT
-    s.origin, s.sweep, s.runs_tried, s.runs_completed, s.runs_failed, s.gpu_hours, s.gpu_hours_completed,
+    s.origin, s.sweep, s.runs_tried, s.runs_completed, s.runs_failed, s.gpu_hours, s.gpu_hours_completed, s.gpu_hours_held,
     s.gpu_hours_oom, s.gpu_hours_hang, s.gpu_hours_infra, s.gpu_hours_timeout, s.gpu_hours_crash,
-    s.gpu_hours_unexplained, s.gpu_hours_undecided, q.gpu_hours_queued, s.runs_without_gpu_hours,
+    s.gpu_hours_unexplained, s.gpu_hours_undecided, s.gpu_hours_idle, s.gpu_hours_startup,
+    q.gpu_hours_queued, s.runs_without_gpu_hours,
     coalesce(f.cells_answered, 0) AS cells_answered,
     coalesce(f.cells_in_order, 0) AS cells_in_order,
     f.gpu_hours_until_winner, f.gpu_hours_of_cells_in_order

@@ -21,6 +21,8 @@ def totals(**changes: Any) -> Row:
         "runs_failed": 4,
         "runs_cut_off": 0,
         "runs_running": 1,
+        "runs_held": 0,
+        "gpu_hours_held": None,
         "failure_rate_low": 0.168,
         "failure_rate_high": 0.687,
         "gpu_hours": 50.0,
@@ -53,6 +55,38 @@ def test_the_answer_says_how_many_why_which_and_at_what_cost() -> None:
         "**MBS8 fails most:** 57 % of its 14 runs failed (95 % interval 33 % to 79 %). "
         "Failures took 12.5 of 50.0 GPU-hours (25 %)."
     )
+
+
+def test_the_answer_tells_of_gpus_held_after_the_end() -> None:
+    text = texts.answer(totals(runs_held=2, gpu_hours_held=509.2), ENDINGS, [])
+    assert text.endswith("**2 completed runs then held the GPUs for 509 GPU-hours** until something ended the job.")
+    all_well = totals(runs_failed=0, runs_held=1, gpu_hours_held=None)
+    assert texts.answer(all_well, ENDINGS, []).endswith(
+        "1 completed run then held the GPUs until something ended the job."
+    )
+
+
+def test_an_idle_run_says_what_was_idle() -> None:
+    row = {"model": None, "layout": None, "source_path": "/logs/a.out", "gpu_hours_held": None, "gpu_hours_idle": 3.0}
+    row |= {"lingering": True, "is_gpu_busy": None}
+    assert list_texts.idle_line(row) == (
+        "/logs/a.out",
+        "3.0 GPU-hours beyond the log; processes outlived their signals",
+    )
+    held = row | {"model": "8B", "layout": "DP8", "gpu_hours_held": 2.5, "lingering": None, "is_gpu_busy": True}
+    assert list_texts.idle_line(held) == (
+        "8B · DP8",
+        "2.5 GPU-hours held after the end; its GPUs were in use before it began",
+    )
+
+
+def test_idle_hours_are_summed_as_far_as_they_are_known() -> None:
+    costs = [
+        {"gpu_hours_idle": 2.0, "gpu_hours_startup": None, "gpu_hours_queued": 0.5},
+        {"gpu_hours_idle": 1.5, "gpu_hours_startup": None, "gpu_hours_queued": None},
+    ]
+    assert list_texts.idle_title(costs) == "GPU-hours: 3.5 idle, 0.500 in the queue"
+    assert list_texts.idle_title([]) == ""
 
 
 def test_the_answer_does_not_claim_more_than_the_rows_show() -> None:

@@ -24,6 +24,7 @@ def rate(value: str, *, dimension: str = "sweep", judged: int = 10, failed: int 
         "runs_judged": judged,
         "runs_completed": judged - failed,
         "runs_failed": failed,
+        "runs_held": 0,
         "runs_oom": failed,
         "runs_hang": 0,
         "runs_infra": 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -70,6 +71,8 @@ def test_a_completed_run_that_was_ended_long_after(case: str) -> None:
     found = tables["events"].filter(kind="held_after_end")
     assert found.select("line_no", "text").rows() == [(log.count("\n"), text)]
     assert tables["runs"].select("status", "status_confidence").rows() == [("completed", "high")]
+    minutes = float(re.search(r"held for (?:at least )?([0-9.]+) min", text)[1])
+    assert tables["runs"]["held_after_end_s"].to_list() == [pytest.approx(60 * minutes, abs=3)]
 
 
 def test_the_scheduler_speaks_in_a_file_of_its_own() -> None:
@@ -92,7 +95,9 @@ def test_the_scheduler_speaks_in_a_file_of_its_own() -> None:
     ids=["ends", "says so", "soon", "traceback", "not completed"],
 )
 def test_nothing_was_held(log: str) -> None:
-    assert tables_of({"train.log": log})["events"].filter(kind="held_after_end").is_empty()
+    tables = tables_of({"train.log": log})
+    assert tables["events"].filter(kind="held_after_end").is_empty()
+    assert tables["runs"]["held_after_end_s"].to_list() == [None]
 
 
 END = datetime(2025, 2, 3, 4, 5, 10)
@@ -116,7 +121,8 @@ def run_with_job(state: str, after_s: float, **changes: object) -> pl.DataFrame:
 
 
 def test_a_job_that_outlived_its_completed_run() -> None:
-    found = held_by_job(run_with_job("timeout", 5400 + 300))
+    found, held = held_by_job(run_with_job("timeout", 5400 + 300))
+    assert held.rows() == [("a", 5700.0)]
     assert found.select("run_id", "source_path", "line_no", "ts", "kind", "text").rows() == [
         (
             "a",
@@ -142,8 +148,10 @@ def test_a_job_that_outlived_its_completed_run() -> None:
     ids=["soon", "afterwards", "not completed", "another attempt followed", "runs on"],
 )
 def test_a_job_that_did_not(job: pl.DataFrame) -> None:
-    assert held_by_job(job).is_empty()
+    found, held = held_by_job(job)
+    assert found.is_empty()
+    assert held.is_empty()
 
 
 def test_a_completed_job_counts_from_half_an_hour_on() -> None:
-    assert held_by_job(run_with_job("completed", 2000)).height == 1
+    assert held_by_job(run_with_job("completed", 2000))[1].height == 1

@@ -184,8 +184,12 @@ class TestSeveralFiles:
 
 class TestFreshness:
     def test_a_fresh_log_without_an_end_is_running(self) -> None:
-        run = run_of(SOME, now=datetime.now(UTC).replace(tzinfo=None))
+        now = datetime.now(UTC).replace(tzinfo=None)
+        run = run_of(SOME.replace("2025-02-03", f"{now:%Y-%m-%d}"), now=now)
         assert (run["status"], run["status_confidence"]) == ("running", "medium")
+
+    def test_a_fresh_copy_of_an_old_log_was_cut_off(self) -> None:
+        assert run_of(SOME, now=datetime.now(UTC).replace(tzinfo=None))["status"] == "truncated"
 
     def test_a_fresh_log_with_an_end_has_ended(self) -> None:
         assert run_of(f"{SOME}\n{OOM}", now=datetime.now(UTC).replace(tzinfo=None))["status"] == "oom"
@@ -208,6 +212,9 @@ def attempt(**values: object) -> pl.DataFrame:
         "stride": None,
         "has_settings": False,
         "modified_at": None,
+        "stamped_at": None,
+        "is_step_stamped": False,
+        "step_time_s": None,
         "status_file": None,
         "longest_pause_s": None,
         "silence": None,
@@ -223,6 +230,9 @@ def attempt(**values: object) -> pl.DataFrame:
         "stride": pl.Float64(),
         "has_settings": pl.Boolean(),
         "modified_at": pl.Datetime("us"),
+        "stamped_at": pl.Datetime("us"),
+        "is_step_stamped": pl.Boolean(),
+        "step_time_s": pl.Float64(),
         "status_file": pl.String(),
         "longest_pause_s": pl.Float64(),
         "silence": pl.String(),
@@ -241,6 +251,32 @@ def judged(attempts: pl.DataFrame, *events: tuple[str, int, str, bool]) -> list[
 
 
 class TestClassify:
+    @pytest.mark.parametrize(
+        ("days_ago", "is_step_stamped", "step_time_s", "status"),
+        [
+            (None, False, None, "running"),
+            (0.5, True, 1.0, "running"),  # clocks of two time zones
+            (900, True, 1.0, "truncated"),
+            (900, False, 1.0, "truncated"),
+            (3, True, 1.0, "truncated"),
+            (3, False, 1.0, "running"),  # its only time may be that of its start
+            (60, False, 50_000.0, "running"),  # its 100 steps took 58 days
+        ],
+    )
+    def test_a_fresh_copy_of_an_old_log_is_not_running(
+        self, days_ago: float | None, is_step_stamped: bool, step_time_s: float | None, status: str
+    ) -> None:
+        now = datetime(2030, 1, 1)
+        log = attempt(
+            last_step=100,
+            last_step_line=9,
+            modified_at=now - timedelta(minutes=1),
+            stamped_at=None if days_ago is None else now - timedelta(days=days_ago),
+            is_step_stamped=is_step_stamped,
+            step_time_s=step_time_s,
+        )
+        assert [found for found, _ in judged(log)] == [status]
+
     def test_nothing_at_all_is_unknown(self) -> None:
         assert judged(attempt()) == [("unknown", "low")]
 
