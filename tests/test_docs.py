@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tests.docs import DICTIONARY, README, generated
@@ -34,10 +35,17 @@ def test_links_and_named_files_are_there(path: Path) -> None:
     assert not [str(file) for file in (*links, *(ROOT / name for name in named)) if not file.exists()]
 
 
-@pytest.mark.parametrize("sql", re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL)[0].split(";\n\n"))
-def test_sql_examples_of_the_readme_run(sql: str) -> None:
-    connection = open_store(completed_frame(run_row()))
-    assert connection.sql(sql.strip().rstrip(";")).columns
+@pytest.fixture(scope="module")
+def store() -> duckdb.DuckDBPyConnection:
+    """A store with one completed run."""
+    return open_store(completed_frame(run_row()))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_sql_examples_run(path: Path, store: duckdb.DuckDBPyConnection) -> None:
+    blocks = re.findall(r"```sql\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+    for sql in (statement for block in blocks for statement in block.split(";\n") if statement.strip()):
+        assert store.sql(sql.strip().rstrip(";")).columns, sql
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"(?:^|`)make (\w+)", TEXT, re.MULTILINE))))
