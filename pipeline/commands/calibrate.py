@@ -13,9 +13,12 @@ from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
     from sweepscope.pipeline.estimate.calibration.recipe_rows import Recipe
+    from sweepscope.pipeline.estimate.physics.fabrics import Fabric
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,38 +80,55 @@ def _record_lines(about: dict[str, Any], patterns: list[dict[str, Any]]) -> list
     return lines
 
 
+def _write_fabrics(found: Sequence[Fabric], target: Path) -> None:
+    """Write what nccl-tests say of links and network beside the profiles; nothing where none were measured."""
+    from sweepscope.pipeline.estimate.physics.fabrics import FILE, render_fabrics
+
+    if found:
+        (target / FILE).parent.mkdir(exist_ok=True)
+        (target / FILE).write_text(render_fabrics(found), encoding="utf-8")
+    for one in found:
+        note(f"{one.words}, {100 * one.error:.0f} % off in the median")
+
+
 def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dict[str, Any]]]:
     import polars as pl
 
     from sweepscope.pipeline.commands.query import run_query
+    from sweepscope.pipeline.estimate.calibration.fabric import own_fabrics
     from sweepscope.pipeline.estimate.calibration.own_runs import FEWEST, own_recipes, usable_runs
     from sweepscope.pipeline.store.home import Home
 
     home = Home.resolve(home_argument, for_writing=False)
     runs = run_query(home, "SELECT * FROM runs WHERE origin = 'measured'")
+    fabrics = own_fabrics(run_query(home, "SELECT * FROM nccl_bench"))
     usable = usable_runs(runs)
     recipes = own_recipes(usable)
-    if not recipes:
+    if not recipes and not fabrics:
         raise StoreError(
             f"Nothing to calibrate on: a fit needs {FEWEST} completed runs of one framework on one kind of card; "
             f"the store has {usable.height} usable runs of any kind. Ingest more, or use --published."
         )
     target = folder or home.path / "calibration"
     target.mkdir(parents=True, exist_ok=True)
+    _write_fabrics(fabrics, target)
     return target, [fit_to_folder(recipe, usable.cast({pl.Boolean: pl.String}), target) for recipe in recipes]
 
 
 def _published(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dict[str, Any]]]:
+    from sweepscope.pipeline.estimate.calibration.fabric import RUNS_OF, published_fabrics
     from sweepscope.pipeline.estimate.calibration.pooled import without_table
     from sweepscope.pipeline.estimate.calibration.published_tables import published_table
     from sweepscope.pipeline.estimate.calibration.recipes import RECIPES
     from sweepscope.pipeline.estimate.calibration.transfer_tables import transfers
     from sweepscope.pipeline.estimate.learned.transfer import render_transfers
+    from sweepscope.pipeline.reference.accelerators import load_published_bandwidths
     from sweepscope.pipeline.store.home import Home
 
     target = folder or Home.resolve(home_argument).path / "calibration"
     target.mkdir(parents=True, exist_ok=True)
     done = []
+    _write_fabrics(published_fabrics(load_published_bandwidths(), RUNS_OF), target)
     tables = target / "transfer" / "tables.json"
     tables.parent.mkdir(exist_ok=True)
     tables.write_text(render_transfers(transfers(without_table)), encoding="utf-8")

@@ -1,8 +1,8 @@
 """`make validate`: how accurate the estimator is on every bundled table, and what that rests on.
 
 Prints the goals, every table beside the seed document's formulas, errors by model, nodes and strategy, what each term
-is worth, what limits it, and the worst rows; `build/validation.html` holds the same with plots. Fits are made anew;
-takes about two minutes of one core.
+is worth, what limits it, and the worst rows; `build/validation.html` holds the same with plots. Fits are made anew:
+six minutes of one core, and four more where `SWEEPSCOPE_PEERS` names checkouts of other estimators (`peers/ask.py`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from sweepscope.pipeline.estimate.calibration.pooled import left_out
 from tests.validation.elsewhere import elsewhere, fits, frontier, transfer
 from tests.validation.html import plots, write_report
 from tests.validation.nested import choices, on_measured_sets
+from tests.validation.peers.beside import beside
 from tests.validation.recipes import recipes
 from tests.validation.report import (
     PLAYBOOK,
     ablation,
     goals,
     memory_oracle,
-    peers,
     playbook_groups,
     populations,
     ranked,
@@ -92,7 +92,7 @@ def main() -> None:
         show("Published runs of frontier models beside what the estimate allows them", frontier())
         show("Published recipes: the layout that ran, predicted, and where search ranks it", recipes())
         show("Every table; playbook: healthy runs only", tables(found))
-        show("Beside other estimators", peers(found))
+        show("Beside other estimators, our profile of the framework and the table withheld", beside())
         show("Playbook: which runs are healthy, and how near they are (percent)", populations(play))
         show("Playbook on sets of runs that measurement alone selects", on_measured_sets(play))
         show("Playbook by how errors weigh in the fit", choices(play.rows))

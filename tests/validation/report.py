@@ -186,30 +186,6 @@ def memory_oracle(unseen: Unseen) -> pl.DataFrame:
     )
 
 
-def peers(found: dict[str, Unseen]) -> pl.DataFrame:
-    """Other estimators on the same tables, as measured by this project or stated by their authors, beside this one.
-
-    Theirs are in-sample: Calculon's efficiencies were set on that table, SimuMax profiles its products on that machine.
-    """
-    selene, b200 = found["ampere-megatron"], found["blackwell-megatron"]
-    foundry = [found["ampere-composer"], found["hopper-composer"]]
-    apart = np.abs(selene.step_time_s / selene.rows.step_time_s - 1)
-    most = f"{_percent(mape(selene))} mean, {_percent(float(np.nanmax(apart)))} most"
-    rates = figures(
-        np.concatenate([1 / one.step_time_s for one in foundry]),
-        np.concatenate([1 / one.rows.step_time_s for one in foundry]),
-    )
-    rows = [
-        ("Selene, table 5: step time", "Calculon", "3.65 % mean, 8.87 % most", most, "133-386 per s"),
-        ("B200: step time", "SimuMax", "5.6 % mean", f"{_percent(mape(b200))} mean", "9 per s"),
-        ("B200: memory", "SimuMax", "0.5 % mean", f"{_percent(mem(b200)['mape'])} mean", "9 per s"),
-        ("llm-foundry: MFU", "formulas of seed document 002", "59 % mean", f"{_percent(rates['mape'])} mean", "-"),
-    ]
-    return pl.DataFrame(
-        rows, schema=["rows", "peer", "its error (in-sample)", "ours (unseen rows)", "its layouts"], orient="row"
-    )
-
-
 def mape(unseen: Unseen) -> float:
     """Of step times."""
     return float(figures(unseen.step_time_s, unseen.rows.step_time_s)["mape"])

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope.pipeline.estimate.calibration.recipe_rows import Recipe, Weights
+from sweepscope.pipeline.estimate.physics.fabrics import FILE, read_fabrics, with_fabric
 from sweepscope.pipeline.estimate.physics.profile import (
     CONSTANTS,
     Profile,
@@ -74,7 +75,8 @@ def own_recipes(usable: pl.DataFrame) -> list[Recipe]:
 
 
 def with_own(folder: Path) -> ChooseProfile:
-    """Chooser of profiles: one of a home's `folder` where there is one, else the bundled one.
+    """Chooser of profiles: one of a home's `folder` where there is one, else the bundled one; on the fabric that the
+    home's nccl-tests measured.
 
     Profiles that were fitted for other equations are passed over: `doctor` names them.
     """
@@ -85,7 +87,10 @@ def with_own(folder: Path) -> ChooseProfile:
             path.stem: read_profile(path, base=base) for path in sorted(folder.glob("*.toml")) if is_current(path)
         }
 
+    fabrics = {one.generation: one for one in read_fabrics(folder / FILE)}
+
     def choose(generation: str, framework: str | None) -> Profile:
-        return calibrated.get(f"{generation}-{framework}") or choose_profile(generation, framework)
+        found = calibrated.get(f"{generation}-{framework}") or choose_profile(generation, framework)
+        return with_fabric(found, fabrics.get(generation))
 
     return choose

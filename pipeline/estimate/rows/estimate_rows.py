@@ -15,6 +15,7 @@ import polars as pl
 from sweepscope.pipeline.estimate.learned.expected import EXPECTED, expect
 from sweepscope.pipeline.estimate.learned.transfer import with_transfers
 from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
+from sweepscope.pipeline.estimate.physics.fabrics import fabric_of, with_fabric
 from sweepscope.pipeline.estimate.physics.feasible import REASONS, reason_codes
 from sweepscope.pipeline.estimate.physics.layouts import Layouts
 from sweepscope.pipeline.estimate.physics.memory import Memory
@@ -123,7 +124,9 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
         return None, reason, []
     framework = row["framework"] or framework_of(row["source_id"] or "")
     profile = with_choices(choose(cluster.generation, framework), framework)
+    profile = with_fabric(profile, fabric_of(row["source_id"]))
     whole, usual = with_usual(row, framework, profile)
+    usual = [*usual, *([profile.about["fabric"]] if "fabric" in profile.about else [])]
     asked = Question(shape, cluster, with_facts(profile, whole), row["seq_len"], is_fp8=is_fp8)
     return asked, "", assumed + roughly + usual
 
