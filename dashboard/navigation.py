@@ -25,6 +25,7 @@ PAGES = (
     Entry("", "Overview", "overview", "overview"),
     Entry("Choose", "Best configurations", "best", "best"),
     Entry("Choose", "Scaling", "scaling", "scaling"),
+    Entry("Choose", "Compare", "compare", "compare"),
     Entry("Choose", "Explorer & advisor", "explorer", "explorer"),
     Entry("Explain", "Estimator", "estimator", "estimator"),
     Entry("Explain", "Frontier", "frontier", "frontier"),

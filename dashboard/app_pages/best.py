@@ -17,7 +17,7 @@ from sweepscope.dashboard.format import metrics
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.metrics import METRICS, Metric
 from sweepscope.dashboard.queries import cells as queries
-from sweepscope.dashboard.sections import estimator_pick, filter_panel
+from sweepscope.dashboard.sections import compare_links, estimator_pick, filter_panel
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best as texts
@@ -152,8 +152,15 @@ def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
         f'<p class="ss-big">{basic.rich(value)} <small>{basic.rich(unit)}</small></p><p class="ss-layout">{run}</p>'
     )
     lists.rows([(basic.rich(name), basic.rich(text)) for name, text in panel_texts.facts(cell)])
+    if cell["runner_up_run_id"] is not None:
+        address = urls.compare_url([cell["run_id"], cell["runner_up_run_id"]])
+        st.html(f'<p class="ss-plain ss-way">{basic.link("Compare with the runner-up", address)}</p>')
     basic.section("Ranking", panel_texts.ranking_qualifier(ranked))
-    grid_panel.ranking(ranked_rows(ranked))
+    rows = ranked_rows(ranked)
+    grid_panel.ranking(rows)
+    if len(rows) > 2:
+        address = urls.compare_url([row.run_id for row in rows])
+        st.html(f'<p class="ss-plain ss-way">{basic.link(f"Compare these {len(rows)}", address)}</p>')
 
 
 def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataFrame, usual: str | None) -> None:
@@ -170,7 +177,16 @@ def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataF
 def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str, Any]) -> None:
     everything = queries.ranking(chosen, view.filters).run(view.store.con)
     title = f"All completed layouts, {cell_texts.cell_name(cell)}"
-    tables.table_twin(title, ranked, _TABLE, csv=everything, csv_name="ranked_layouts")
+    with st.expander(title):
+        above = st.container()
+        shown = [name for name in _TABLE if name != "run_id" and (ranked.is_empty() or ranked[name].count())]
+        ticked, opened = tables.ticking_table(ranked, shown, key="ranked_layouts")
+        with above:
+            if ranked.height > 1:
+                compare_links.draw_ticked([ranked["run_id"][place] for place in ticked])
+        if opened is not None:
+            shell.follow(urls.run_url(ranked["run_id"][opened]))
+        tables.csv_button(everything, "ranked_layouts")
     basic.notes(texts.HOW_TO_READ)
 
 

@@ -11,16 +11,18 @@ from sweepscope.dashboard.app.store import Store
 from sweepscope.dashboard.charts import frontier as chart
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import frontier as queries
+from sweepscope.dashboard.sections import compare_links
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import frontier as texts
 from sweepscope.dashboard.view_models import frontier
-from sweepscope.dashboard.widgets import basic, choices, tables
+from sweepscope.dashboard.widgets import basic, choices, tables, urls
 
 TITLE = "Frontier"
 _ROWS = {"short": "Best and largest of each", "all": "All rows"}
 _TABLE = names(
-    "model num_gpus accelerator seq_len precision layout mfu hfu tflops_per_gpu ceiling_mfu ceiling_layout "
-    "ceiling_chosen ceiling_status comparability verification table_or_figure source_url"
+    "model num_gpus accelerator mfu hfu dp tp pp cp ep global_batch_tokens seq_len precision published_on "
+    "gpu_hours_per_t_tokens goodput_pct cost_usd tflops_per_gpu ceiling_mfu ceiling_layout ceiling_chosen "
+    "ceiling_status comparability verification table_or_figure source_url"
 )
 
 
@@ -42,6 +44,7 @@ def _page(view: View) -> None:
         basic.head(TITLE, texts.answer(dots, origin), texts.LEGEND if dots else "", origins=origins)
     if not dots:
         return
+    _draw_comparisons(published, best_here)
     # Names on the left and reasons on the right need more room than other charts.
     width = basic.window_width()
     figure = chart.draw(dots, view.theme, width=width)
@@ -50,9 +53,33 @@ def _page(view: View) -> None:
     drawn = sum(dot.kind != "own" for dot in dots)
     basic.note(texts.left_out(published.height - with_figure, with_figure - drawn))
     basic.note(texts.bounded(frontier.reached(published)))
-    table = frontier.table(published)
-    tables.table_twin("Table of all published configurations", table, _TABLE, csv=published, csv_name="frontier")
+    _draw_table(published, best_here)
     basic.notes(texts.HOW_TO_READ)
+
+
+def _draw_comparisons(published: pl.DataFrame, best_here: pl.DataFrame) -> None:
+    """From each own best to its comparison with the runs that everybody knows, of its number of GPUs where possible."""
+    links, named = [], ""
+    for own in best_here.unique("run_id", maintain_order=True).iter_rows(named=True):
+        if rivals := frontier.rivals(published, own["num_gpus"]):
+            named = texts.rivals_named(rivals)
+            address = urls.compare_url([own["run_id"], *(row["run_id"] for row in rivals)])
+            links.append(basic.link(texts.own_link(own), address))
+    if links:
+        st.html(f'<p class="ss-plain ss-way">{basic.rich(named)} {" · ".join(links)}</p>')
+
+
+def _draw_table(published: pl.DataFrame, best_here: pl.DataFrame) -> None:
+    rows = frontier.table(published, best_here)
+    basic.section("Layouts as published", "the best here first; a dash: its source does not state it")
+    above = st.container()
+    shown = [name for name in _TABLE if rows[name].count()]
+    ticked, opened = tables.ticking_table(rows, shown, key="layouts", height=420)
+    with above:
+        compare_links.draw_ticked([rows["run_id"][place] for place in ticked])
+    if opened is not None:
+        shell.follow(urls.run_url(rows["run_id"][opened]))
+    tables.csv_button(published.drop("extra"), "frontier")
 
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})

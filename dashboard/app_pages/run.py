@@ -14,6 +14,7 @@ from sweepscope.dashboard.charts import steps as steps_chart
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import column_label, names
 from sweepscope.dashboard.format.symbols import STATUS
+from sweepscope.dashboard.queries import compare as compare_queries
 from sweepscope.dashboard.queries import memory as memory_queries
 from sweepscope.dashboard.queries import run as queries
 from sweepscope.dashboard.sections import run_network
@@ -32,6 +33,7 @@ _EVIDENCE_SHOWN = 6
 _TRIES_SHOWN = 12
 _ATTEMPTS_SHOWN = 20
 _ARTEFACTS_SHOWN = 8
+_ELSEWHERE_SHOWN = 19
 
 
 def _page(view: View) -> None:
@@ -175,10 +177,25 @@ def _draw_relations(view: View, run: dict[str, Any]) -> None:
             symbol = "" if row["run_id"] == run["run_id"] else f" {STATUS[row['status']].symbol}"
             links.append(_run_link(row, f"{row['attempt']}{symbol}", run["run_id"]))
         rows.append(("Attempts", " · ".join(links)))
+    elsewhere = compare_queries.elsewhere(run["run_id"]).run(view.store.con)
+    rows.append(("Compare", " · ".join(_comparisons(run["run_id"], ranked, elsewhere["run_id"].to_list()))))
     rows += [(rich(column_label(row["finding"])), rich(row["detail"])) for row in audit.iter_rows(named=True)]
     if rows:
         basic.section("In this store")
         lists.rows(rows)
+
+
+def _comparisons(run_id: str, ranked: pl.DataFrame, elsewhere: list[str]) -> list[str]:
+    """Links to this run beside others: the best of its cell (of the best, the next), itself elsewhere, any."""
+    place = ranked.row(0, named=True) if ranked.height else {}
+    links = []
+    if place and place["rank_in_cell"] != 1:
+        links.append(link("with this cell's best", urls.compare_url([place["winner_run_id"], run_id])))
+    elif place and place["runner_up_run_id"]:
+        links.append(link("with the runner-up", urls.compare_url([run_id, place["runner_up_run_id"]])))
+    if elsewhere:
+        links.append(link(texts.elsewhere(len(elsewhere)), urls.compare_url([run_id, *elsewhere[:_ELSEWHERE_SHOWN]])))
+    return [*links, link("with other runs", urls.runs_beside_url(run_id))]
 
 
 def _run_link(row: dict[str, Any], text: str, shown_id: str) -> str:

@@ -15,8 +15,9 @@ from sweepscope.dashboard.format.symbols import CELL_STATE, STATUS
 from sweepscope.dashboard.queries import runs as queries
 from sweepscope.dashboard.queries.reader import Reader
 from sweepscope.dashboard.queries.runs import Search
-from sweepscope.dashboard.sections import filter_panel, page_head
+from sweepscope.dashboard.sections import compare_links, filter_panel, page_head
 from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.selection.comparison import parse_runs
 from sweepscope.dashboard.selection.filters import UNKNOWN, Filters
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import runs as texts
@@ -177,9 +178,14 @@ def _draw_table(rows: pl.DataFrame) -> None:
     # Where all are of one origin the badge above the table names it, and most pages have no note.
     is_told = {"origin": rows["origin"].n_unique() > 1, "mfu_note": shown["mfu_note"].count() > 0}
     columns = [name for name in _TABLE if is_told.get(name, True)]
-    event = tables.selectable_table(shown, columns, key="runs_table")
-    if event is not None:
-        shell.follow(urls.run_url(rows["run_id"][event]))
+    above = st.container()
+    ticked, opened = tables.ticking_table(shown, columns, key="runs_table")
+    with above:
+        beside = parse_runs({"runs": st.query_params.get_all("beside")}).run_ids
+        hint = texts.beside_hint(beside) if beside else compare_links.HINT
+        compare_links.draw_ticked([rows["run_id"][place] for place in ticked], beside=beside, hint=hint)
+    if opened is not None:
+        shell.follow(urls.run_url(rows["run_id"][opened]))
 
 
 def _draw_pages(number: int, pages: int) -> None:

@@ -64,6 +64,8 @@ _FRACTIONS = names(
     "typical_regret other_regret time_error mem_error unseen_median_error unseen_mean_error interval_coverage"
 )
 _QUERY_UNITS = {
+    "gpu_hours_per_t_tokens": "count",
+    "cost_usd": "count",
     **dict.fromkeys(_FRACTIONS, "fraction"),
     **dict.fromkeys(names("believed_step_time_s believed_lo_s believed_hi_s"), "s"),
     "need_bytes": "bytes",

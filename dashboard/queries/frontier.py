@@ -10,10 +10,11 @@ def published() -> Query:
 
     `mfu` is what the source prints, or the recomputed one where it prints none (`is_mfu_recomputed`).
     """
-    sql = """SELECT run_id, model, num_gpus, accelerator, seq_len, precision, dp, tp, pp, cp, ep, tflops_per_gpu,
-  coalesce(mfu_logged, mfu) AS mfu, mfu_logged IS NULL AND mfu IS NOT NULL AS is_mfu_recomputed, hfu,
-  comparability, verification, source_title, source_url, table_or_figure, notes
+    sql = """SELECT run_id, model, num_gpus, accelerator, seq_len, precision, dp, tp, pp, cp, ep, global_batch_tokens,
+  tflops_per_gpu, coalesce(mfu_logged, mfu) AS mfu, mfu_logged IS NULL AND mfu IS NOT NULL AS is_mfu_recomputed, hfu,
+  comparability, verification, source_title, source_url, table_or_figure, notes, extra
 FROM frontier
+LEFT JOIN (SELECT run_id, extra FROM published_runs) USING (run_id)
 ORDER BY coalesce(mfu_logged, frontier.mfu, hfu) DESC NULLS LAST, model, num_gpus"""
     return Query(sql)
 
@@ -30,7 +31,8 @@ def own_best(origin: str) -> Query:
     1, which no accelerator reaches.
     """
     sql = f"""WITH own AS (
-  SELECT run_id, model, num_gpus, num_nodes, accelerator, seq_len, layout, precision, mfu, tokens_per_s_per_gpu,
+  SELECT run_id, model, num_gpus, num_nodes, accelerator, seq_len, gbs_tokens, layout, precision, mfu,
+    tokens_per_s_per_gpu, dp, tp, pp, cp, ep,
     {ESTIMATED_MFU} AS est_mfu
   FROM best_configs
   LEFT JOIN (SELECT run_id, est_mfu, est_step_time_s FROM estimates) USING (run_id)

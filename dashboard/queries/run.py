@@ -33,12 +33,18 @@ def steps(run_id: str) -> Query:
     `place` counts logged steps from 1, `steps_in_row` is how many of them a row covers; the first logged step
     always has a row of its own. `line_no` is the last line read for the row.
     """
-    sql = f"""WITH numbered AS (
-  SELECT *, row_number() OVER (ORDER BY step) AS place, count(*) OVER () AS logged
+    return Query(bucketed_steps("run_id = $run_id", MAX_POINTS), {"run_id": run_id})
+
+
+def bucketed_steps(condition: str, most: int) -> str:
+    """SQL of the steps of the runs that meet a condition, at most about `most` rows of each; see `steps`."""
+    return f"""WITH numbered AS (
+  SELECT *, row_number() OVER (PARTITION BY run_id ORDER BY step) AS place,
+    count(*) OVER (PARTITION BY run_id) AS logged
   FROM steps
-  WHERE run_id = $run_id
+  WHERE {condition}
 )
-SELECT min(step) AS step, CAST(min(place) AS BIGINT) AS place, CAST(count(*) AS BIGINT) AS steps_in_row,
+SELECT run_id, min(step) AS step, CAST(min(place) AS BIGINT) AS place, CAST(count(*) AS BIGINT) AS steps_in_row,
   max(line_no) AS line_no,
   median(step_time_s) FILTER (NOT isnan(step_time_s)) AS step_time_s,
   median(loss) FILTER (isfinite(loss)) AS loss,
@@ -49,9 +55,8 @@ SELECT min(step) AS step, CAST(min(place) AS BIGINT) AS place, CAST(count(*) AS 
   max(step_time_s) FILTER (NOT isnan(step_time_s)) AS step_time_max_s,
   arg_max(step, step_time_s) FILTER (NOT isnan(step_time_s)) AS slowest_step
 FROM numbered
-GROUP BY CASE WHEN place = 1 THEN 0 ELSE 1 + (place - 2) // CAST(ceil(logged / {MAX_POINTS}.0) AS BIGINT) END
-ORDER BY step"""
-    return Query(sql, {"run_id": run_id})
+GROUP BY run_id, CASE WHEN place = 1 THEN 0 ELSE 1 + (place - 2) // CAST(ceil(logged / {most}.0) AS BIGINT) END
+ORDER BY run_id, step"""
 
 
 def all_steps(run_id: str) -> Query:
@@ -107,7 +112,8 @@ SELECT mine.rank_in_cell, mine.run_id AS best_repeat_run_id, mine.repeats,
   {both},
   1 - mine.tokens_per_s_per_gpu / winner.tokens_per_s_per_gpu AS behind,
   (SELECT count(*) FROM cell) AS layouts_completed,
-  winner.run_id AS winner_run_id, winner.layout AS winner_layout
+  winner.run_id AS winner_run_id, winner.layout AS winner_layout,
+  (SELECT run_id FROM cell WHERE rank_in_cell = 2) AS runner_up_run_id
 FROM cell AS mine
 JOIN runs AS this ON this.run_id = $run_id
   AND mine.framework IS NOT DISTINCT FROM this.framework

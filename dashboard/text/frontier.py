@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sweepscope.dashboard.format.numbers import count, number, percent
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.frontier import Dot
 
 LEGEND = (
@@ -75,6 +76,18 @@ def bounded(reached: tuple[float, int] | None) -> str:
         "sharding, is chosen to be fastest. A dot beyond its tick has a model or kernels that the estimate does not "
         "know, or shows where it is wrong."
     )
+
+
+def rivals_named(rivals: Sequence[Row]) -> str:
+    """Which published runs the own best is compared with, before the links."""
+    names = [str(row["model"]) for row in rivals]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"Compare layouts with {listed}:"
+
+
+def own_link(own: Row) -> str:
+    """Name of the link from an own run to that comparison."""
+    return f"the best here on {count(own['num_gpus'], 'GPU')}"
 
 
 def left_out(without_figure: int, hidden: int) -> str:

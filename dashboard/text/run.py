@@ -50,8 +50,8 @@ def title(run: Row) -> str:
 
 def answer(run: Row, evidence: Sequence[Row], last_step_line: int | None) -> str:
     """How it ended, how far it got and how fast it was."""
-    ended = f"**{_ended(run)}**{_progress(run)}"
-    text = f"{ended}{_speed(run)}."
+    how = f"**{ended(run)}**{_progress(run)}"
+    text = f"{how}{_speed(run)}."
     if run["status"] == "completed":
         text += _after_the_end(evidence, last_step_line)
     text += health_findings(run, evidence)
@@ -60,7 +60,8 @@ def answer(run: Row, evidence: Sequence[Row], last_step_line: int | None) -> str
     return text
 
 
-def _ended(run: Row) -> str:
+def ended(run: Row) -> str:
+    """How it ended, as the beginning of a sentence."""
     if run["status"] == "completed" and run["origin"] == "published" and not run["steps_logged"]:
         return "Published as completed"
     if run["status"] == "completed" and run["steps_planned"] is not None and is_last_of_planned(run):
@@ -214,6 +215,11 @@ def rank_text(row: Row) -> str:
     winner = row["winner_layout"] or "the winner"
     winner += phrase(others, [name for name, value in others.items() if value != row[name]])
     return f"Rank {number(row['rank_in_cell'])} of {among} in its cell, {percent(row['behind'])} behind {winner}"
+
+
+def elsewhere(runs: int) -> str:
+    """The same configuration by other frameworks or versions, on other clusters or accelerators."""
+    return f"with the same configuration elsewhere ({count(runs, 'run')})"
 
 
 def short_name(run: Row) -> str:

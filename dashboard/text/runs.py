@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sweepscope.dashboard.format.numbers import count, number
 from sweepscope.dashboard.queries.query import Row
@@ -76,3 +76,13 @@ def facet_option(words: str, runs: int) -> str:
     '▲ OOM · 12'
     """
     return f"{words} · {number(runs)}"
+
+
+def beside_hint(run_ids: Sequence[str]) -> str:
+    """What ticking does where the address names runs to compare with.
+
+    >>> beside_hint(["a1"])
+    'Tick the rows to compare with run a1.'
+    """
+    noun = "run" if len(run_ids) == 1 else "runs"
+    return f"Tick the rows to compare with {noun} {', '.join(run_ids)}."

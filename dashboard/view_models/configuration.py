@@ -63,8 +63,8 @@ def facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> list[Fact]
         out.append(
             Fact(
                 name=name,
-                label=_LABELS.get(name) or column_label(name),
-                value=_value(name, run[name]),
+                label=setting_label(name),
+                value=setting_text(name, run[name]),
                 source=source_words(used) if used else "",
                 contradiction=contradiction(rows),
             )
@@ -81,7 +81,13 @@ _LABELS = {
 """Names of values where they are not those of their columns."""
 
 
-def _value(name: str, value: Any) -> str:
+def setting_label(name: str) -> str:
+    """Name of a setting as readers see it."""
+    return _LABELS.get(name) or column_label(name)
+
+
+def setting_text(name: str, value: Any) -> str:
+    """A value with its unit in words."""
     if name in ("params", "active_params"):
         return f"{value / 1e9:,.3g} billion" if value >= 1e9 else f"{value / 1e6:,.3g} million"
     if name == "gbs":

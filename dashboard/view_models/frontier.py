@@ -6,6 +6,7 @@ its source prints it), an MFU that may not (another numerator or peak, or derive
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -85,9 +86,61 @@ def dots(published: pl.DataFrame, best_here: pl.DataFrame, *, is_short: bool) ->
     return sorted(drawn, key=lambda dot: (dot.value, dot.num_gpus or 0, dot.name))
 
 
-def table(published: pl.DataFrame) -> pl.DataFrame:
-    """Rows for the table twin, with their `layout`."""
-    return published.with_columns(layout_texts(published))
+_STATED = {"gpu_hours_per_t_tokens": pl.Float64, "goodput_pct": pl.Float64, "cost_usd": pl.Float64}
+
+
+def table(published: pl.DataFrame, best_here: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Rows for the table, this store's own best first, with their `layout`, when and what at what cost they published.
+
+    A cell that no source states is NULL.
+    """
+    rows = published.with_columns(
+        layout_texts(published),
+        *(_stated(published, name) for name in _STATED),
+        pl.Series("published_on", [published_on(url) for url in published["source_url"]], dtype=pl.String),
+    )
+    if best_here is None or best_here.is_empty():
+        return rows
+    own = best_here.with_columns(
+        model=pl.format("Best here: {}", pl.col("model").fill_null("model unknown")), global_batch_tokens="gbs_tokens"
+    )
+    kept = own.select([name for name in own.columns if name in rows.columns])
+    return pl.concat([kept, rows], how="diagonal_relaxed").select(rows.columns)
+
+
+def _stated(published: pl.DataFrame, name: str) -> pl.Series:
+    """A figure that only the table of the publications has, from its column of all such."""
+    found = [json.loads(text).get(name) if text else None for text in published["extra"]]
+    return pl.Series(name, found, dtype=pl.String, strict=False).cast(_STATED[name], strict=False)
+
+
+def published_on(url: str | None) -> str | None:
+    """Month of a publication, which the number of an arXiv article begins with; None of other addresses.
+
+    >>> published_on("https://arxiv.org/abs/2407.21783"), published_on("https://example.org")
+    ('2024-07', None)
+    """
+    found = re.search(r"arxiv\.org/(?:abs|pdf)/(\d\d)(\d\d)\.\d{4,5}", url or "")
+    return f"20{found[1]}-{found[2]}" if found and 1 <= int(found[2]) <= 12 else None
+
+
+RIVALS = ("Llama 3.1 405B", "DeepSeek-V3", "PaLM 540B")
+"""Runs that everybody knows, whose layouts are published."""
+
+
+def rivals(published: pl.DataFrame, num_gpus: int | None) -> list[dict[str, Any]]:
+    """Of each of RIVALS the row whose GPU count is nearest, or where none is there the three nearest rows of all.
+
+    Rows without MFU and HFU are left out; of equally near ones the first, which has the highest MFU.
+    """
+    figures = published.filter(pl.any_horizontal(pl.col("mfu", "hfu").is_not_null()))
+    distance = (pl.col("num_gpus") / max(num_gpus or 1, 1)).log().abs()
+    near = figures.with_columns(distance=distance).sort("distance", nulls_last=True, maintain_order=True)
+    known = near.filter(pl.col("model").is_in(RIVALS)).unique("model", keep="first", maintain_order=True)
+    found = {row["model"]: row for row in known.iter_rows(named=True)}
+    if found:
+        return [found[name] for name in RIVALS if name in found]
+    return near.unique("model", keep="first", maintain_order=True).head(len(RIVALS)).to_dicts()
 
 
 def _best_and_largest(figures: pl.DataFrame) -> pl.DataFrame:

@@ -41,6 +41,19 @@ def selectable_table(frame: pl.DataFrame, columns: Sequence[str], *, key: str, h
     return rows[0] if rows else cells[0][0] if cells else None
 
 
+def ticking_table(
+    frame: pl.DataFrame, columns: Sequence[str], *, key: str, height: int = 520
+) -> tuple[list[int], int | None]:
+    """A table whose rows can be ticked, and whose cells open a row: positions of the ticked rows, and of the opened
+    one or None.
+    """
+    modes = ["multi-row", "single-cell"]
+    state = _draw(frame, columns, key=key, **_rows(frame, height), on_select="rerun", selection_mode=modes)
+    picked = state["selection"]
+    cells = picked.get("cells", [])
+    return list(picked.get("rows", [])), cells[0][0] if cells else None
+
+
 def picking_table(
     frame: pl.DataFrame,
     columns: Sequence[str],

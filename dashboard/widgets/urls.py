@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import urlencode
 
 from sweepscope.dashboard.queries.query import Query
@@ -29,3 +30,17 @@ def snapshot_url(path: str, device: int | None) -> str:
     ('snapshot?file=%2Fruns%2Fa+b%2Fr0.pickle&device=0', 'snapshot?file=%2Fm.json')
     """
     return f"snapshot?{urlencode({'file': path, **({} if device is None else {'device': device})})}"
+
+
+def compare_url(run_ids: Iterable[str | None]) -> str:
+    """Address of the comparison of some runs; unknown ones are left out.
+
+    >>> compare_url(["a1", None, "b2"])
+    'compare?runs=a1%2Cb2'
+    """
+    return f"compare?{urlencode({'runs': ','.join(run_id for run_id in run_ids if run_id)})}"
+
+
+def runs_beside_url(run_id: str) -> str:
+    """Address of the list of runs in which rows are ticked to be compared with a run."""
+    return f"runs?{urlencode({'beside': run_id})}"

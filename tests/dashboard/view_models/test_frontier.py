@@ -27,6 +27,8 @@ def published(*rows: Row) -> pl.DataFrame:
         "comparability": pl.String,
         "verification": pl.String,
         "source_title": pl.String,
+        "source_url": pl.String,
+        "extra": pl.String,
         "table_or_figure": pl.String,
         "is_mfu_recomputed": pl.Boolean,
         "dp": pl.Int64,

@@ -1,0 +1,101 @@
+"""The ways to a comparison, each counted in clicks from the first page, and one of them without a mouse."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.browser.accessibility import assert_accessible, assert_chart_text_stands_out
+from tests.browser.visits import opened, settled
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+
+class Clicks:
+    """A reader who counts."""
+
+    def __init__(self, page: Any) -> None:
+        self.page, self.made = page, 0
+
+    def on(self, target: Any, **how: Any) -> None:
+        target.first.click(**how)
+        self.made += 1
+        settled(self.page)
+
+
+def sidebar(page: Any, name: str) -> Any:
+    return page.locator("[data-testid=stSidebar]").get_by_role("link", name=name, exact=True)
+
+
+def answer(page: Any) -> str:
+    return str(page.locator(".ss-answer").inner_text()).replace("\xa0", " ")
+
+
+def test_best_layout_of_a_cell_and_why_the_second_lost_within_four_clicks(browser: Any, demo: str) -> None:
+    with opened(browser, demo) as page:
+        reader = Clicks(page)
+        reader.on(sidebar(page, "Best configurations"))
+        page.wait_for_selector(".js-plotly-plot .annotation-text")
+        cell = page.locator(".js-plotly-plot .annotation-text", has_text="36.3 %")
+        reader.on(cell, force=True)
+        page.get_by_text("Llama 8.86B on 16 nodes").first.wait_for()
+        reader.on(page.get_by_role("link", name="Compare with the runner-up"))
+        page.wait_for_url("**/compare?runs=*")
+        settled(page)
+        told = answer(page)
+        assert told.startswith("A is 5.8 % ahead of B, within the noise")
+        assert re.search(r"DP16 TP8 saves [\d.]+ points of DP communication and loses [\d.]+ to TP", told)
+        page.locator(".st-key-difference .js-plotly-plot .annotation-text").first.wait_for()
+        assert reader.made <= 4
+
+
+def test_own_best_against_llama_405b_and_deepseek_v3_within_three_clicks(browser: Any, demo: str) -> None:
+    with opened(browser, demo) as page:
+        reader = Clicks(page)
+        reader.on(sidebar(page, "Frontier"))
+        reader.on(page.get_by_role("link", name=re.compile("the best here on")))
+        page.wait_for_url("**/compare?runs=*")
+        settled(page)
+        told = answer(page)
+        assert "reaches the most" in told
+        assert re.search(r"Llama 3\.1 405B \(B\) by \d", told), "in points"
+        layouts = page.locator(".ss-beside tbody tr", has_text=re.compile(r"^TP")).first.inner_text().split("\t")
+        assert layouts[2:4] == ["8", "1"], "and in layout: TP of Llama 3.1 405B and of DeepSeek-V3"
+        assert reader.made <= 3
+
+
+def test_any_two_runs_within_four_clicks(browser: Any, demo: str) -> None:
+    with opened(browser, demo) as page:
+        reader = Clicks(page)
+        reader.on(sidebar(page, "Runs"))
+        canvas = page.locator('.st-key-runs_table canvas[data-testid="data-grid-canvas"]')
+        for row in (3, 5):
+            reader.on(canvas, position={"x": 16, "y": 32 * row + 16}, force=True)
+        reader.on(page.get_by_role("link", name="Compare 2 runs"))
+        page.wait_for_url("**/compare?runs=*")
+        settled(page)
+        page.get_by_role("columnheader", name=re.compile("^B ")).first.wait_for()
+        assert reader.made <= 4
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_two_runs_are_compared_without_a_mouse_and_accessibly(browser: Any, own: str, scheme: str) -> None:
+    with opened(browser, own, scheme=scheme) as page:
+        sidebar(page, "Compare").focus()
+        page.keyboard.press("Enter")
+        page.get_by_text("No runs are chosen.").wait_for()
+        settled(page)
+        assert_accessible(page)
+        for chosen in (1, 2):
+            page.get_by_role("combobox", name=re.compile("Add a run")).focus()
+            page.keyboard.press("ArrowDown")  # opens the list, in which own runs are first
+            page.get_by_role("option").first.wait_for()
+            page.keyboard.press("ArrowDown")
+            page.keyboard.press("Enter")
+            page.wait_for_url(re.compile(r"runs=\w+" + r"(%2C|,)\w+" * (chosen - 1)))
+            settled(page)
+        page.locator(".st-key-curves .js-plotly-plot").first.wait_for()
+        assert_chart_text_stands_out(page, scheme)
+        assert_accessible(page)
