@@ -36,6 +36,7 @@ PAGES = (
     Entry("Diagnose", "Hang", "hang", "hang", is_hidden=True),
     Entry("Diagnose", "Runs", "runs", "runs"),
     Entry("Diagnose", "Run", "run", "run", is_hidden=True),
+    Entry("Diagnose", "Log", "log", "log", is_hidden=True),
     Entry("Data", "SQL", "sql", "sql"),
     Entry("Data", "Data health", "health", "health"),
 )

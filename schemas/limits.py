@@ -36,6 +36,9 @@ second, for four days."""
 SPILL_BYTES: Final = 48 * MIB
 """Bytes of a frame of facts that is kept on disk instead of in memory: some 300,000 steps, hundreds of MiB of a log."""
 
+LOG_WINDOW_BYTES: Final = 4 << 30
+"""Bytes of a log that are read to find one of its lines by number: some seconds."""
+
 FREE_SECONDS: Final = 10.0
 """Seconds of processor time that any such file may take."""
 

@@ -51,6 +51,8 @@ DASHBOARD_MAY_IMPORT = (
     "pipeline.store.published",
     # What was inferred is corrected on a page: the code that reads logs compiles, tries and keeps it.
     "pipeline.inspection.correct_dialect",
+    # A line is shown from where its log lies: unpacking, encodings, numbering and secrets are those of the ingest.
+    "pipeline.inspection.log_window",
     # Queries of users run in a sandbox like hostile snapshots: one implementation of its limits, not two.
     "pipeline.io.sandbox",
     # Its server is guarded like Dagster's, and ends with the process that started it.

@@ -191,7 +191,9 @@ def _draw_lines(hang: dict[str, Any], lines: pl.DataFrame) -> None:
     others = lines.join(of_hang, on=["source_path", "line_no", "hang_line_kind"], how="anti")
     ordered = pl.concat([of_hang, others]).to_dicts()
     basic.section("Evidence lines", f"{numbers.count(len(ordered), 'line')}; file and line behind each")
-    basic.log_lines([texts.evidence_line(row) for row in ordered[:_LINES_SHOWN]])
+    shown = ordered[:_LINES_SHOWN]
+    addresses = [urls.log_url(row["source_path"], row["line_no"]) for row in shown]
+    basic.log_lines([texts.evidence_line(row) for row in shown], addresses)
     if len(ordered) > _LINES_SHOWN:
         with st.expander(f"All {numbers.count(len(ordered), 'line')}"):
             tables.table(lines, _LINES, wide=("text",))

@@ -103,7 +103,8 @@ def _draw_evidence(run: dict[str, Any], evidence: pl.DataFrame) -> None:
     rows = section_texts.deciding_lines(evidence.to_dicts(), run["status"], _EVIDENCE_SHOWN)
     basic.section(STATUS[run["status"]].text, texts.evidence_line(run, [row for row, _ in rows]))
     if rows:
-        basic.log_lines([(row["line_no"], row["text"], section_texts.alike(more)) for row, more in rows])
+        addresses = [urls.log_url(row["source_path"], row["line_no"]) for row, _ in rows]
+        basic.log_lines([(row["line_no"], row["text"], section_texts.alike(more)) for row, more in rows], addresses)
     found = int(evidence["found"][0]) if evidence.height else 0
     basic.note(section_texts.source_note(run, found=found))
     if found > len(rows):

@@ -147,15 +147,22 @@ def shortened(line: str) -> str:
     return f"{head} […{len(line) - len(head) - len(tail):,} letters…] {tail}"
 
 
-def log_lines(lines: Sequence[tuple[int | None, str, str]]) -> None:
-    """Lines of a log with number and a remark as printed, long ones shortened: escaped, never read as HTML."""
-    blocks = (
-        f'<div class="ss-code"><span class="line">{"" if line_no is None else line_no}</span>'
-        f"{html.escape(shortened(text.strip()), quote=False)}"
-        + (f' <span class="remark">{rich(remark)}</span>' if remark else "")
-        + "</div>"
-        for line_no, text, remark in lines
-    )
+def log_lines(
+    lines: Sequence[tuple[int | None, str, str]], addresses: Sequence[str | None] = (), *, marked: int | None = None
+) -> None:
+    """Lines of a log with number and a remark as printed, long ones shortened: escaped, never read as HTML.
+
+    `addresses` are where the numbers lead, for the first lines or all; the line numbered `marked` stands out.
+    """
+    blocks = []
+    for place, (line_no, text, remark) in enumerate(lines):
+        address = addresses[place] if place < len(addresses) else None
+        number = "" if line_no is None else str(line_no)
+        number = link(number, address) if number and address else number
+        kind = "ss-code ss-marked" if marked is not None and line_no == marked else "ss-code"
+        after = f' <span class="remark">{rich(remark)}</span>' if remark else ""
+        shown = html.escape(shortened(text.strip()), quote=False)
+        blocks.append(f'<div class="{kind}"><span class="line">{number}</span>{shown}{after}</div>')
     st.html("".join(blocks))
 
 

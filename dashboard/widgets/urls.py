@@ -44,3 +44,14 @@ def compare_url(run_ids: Iterable[str | None]) -> str:
 def runs_beside_url(run_id: str) -> str:
     """Address of the list of runs in which rows are ticked to be compared with a run."""
     return f"runs?{urlencode({'beside': run_id})}"
+
+
+def log_url(path: str | None, line_no: int | None) -> str | None:
+    """Address of a log at one of its lines; None where the line is unknown, or of a bundled table or a URL.
+
+    >>> log_url("/logs/a.out", 12), log_url("data/published/frontier.csv", 3)
+    ('log?file=%2Flogs%2Fa.out&line=12', None)
+    """
+    if line_no is None or not str(path or "").startswith("/"):
+        return None
+    return f"log?{urlencode({'file': path, 'line': line_no})}"
