@@ -13,7 +13,7 @@ from sweepscope.dashboard.app.store import own_constants, own_frameworks
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import explorer as queries
-from sweepscope.dashboard.sections import advisor, estimator_pick, explorer_controls, explorer_layout
+from sweepscope.dashboard.sections import advisor, estimator_pick, explorer_controls, explorer_layout, switch_points
 from sweepscope.dashboard.sections.explorer_controls import number_choice
 from sweepscope.dashboard.text import explorer as texts
 from sweepscope.dashboard.view_models import explorer
@@ -63,6 +63,7 @@ def _page(view: View) -> None:
     if found.launchable:
         _explore(view, setup, request, runs)
     _draw_search(found, request)
+    switch_points.draw(view.theme, setup, request, runs)
     if found.fitting and cell is not None:
         rows = advisor.draw_next(view.store, request, cell, on_select=_take_next)
         st.session_state["explorer_next"] = [Choice.of(row) for row in rows.iter_rows(named=True)]
@@ -174,6 +175,7 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
         fastest = found.speeds[-1] if found.fitting else 0.0
         explorer_layout.draw_verdict(estimate, found, reached(runs, estimate, setup, request.num_gpus, fastest))
         explorer_layout.draw_breakdowns(estimate)
+        explorer_layout.draw_ratios(estimate)
     left, right = st.columns([0.47, 0.53], gap="large")
     with left:
         explorer_layout.draw_front(view.theme, request, found, estimate, on_select=_take_front)

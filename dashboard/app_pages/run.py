@@ -17,7 +17,7 @@ from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries import compare as compare_queries
 from sweepscope.dashboard.queries import memory as memory_queries
 from sweepscope.dashboard.queries import run as queries
-from sweepscope.dashboard.sections import run_network
+from sweepscope.dashboard.sections import run_network, run_ratios
 from sweepscope.dashboard.text import memory_run as memory_texts
 from sweepscope.dashboard.text import run as texts
 from sweepscope.dashboard.text import run_sections as section_texts
@@ -67,6 +67,7 @@ def _page(view: View) -> None:
     for column, group in zip(st.columns(max(len(below), 1), gap="large"), below, strict=False):
         with column, st.container(gap="xsmall"):
             _draw_facts(run, settings, group)
+    run_ratios.draw(con, run)
     if run["origin"] != "published":
         run_network.draw(con, run_id)
     _draw_tables(view, run, settings, points)

@@ -93,6 +93,15 @@ def published(run_id: str) -> Query:
     return Query("SELECT *\nFROM published_runs\nWHERE run_id = $run_id", {"run_id": run_id})
 
 
+def ratios(run_id: str) -> Query:
+    """Its row of `run_ratios` with whether its estimate fits; no row without estimate and NCCL output."""
+    sql = """SELECT r.*, e.est_fits
+FROM run_ratios AS r
+LEFT JOIN estimates AS e USING (run_id)
+WHERE run_id = $run_id"""
+    return Query(sql, {"run_id": run_id})
+
+
 def place_in_cell(run_id: str) -> Query:
     """Its layout's rank among the layouts of its cell, and what ran both; no row when it is not ranked."""
     both = ", ".join(f"mine.{name}, winner.{name} AS winner_{name}" for name in IMPLEMENTATION)

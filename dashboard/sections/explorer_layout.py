@@ -12,6 +12,7 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.text import explorer as question_texts
 from sweepscope.dashboard.text import explorer_layout as texts
+from sweepscope.dashboard.text import ratios as ratio_texts
 from sweepscope.dashboard.view_models import explorer
 from sweepscope.dashboard.view_models.explorer import Setup
 from sweepscope.dashboard.view_models.explorer_layout import Answer, nearest
@@ -48,6 +49,18 @@ def draw_breakdowns(estimate: Answer) -> None:
     with time:
         basic.section("Step time that the hardware allows", "strong grey computes, faint does not")
         breakdown_bars.fall(estimate.time, texts.time_value(estimate.step_time_s))
+
+
+def draw_ratios(estimate: Answer) -> None:
+    """The ratios that decide between dimensions, beside what each communicates."""
+    basic.section("The ratios that decide", "estimated; what shows is not hidden by compute")
+    spent, decide = st.columns(2, gap="medium")
+    for column, rows in (
+        (spent, ratio_texts.communication(estimate.ratios)),
+        (decide, ratio_texts.deciding(estimate.ratios, estimate.gas)),
+    ):
+        with column:
+            lists.rows([(basic.rich(name), basic.rich(value)) for name, value in rows])
 
 
 def draw_front(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,10 @@ import polars as pl
 from sweepscope.dashboard.view_models.explorer import Setup
 from sweepscope.pipeline.estimate.learned.expected import expect
 from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
+from sweepscope.pipeline.estimate.physics.layouts import Layouts
 from sweepscope.pipeline.estimate.physics.memory import Memory
+from sweepscope.pipeline.estimate.physics.ratio_columns import ratio_columns
+from sweepscope.pipeline.estimate.physics.ratios import DIMENSIONS
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.whatif import Choice, layouts_for
@@ -62,6 +65,7 @@ class Answer:
     """The estimate of one layout. `need_bytes` is what the card must hold, what lies outside the framework included.
 
     `penalty`, `interval` (of MFU) and `interval_basis` are those of comparable runs, None where there are too few.
+    `ratios` are the estimate's columns of that name, with est_mfu and the parts of the step that communicate.
     """
 
     choice: Choice
@@ -78,6 +82,7 @@ class Answer:
     penalty: float | None = None
     interval: tuple[float, float] | None = None
     interval_basis: str | None = None
+    ratios: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def likely_mfu(self) -> float:
@@ -113,7 +118,18 @@ def answer_for(request: Request, choice: Choice) -> Answer:
         penalty=runs["est_penalty"],
         interval=(runs["est_mfu_lo"], runs["est_mfu_hi"]) if has_interval else None,
         interval_basis=runs["est_interval_basis"],
+        ratios=_ratios(request, layouts, predicted),
     )
+
+
+def _ratios(request: Request, layouts: Layouts, predicted: Estimate) -> dict[str, float | None]:
+    columns = {
+        **ratio_columns(request.asked, layouts, predicted),
+        **{f"est_time_{name}_s": getattr(predicted.time, name) for name in DIMENSIONS},
+        "est_mfu": predicted.mfu,
+    }
+    values = {name: _only(column) for name, column in columns.items()}
+    return {name: None if np.isnan(value) else value for name, value in values.items()}
 
 
 def _only(values: Any) -> float:

@@ -14,7 +14,7 @@ from sweepscope.pipeline.reference import vocabulary
 from sweepscope.schemas.tables.published import PUBLISHED_RUNS
 
 PARSER = "published"
-PARSER_VERSION = 3
+PARSER_VERSION = 4
 
 _STATUS = {"success": "completed", "oom": "oom", "hang": "hang", "failed": "failed", "unknown": "unknown"}
 

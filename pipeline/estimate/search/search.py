@@ -125,8 +125,8 @@ def search(request: Request, *, top: int = 10, margin: float = MARGIN, by: str =
         pruned[OUT_OF_MEMORY] = launchable - fitting
     best, front = _rank(request, pool, top, is_penalised=is_penalised)
     return Found(
-        layouts=_table(request, best),
-        front=_table(request, front),
+        layouts=layout_table(request, best),
+        front=layout_table(request, front),
         examined=examined,
         launchable=launchable,
         fitting=fitting,
@@ -192,7 +192,7 @@ def _rank(request: Request, pool: _Pool, top: int, *, is_penalised: bool) -> tup
     return everything[order], everything[_front(speed, need)]
 
 
-def _table(request: Request, at: Layouts | None) -> pl.DataFrame:
+def layout_table(request: Request, at: Layouts | None) -> pl.DataFrame:
     """Layouts with their prediction and its breakdown, in the names of the `estimate` verb."""
     chosen = at if at is not None else Layouts.of()[np.zeros(0, np.intp)]
     predicted: Estimate = estimate(request.asked, chosen)
@@ -204,8 +204,8 @@ def _table(request: Request, at: Layouts | None) -> pl.DataFrame:
     return pl.DataFrame(
         {
             **{name: column(getattr(chosen, name)).astype(np.int64) for name in _SHOWN},
-            "recompute": [RECOMPUTE_MODES[int(code)] for code in column(chosen.recompute)],
-            "pipeline_schedule": [SCHEDULES[int(code)] for code in column(chosen.schedule)],
+            "recompute": pl.Series([RECOMPUTE_MODES[int(code)] for code in column(chosen.recompute)], dtype=pl.String),
+            "pipeline_schedule": pl.Series([SCHEDULES[int(code)] for code in column(chosen.schedule)], dtype=pl.String),
             "stage_layers": pl.Series(_stage_layers(request, column(chosen.pp)), dtype=pl.String),
             "est_mfu": column(predicted.mfu),
             "est_tokens_per_s_per_gpu": column(predicted.tokens_per_s_per_gpu),

@@ -273,6 +273,14 @@ def test_run_page_shows_outcome_evidence_curve_and_contradictions(look: Opener) 
     assert len(app.get("plotly_chart")) == 1
 
 
+def test_run_page_has_the_overlap_checklist(look: Opener) -> None:
+    shown = text_of(look("run", run="a1"))
+    assert "Overlap checklist" in shown
+    for word in ("✓ holds", "? not stated"):
+        assert word in shown
+    assert "The ratios that decide" in shown
+
+
 def test_run_page_never_reads_a_log_line_as_html(look: Opener) -> None:
     shown = text_of(look("run", run="o1"))
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown

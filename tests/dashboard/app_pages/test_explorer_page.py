@@ -78,6 +78,17 @@ def test_the_table_says_the_same_memory_as_the_bars(home: Path) -> None:
     assert fastest["Memory needed, GiB"] + float(fits[1]) == pytest.approx(79.65, abs=0.1)
 
 
+def test_the_page_says_where_the_layout_has_to_change_and_by_which_ratios(home: Path) -> None:
+    app = look_at(home, "explorer")
+    text = text_of(app).replace("\xa0", " ")
+    assert "The ratios that decide" in text
+    assert re.search(r"Communication per step.*of which ~[0-9.]+ s shows", text)
+    assert "Where the layout has to change" in text
+    assert re.search(r"keeps 90 % of its efficiency up to (all sizes tried, )?[0-9,]+ GPUs", text)
+    points = [frame.value for frame in app.dataframe if "FLOPs per byte sent" in "".join(frame.value.columns)]
+    assert points[0].shape[0] > 10  # the twin of both charts
+
+
 def test_sliders_offer_what_can_be_launched_and_turn_the_answer(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = open_page(home, monkeypatch, "explorer", tp="8", pp="1", cp="1", zero_stage="1", mbs="1")
     sliders = {slider.label: slider for slider in app.select_slider}
