@@ -53,6 +53,8 @@ DASHBOARD_MAY_IMPORT = (
     "pipeline.inspection.correct_dialect",
     # A line is shown from where its log lies: unpacking, encodings, numbering and secrets are those of the ingest.
     "pipeline.inspection.log_window",
+    # What logs do not say is stated on a page: checked and kept as the command line does it.
+    "pipeline.inspection.state_facts",
     # Queries of users run in a sandbox like hostile snapshots: one implementation of its limits, not two.
     "pipeline.io.sandbox",
     # Its server is guarded like Dagster's, and ends with the process that started it.

@@ -12,7 +12,7 @@ from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.symbols import FILE_STATUS, STATUS
 from sweepscope.dashboard.queries import health as queries
-from sweepscope.dashboard.sections import inferred_logs
+from sweepscope.dashboard.sections import inferred_logs, stated_editor
 from sweepscope.dashboard.text import health as texts
 from sweepscope.dashboard.widgets import basic, lists, tables
 from sweepscope.pipeline.store import published as store_versions
@@ -32,6 +32,7 @@ def _page(view: View) -> None:
         shell.share_popover()
         basic.sql_popover({"Files": queries.files(), "Rejects": queries.reject_reasons()})
     _draw_files(view)
+    stated_editor.draw(view)
     inferred_logs.draw(view)
     _draw_rejects(view)
     left, middle, right = st.columns(3, gap="large")

@@ -49,6 +49,8 @@ NAMES = {
     "runs_quarantined": "Quarantined",
     "line_no": "Line",
     "source_path": "Source",
+    "folder": "Folder",
+    "lacking": "What runs lack",
     "is_tie": "Tie",
     "chance_best": "Chance of best",
     "repeat_speeds": "Tokens/s/GPU of each repeat",
