@@ -17,7 +17,7 @@ from sweepscope.dashboard.format import metrics
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.metrics import METRICS, Metric
 from sweepscope.dashboard.queries import cells as queries
-from sweepscope.dashboard.sections import compare_links, estimator_pick, filter_panel
+from sweepscope.dashboard.sections import compare_links, estimator_pick, filter_panel, page_head
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best as texts
@@ -81,6 +81,7 @@ def _draw_head(head: DeltaGenerator, answer: str, grid: pl.DataFrame, chosen: Sl
     with head:
         basic.head(TITLE, answer, conditions, origins=(chosen.origin,), links=shell.other_origins(view))
         shell.say_ignored(view)
+        page_head.say_no_own_grid(view)
 
 
 def _draw_filters(view: View, chosen: Slice) -> None:

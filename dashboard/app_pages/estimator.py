@@ -22,6 +22,7 @@ from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import estimator as texts
 from sweepscope.dashboard.text import estimator_run as run_texts
+from sweepscope.dashboard.text import origins as origin_texts
 from sweepscope.dashboard.view_models import estimator
 from sweepscope.dashboard.view_models.estimator import Hover
 from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
@@ -81,10 +82,16 @@ def _page(view: View) -> None:
             }
         )
     with head:
-        links = page_head.other_origins(offered, origin)
         tried = found.filter(pl.col("origin") == origin)["runs"].item()
         meta = texts.meta(fits, unseen, scope.sweep, sweeps.height) if totals["runs"] else numbers.count(tried, "run")
-        basic.head(TITLE, texts.answer(totals, patterns.to_dicts()), meta, origins=(origin, "estimated"), links=links)
+        basic.head(
+            TITLE,
+            texts.answer(totals, patterns.to_dicts()),
+            meta,
+            origins=(origin, "estimated"),
+            links=page_head.other_origins(offered, origin),
+        )
+        page_head.say_instead(con, origin, view.filters.origin, origin_texts.NO_ESTIMATE)
     if picked is not None:
         compared_runs = estimator.compared_with(runs, against)
         with st.container(key="hero"):

@@ -14,6 +14,7 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.sections import advisor, estimator_pick, explorer_controls, explorer_layout, switch_points
+from sweepscope.dashboard.sections import advisor, estimator_pick, explorer_controls, explorer_layout, page_head
 from sweepscope.dashboard.sections.explorer_controls import number_choice
 from sweepscope.dashboard.text import explorer as texts
 from sweepscope.dashboard.view_models import explorer
@@ -60,6 +61,7 @@ def _page(view: View) -> None:
         basic.head(TITLE, texts.answer(setup, request, found, runs), texts.meta(setup, request, found), origins=origins)
         if left_out:
             basic.note(texts.left_out(left_out))
+        page_head.say_no_own_grid(view)
     if found.launchable:
         _explore(view, setup, request, runs)
     _draw_search(found, request)

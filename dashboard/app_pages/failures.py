@@ -22,6 +22,7 @@ from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import failure_lists as list_texts
 from sweepscope.dashboard.text import failures as texts
+from sweepscope.dashboard.text import origins as origin_texts
 from sweepscope.dashboard.text import run_network as run_network_texts
 from sweepscope.dashboard.view_models import failures
 from sweepscope.dashboard.view_models.failures import Pattern
@@ -61,7 +62,7 @@ def _page(view: View) -> None:
         page_head.nothing(TITLE, texts.NOTHING)
         return
     origins = offered_origins(found["origin"].to_list())
-    origin = page_head.origin(origins, view.filters.origin, view.chosen.origin if view.chosen else None)
+    origin = page_head.origin(origins, view.filters.origin, "measured", view.chosen.origin if view.chosen else None)
     sweeps = queries.sweeps(origin).run(con)
     head, controls = page_head.regions()
     with controls:
@@ -91,6 +92,7 @@ def _page(view: View) -> None:
         links = page_head.other_origins(origins, origin)
         meta = texts.meta(totals, scope.sweep, sweeps.height)
         basic.head(TITLE, texts.answer(totals, endings, patterns), meta, origins=(origin,), links=links)
+        page_head.say_instead(con, origin, view.filters.origin, origin_texts.NO_FAILURE)
     basic.figures(texts.figures(totals, search, price))
     with st.container(key="hero"):
         left, right = st.columns([0.6, 0.4], gap="large")

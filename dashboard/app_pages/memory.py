@@ -19,6 +19,7 @@ from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import memory as texts
 from sweepscope.dashboard.text import memory_run as run_texts
+from sweepscope.dashboard.text import origins as origin_texts
 from sweepscope.dashboard.view_models import memory
 from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
 
@@ -79,6 +80,7 @@ def _page(view: View) -> None:
         answer = texts.answer(peaks, memory.verdicts(peaks), spread, snapshots.height)
         meta = texts.meta(peaks.height, scope.sweep, len(sweeps), snapshots.height)
         basic.head(TITLE, answer, meta, origins=(origin,), links=page_head.other_origins(origins, origin))
+        page_head.say_instead(con, origin, view.filters.origin, origin_texts.NO_MEMORY)
     if rows:
         basic.figures(texts.figures(peaks, spread, terms))
         with st.container(key="hero"):

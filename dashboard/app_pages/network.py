@@ -19,6 +19,7 @@ from sweepscope.dashboard.sections import page_head, topology
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import hang as hang_texts
 from sweepscope.dashboard.text import network as texts
+from sweepscope.dashboard.text import origins as origin_texts
 from sweepscope.dashboard.text import topology as topology_texts
 from sweepscope.dashboard.view_models import network
 from sweepscope.dashboard.view_models.network import Finding
@@ -71,6 +72,7 @@ def _page(view: View) -> None:
         links = page_head.other_origins(origins, origin)
         meta = texts.meta(totals, scope.sweep, sweeps.height)
         basic.head(TITLE, texts.answer(totals, findings, hangs), meta, origins=(origin,), links=links)
+        page_head.say_instead(con, origin, view.filters.origin, origin_texts.NO_NETWORK)
     basic.figures(texts.figures(totals, inits, best, hangs))
     with st.container(key="hero"):
         left, right = st.columns([0.52, 0.48], gap="large")

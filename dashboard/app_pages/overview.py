@@ -17,7 +17,7 @@ from sweepscope.dashboard.format.metrics import METRICS, Metric
 from sweepscope.dashboard.queries import cells as cell_queries
 from sweepscope.dashboard.queries import overview as queries
 from sweepscope.dashboard.queries.failures import Scope, totals
-from sweepscope.dashboard.sections import estimator_pick
+from sweepscope.dashboard.sections import estimator_pick, page_head
 from sweepscope.dashboard.selection.filters import GRID, Filters, to_query
 from sweepscope.dashboard.selection.slices import Slice, others
 from sweepscope.dashboard.text import advisor as advisor_texts
@@ -80,9 +80,8 @@ def _page(view: View) -> None:
     wider = totals(Scope(chosen.origin, chosen.sweep)).run(view.store.con).row(0, named=True)
     reasons = queries.without_mfu(chosen).run(view.store.con)
     basic.figures(texts.figures(grid, counts["layouts"], counts["repeated"], wider, reasons))
+    page_head.say_no_own_grid(view)
     if has_more and (is_own or view.filters.origin is None):
-        if not is_own:
-            basic.note(texts.shown_instead(own_runs, chosen.origin))
         _draw_own(own, in_grid)
     left, right = st.columns([0.62, 0.38], gap="large")
     with left, st.container(gap="xsmall"):

@@ -13,7 +13,7 @@ from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.queries import cells as cell_queries
 from sweepscope.dashboard.queries import scaling as queries
 from sweepscope.dashboard.queries.query import Query
-from sweepscope.dashboard.sections import filter_panel
+from sweepscope.dashboard.sections import filter_panel, page_head
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best as grid_texts
 from sweepscope.dashboard.text import scaling as texts
@@ -52,6 +52,7 @@ def _page(view: View) -> None:
         meta = texts.meta(points, lines, chosen)
         basic.head(TITLE, answer, meta, origins=(chosen.origin,), links=shell.other_origins(view))
         shell.say_ignored(view)
+        page_head.say_no_own_grid(view)
     if lines:
         _draw_charts(points, lines, column, noun, view.theme)
     if points.is_empty():

@@ -10,7 +10,11 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.queries.reader import Reader
+from sweepscope.dashboard.queries.slices import runs_of
+from sweepscope.dashboard.text import origins as texts
 from sweepscope.dashboard.widgets import basic, choices
 
 _ALL = "*"
@@ -45,6 +49,29 @@ def other_origins(offered: Sequence[str], shown: str) -> list[tuple[str, str]]:
     [('simulated results', '?origin=simulated')]
     """
     return [(f"{name} results", f"?origin={name}") for name in offered if name != shown]
+
+
+def say_instead(con: Reader, shown: str | None, wanted: str | None, lack: str) -> None:
+    """Says, where a page shows the runs of others, what one's own runs lack for it.
+
+    Args:
+        con: the store.
+        shown: origin on screen.
+        wanted: origin that the address asks for; what was asked for needs no explanation.
+        lack: why own runs are not on screen, to follow their number: "log no GPU memory".
+    """
+    if shown in (None, "measured", wanted):
+        return
+    own = int(runs_of("measured").run(con)["runs"].item())
+    if own:
+        basic.note(texts.instead(own, lack, str(shown)))
+
+
+def say_no_own_grid(view: View) -> None:
+    """Says, on a page that shows a grid of others, why it shows none of one's own."""
+    has_grid = "measured" in view.slices["origin"].to_list()
+    lack = texts.NONE_COMPLETED if has_grid else texts.NOT_IN_A_GRID
+    say_instead(view.store.con, view.chosen.origin if view.chosen else None, view.filters.origin, lack)
 
 
 def choose_sweep(sizes: Mapping[str, int], noun: str, *, default: str | None = None, width: int = 300) -> str | None:

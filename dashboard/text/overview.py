@@ -72,15 +72,6 @@ def own_qualifier(own: pl.DataFrame, in_grid: int) -> str:
     return f"all {number(runs)}, the fastest per model and GPU count; the grid below holds {number(in_grid)} of them"
 
 
-def shown_instead(runs: int, origin: str) -> str:
-    """Why the grid of a page shows other people's runs although the store has own ones."""
-    verb = "have" if runs > 1 else "has"
-    return (
-        f"{count(runs, 'own completed run')} {verb} no grid: model, nodes, sequence or batch was not logged. "
-        f"The grid below shows {origin} runs instead."
-    )
-
-
 def _gpus(row: Row) -> str:
     return "an unknown number of GPUs" if row["num_gpus"] is None else count(row["num_gpus"], "GPU")
 

@@ -1,0 +1,50 @@
+"""No page shows the runs of others without saying what one's own lack for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.app_pages.test_data_pages import open_page, text_of
+from tests.dashboard.store_rows import file_row, make_home, make_real_home, run_row
+
+OTHERS = {"origin": "published", "sweep": "study", "source_path": "data/published/study.csv", "run_dir": None}
+BARE = {
+    **dict.fromkeys(
+        ("model", "params", "seq_len", "gbs_tokens", "mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two own runs that log neither memory nor a model, beside published ones that do."""
+    runs = [run_row("mine1", **BARE), run_row("mine2", **BARE), run_row("theirs", **OTHERS)]
+    return make_home(tmp_path_factory.mktemp("own") / "home", runs=runs, files=[file_row()])
+
+
+@pytest.mark.parametrize(
+    ("page", "lack"),
+    [
+        ("overview", "are in no grid"),
+        ("best", "are in no grid"),
+        ("scaling", "are in no grid"),
+        ("explorer", "are in no grid"),
+        ("memory", "log no GPU memory"),
+    ],
+)
+def test_a_page_says_what_own_runs_lack(home: Path, page: str, lack: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(open_page(home, monkeypatch, page))
+    assert f"Your <b>2 runs {lack}" in text
+    assert "shown instead: published results" in text
+    assert "shown instead" not in text_of(open_page(home, monkeypatch, page, origin="published"))
+
+
+def test_own_failures_come_before_those_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [run_row("mine", **BARE, status="oom"), run_row("theirs", **OTHERS)]
+    home = make_real_home(tmp_path / "home", runs=runs, files=[file_row()])
+    text = text_of(open_page(home, monkeypatch, "failures"))
+    assert '<span class="ss-badge measured">' in text
+    assert "shown instead" not in text
+    assert "Your <b>1 run is in no grid" in text_of(open_page(home, monkeypatch, "overview"))
