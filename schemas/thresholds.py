@@ -175,6 +175,9 @@ NAN_GRAD_STEPS = 3
 SILENCE_S = 15 * 60.0
 """Seconds without a step from which a run may be silent. Our choice."""
 
+LIVE_SILENCE_S = 60.0
+"""Seconds without a written line before a running job is shown as silent, however fast it logs. Our choice."""
+
 SILENCE_USUAL_PAUSES = 30
 """Times the median time between two logged steps that a silence lasts at least. Our choice."""
 

@@ -30,6 +30,8 @@ from sweepscope.pipeline.errors import NoStoreError, SweepscopeError
 from sweepscope.pipeline.store.published import default_home, first_commands
 
 _ASSETS = Path(__file__).parents[1] / "assets"
+_LOOK_EVERY_S = 10
+"""Seconds between two looks for a newer version of the store: a link is read."""
 ICON = str(_ASSETS / "icon.svg")
 
 _WATCH_SCHEME = """export default function (component) {
@@ -81,11 +83,7 @@ def begin() -> View:
     except SweepscopeError as error:
         _draw_no_store(error)
         st.stop()
-    newer = newer_version(store)
-    if newer is not None:
-        line, button = st.columns([4, 1], vertical_alignment="center")
-        line.html(f'<span class="ss-ready">Version {newer} is ready. This page shows version {store.version}.</span>')
-        button.button(f"Show version {newer}", on_click=adopt_latest, key="adopt_latest")
+    _tell_of_newer(store)
     filters, unreadable = filter_values.parse_query(url_query())
     slices = slices_query().run(store.con)
     chosen, absent = resolve_slice(filters, slices)
@@ -94,6 +92,19 @@ def begin() -> View:
         filters = filters.having(name, None)
     origin_runs = 0 if chosen is None else runs_of(chosen.origin).run(store.con)["runs"].item()
     return View(store, basic.current_theme(), filters, slices, chosen, origin_runs, unreadable + unmet)
+
+
+@st.fragment(run_every=_LOOK_EVERY_S)
+def _tell_of_newer(store: Store) -> None:
+    """A line on a version that was published since, without an interaction; it floats, so that nothing moves for it."""
+    newer = newer_version(store)
+    with st.container(key="newer"):
+        if newer is None:
+            return
+        text = f"Version {newer} is ready. This page shows version {store.version}."
+        st.html(f'<span class="ss-ready" role="status">{text}</span>')
+        if st.button(f"Show version {newer}", on_click=adopt_latest, key="adopt_latest"):
+            st.rerun()
 
 
 def url_query() -> dict[str, list[str]]:

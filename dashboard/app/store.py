@@ -51,12 +51,21 @@ def open_store() -> Store:
     """
     pinned = st.session_state.get(_PINNED)
     # The pinned file may be gone when several versions were published since; then the latest one counts.
-    path = Path(pinned) if pinned and Path(pinned).exists() else published.current(published.default_home())
+    store = _store(Path(pinned)) if pinned and Path(pinned).exists() else latest_store()
+    st.session_state[_PINNED] = str(store.path)
+    return store
+
+
+def latest_store() -> Store:
+    """The newest version, whichever the visit reads: for what is shown as of now. Raises as `open_store` does."""
+    return _store(published.current(published.default_home()))
+
+
+def _store(path: Path) -> Store:
     # A cursor per run: a DuckDB connection may not be used by two threads at once.
     connection, answers = _opened(str(path))
     con = connection.cursor()
     info = published.store_info(con)
-    st.session_state[_PINNED] = str(path)
     return Store(path, info.version, info.published_at, Reader(con, answers))
 
 

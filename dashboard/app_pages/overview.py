@@ -10,11 +10,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.app.visits import last_visit
 from sweepscope.dashboard.charts import heatmap
 from sweepscope.dashboard.charts.grid import Grid
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.metrics import METRICS, Metric
 from sweepscope.dashboard.queries import cells as cell_queries
+from sweepscope.dashboard.queries import live as live_queries
 from sweepscope.dashboard.queries import overview as queries
 from sweepscope.dashboard.queries.failures import Scope, totals
 from sweepscope.dashboard.sections import estimator_pick, page_head
@@ -23,8 +25,9 @@ from sweepscope.dashboard.selection.slices import Slice, others
 from sweepscope.dashboard.text import advisor as advisor_texts
 from sweepscope.dashboard.text import best as grid_texts
 from sweepscope.dashboard.text import cell as cell_texts
+from sweepscope.dashboard.text import live as live_texts
 from sweepscope.dashboard.text import overview as texts
-from sweepscope.dashboard.view_models import cells
+from sweepscope.dashboard.view_models import cells, live
 from sweepscope.dashboard.widgets import basic, grid_panel, lists, tables, urls
 
 TITLE = "Overview"
@@ -155,6 +158,7 @@ def _proposals(grid: pl.DataFrame, chosen: Slice, view: View) -> list[texts.Item
 
 def _draw_lists(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     problems = queries.problems(chosen.origin).run(view.store.con).row(0, named=True)
+    _draw_since(view)
     look, following, quiet = (st.container(gap=None) for _ in range(3))
     audit = queries.audit(chosen.origin).run(view.store.con)
     _draw_list(look, "Worth a look", texts.worth_a_look(audit), chosen, view)
@@ -162,6 +166,18 @@ def _draw_lists(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     # last, because it searches: the rest of the page does not wait for it
     runs = [*texts.worth_running(grid), *_proposals(grid, chosen, view)]
     _draw_list(following, "Worth running next", runs, chosen, view)
+
+
+def _draw_since(view: View) -> None:
+    """What came since the reader's last visit."""
+    counts = live_queries.counts().run(view.store.con).row(0, named=True)
+    before = last_visit({**counts, "at": numbers.moment(view.store.published_at)})
+    more = live.since(before, counts["runs"], counts["failed"])
+    if before is None or more is None or not (lines := live_texts.since(more, str(before.get("at", "")))):
+        return
+    with st.container(gap=None):
+        basic.section("Since your last visit")
+        lists.items([(text, value, "runs") for text, value in lines])
 
 
 def _draw_list(region: DeltaGenerator, title: str, items: list[texts.Item], chosen: Slice, view: View) -> None:
