@@ -13,8 +13,14 @@ from sweepscope.dashboard.app.store import own_constants, own_frameworks
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import explorer as queries
-from sweepscope.dashboard.sections import advisor, estimator_pick, explorer_controls, explorer_layout, switch_points
-from sweepscope.dashboard.sections import advisor, estimator_pick, explorer_controls, explorer_layout, page_head
+from sweepscope.dashboard.sections import (
+    advisor,
+    estimator_pick,
+    explorer_controls,
+    explorer_layout,
+    page_head,
+    switch_points,
+)
 from sweepscope.dashboard.sections.explorer_controls import number_choice
 from sweepscope.dashboard.text import explorer as texts
 from sweepscope.dashboard.view_models import explorer

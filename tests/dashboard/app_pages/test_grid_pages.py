@@ -117,8 +117,8 @@ def test_the_first_screen_shows_every_completed_run_of_ones_own(home: Path) -> N
 def test_runs_of_ones_own_that_have_no_grid_are_shown_before_those_of_others(home: Path) -> None:
     make_home(home, [run("mine", seq_len=None, gbs_tokens=None, speed=100.0), run("theirs", origin="published")])
     app = opened("overview")
-    assert "1 own completed run has no grid" in words(app)
-    assert "shows published runs instead" in words(app)
+    assert "Your <b>1 run is in no grid" in words(app)
+    assert "shown instead: published results" in words(app)
     assert app.dataframe[0].value["Completed"].sum() == 1
 
 
