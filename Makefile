@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-fast install lint format types docs bench chaos test-real audit validate clean
+.PHONY: demo test test-fast install lint format types docs bench chaos test-real audit validate screenshots clean
 
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
@@ -72,6 +72,10 @@ audit:
 # How accurate the estimator is on every bundled table: fits made anew, splits stated.
 validate: install
 	$(BIN)/python -m tests.validation
+
+# A picture of every page, light and dark, over the demo, a small sweep and an empty store: build/screenshots.
+screenshots: install
+	$(BIN)/python -m tests.screenshots $(ARGS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

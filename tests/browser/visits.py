@@ -10,9 +10,9 @@ from sweepscope.dashboard.navigation import Entry
 
 
 @contextmanager
-def opened(browser: Any, url: str, *, scheme: str = "light", width: int = 1440) -> Iterator[Any]:
+def opened(browser: Any, url: str, *, scheme: str = "light", width: int = 1440, height: int = 900) -> Iterator[Any]:
     """A tab of its own, with nothing in its memory."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(60_000)
     page.goto(url)

@@ -1,0 +1,90 @@
+"""`python -m tests.screenshots`: every page, light and dark, over the demo, a small sweep and an empty store.
+
+Homes of one's own: `--home NAME=DIR`. The pictures are `OUT/NAME/PAGE-SCHEME.png`, two screens high.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from sweepscope.dashboard.navigation import PAGES, Entry
+from tests.browser.conftest import CHROMIUM, FLAGS, serve
+from tests.browser.visits import opened
+from tests.paths import CORPUS
+
+HEIGHT = 1800
+SCHEMES = ("light", "dark")
+
+
+def homes(scratch: Path) -> dict[str, Path]:
+    """The demo, the sweep of the corpus where there is one, and an empty home, by name."""
+    found = {"demo": scratch / "demo", "empty": scratch / "empty"}
+    _sweepscope("demo", "--no-serve", "--home", str(found["demo"]))
+    found["empty"].mkdir()
+    sweep = CORPUS / "picotron_sweep"
+    if sweep.is_dir():
+        found["picotron"] = scratch / "picotron"
+        _sweepscope("ingest", str(sweep), "--home", str(found["picotron"]))
+    else:
+        sys.stdout.write(f"no pictures of a small sweep: {sweep} is not there (SWEEPSCOPE_CORPUS)\n")
+    return found
+
+
+def _sweepscope(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "sweepscope", *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def take(browser: Any, home: Path, folder: Path, pages: Sequence[Entry], schemes: Sequence[str]) -> None:
+    """Pictures of a home's pages. Raises playwright's errors where a page does not come to rest."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with _served(home) as url:
+        for scheme in schemes:
+            for page in pages:
+                with opened(browser, f"{url}/{page.url}", scheme=scheme, height=HEIGHT) as tab:
+                    tab.wait_for_timeout(400)  # charts fade in
+                    tab.screenshot(path=str(folder / f"{page.file}-{scheme}.png"))
+        sys.stdout.write(f"{folder}: {len(pages) * len(schemes)} pictures\n")
+
+
+@contextmanager
+def _served(home: Path) -> Any:
+    server = serve(home)
+    try:
+        yield next(server)
+    finally:
+        with suppress(StopIteration):
+            next(server)
+
+
+def main() -> int:
+    """0 when all pictures were taken."""
+    parser = argparse.ArgumentParser(prog="python -m tests.screenshots", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("build/screenshots"), help="folder (default: %(default)s)")
+    parser.add_argument("--home", action="append", metavar="NAME=DIR", help="instead of the three; may be repeated")
+    parser.add_argument("--page", action="append", choices=[page.file for page in PAGES], help="instead of all")
+    parser.add_argument("--scheme", action="append", choices=SCHEMES, help="instead of both")
+    args = parser.parse_args()
+    if CHROMIUM is None:
+        sys.stderr.write("There is no Chromium on this machine: install Debian's chromium, or set CHROMIUM.\n")
+        return 1
+    from playwright.sync_api import sync_playwright
+
+    pages = [page for page in PAGES if page.file in (args.page or [page.file])]
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        chosen = dict(given.split("=", 1) for given in args.home or []) or homes(Path(scratch))
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        for name, home in chosen.items():
+            take(browser, Path(home), args.out / name, pages, args.scheme or SCHEMES)
+        browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
