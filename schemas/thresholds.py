@@ -51,6 +51,10 @@ MFU_LIMIT = 1.05
 """MFU above which a run's figures contradict each other: nothing exceeds its accelerator's peak, and peaks and printed
 throughputs are rounded by less than this."""
 
+SIXTEEN_BIT_MFU = 0.7
+"""MFU in 16 bits above which a run that states no precision is taken to have used fewer, where its card can. The best
+that is published in 16 bits on such cards is about 0.66 (Llama 3 8B on B200); matrix products alone reach some 0.8."""
+
 MFU_DIFFERS = 0.05
 """Relative difference of a printed MFU from the recomputed one that calls for an explanation. Our choice: rounding of
 both stays far below it."""

@@ -10,9 +10,15 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.derive.flops import FORMULA, model_flops
-from sweepscope.pipeline.reference.accelerators import SIXTEEN_BIT, highest_peak_tflops, is_known, peak_tflops
+from sweepscope.pipeline.reference.accelerators import (
+    SIXTEEN_BIT,
+    has_eight_bit_peak,
+    highest_peak_tflops,
+    is_known,
+    peak_tflops,
+)
 from sweepscope.schemas.tables.runs import RUNS
-from sweepscope.schemas.thresholds import HFU_MARGIN, STAMPED_SHARE
+from sweepscope.schemas.thresholds import HFU_MARGIN, SIXTEEN_BIT_MFU, STAMPED_SHARE
 
 _col = pl.col
 
@@ -61,10 +67,24 @@ def _basis(peak: pl.Expr) -> pl.Expr:
         .then(pl.format("not computed: {} is not in the accelerators table", "accelerator"))
         .when(_col("precision") == "unclear")
         .then(pl.lit("not computed: precision not stated, 8-bit or lower possible"))
+        .when(_is_beyond_sixteen_bit())
+        .then(
+            pl.format(
+                "not computed: {} TFLOP/s is more than 16-bit products reach on {}, and the precision is not stated",
+                _col("model_tflops_per_gpu").round(0).cast(pl.Int64),
+                "accelerator",
+            )
+        )
         .when(peak.is_null())
         .then(pl.format("not computed: no {} peak for {}", _col("precision").fill_null("16-bit"), "accelerator"))
         .otherwise(pl.format("{}; peak {} TFLOP/s ({})", FORMULA, peak.cast(pl.Int64), precision))
     )
+
+
+def _is_beyond_sixteen_bit() -> pl.Expr:
+    """Whether a run that states no precision is too fast to have used 16 bits, on a card that has fewer."""
+    is_too_fast = _col("model_tflops_per_gpu") > SIXTEEN_BIT_MFU * peak_tflops()
+    return (_col("precision").is_null() & has_eight_bit_peak() & is_too_fast).fill_null(value=False)
 
 
 def _impossible() -> pl.Expr:
@@ -130,11 +150,11 @@ def add_metrics(runs: pl.DataFrame) -> pl.DataFrame:
     `parameters`, which leaves attention out.
     """
     runs = fill_gpu_hours(_fill_throughput(RUNS.conform(runs)))
-    peak = peak_tflops()
+    peak = pl.when(~_is_beyond_sixteen_bit()).then(peak_tflops())
     return (
         runs.with_columns(model_flops(runs).get_columns())
-        .with_columns(peak_tflops=peak, mfu_basis=_basis(peak))
         .with_columns(model_tflops_per_gpu=_col("flops_per_token") * _col("tokens_per_s_per_gpu") * 1e-12)
+        .with_columns(peak_tflops=peak, mfu_basis=_basis(peak))
         .with_columns(mfu=_col("model_tflops_per_gpu") / _col("peak_tflops"))
         .with_columns(quarantine_reason=pl.coalesce("quarantine_reason", _impossible()))
         .drop(FORMULA)

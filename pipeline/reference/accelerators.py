@@ -105,6 +105,11 @@ def peak_tflops() -> pl.Expr:
     )
 
 
+def has_eight_bit_peak() -> pl.Expr:
+    """Whether `accelerator` multiplies matrices in 8 bits."""
+    return _lookup("peak_fp8_tflops").is_not_null()
+
+
 def highest_peak_tflops() -> pl.Expr:
     """The largest dense peak known for `accelerator`, in TFLOP/s, at any precision: more than this cannot be."""
     return pl.max_horizontal(_lookup("peak_bf16_tflops"), _lookup("peak_fp8_tflops"))

@@ -265,6 +265,21 @@ def test_says_how_mfu_was_computed(changes: Row, basis: str) -> None:
     assert completed(**changes)["mfu_basis"] == basis
 
 
+def test_a_run_too_fast_for_sixteen_bits_has_no_mfu_until_its_precision_is_stated() -> None:
+    slow, fast = completed(precision=None), completed()
+    speed = fast["tokens_per_s_per_gpu"] * 0.75 / fast["mfu"]
+    run = completed(precision=None, tokens_per_s_per_gpu=speed)
+    assert slow["mfu"] == fast["mfu"]
+    assert (run["mfu"], run["peak_tflops"]) == (None, None)
+    assert run["mfu_basis"] == (
+        "not computed: 742 TFLOP/s is more than 16-bit products reach on H100-SXM-80GB, and the precision is not stated"
+    )
+    assert completed(precision="fp8", tokens_per_s_per_gpu=speed)["mfu"] == pytest.approx(0.75 * 989 / 1979, rel=1e-3)
+    assert completed(precision="bf16", tokens_per_s_per_gpu=speed)["mfu"] == pytest.approx(0.75)
+    # A card without 8-bit products cannot have used them: its figures contradict each other, and stay to be seen.
+    assert completed(precision=None, tokens_per_s_per_gpu=speed, accelerator="A100-SXM-80GB")["mfu"] > 1
+
+
 def test_throughput_follows_from_step_time() -> None:
     run = completed(tokens_per_s_per_gpu=None, step_time_s=4.0)
     assert run["tokens_per_s"] == 262_144
