@@ -15,11 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from sweepscope.dashboard.navigation import PAGES, Entry
+from sweepscope.dashboard.widgets import urls
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store.published import connect, current
 from tests.browser.conftest import CHROMIUM, FLAGS, serve
 from tests.browser.visits import opened
 from tests.paths import CORPUS
 
 HEIGHT = 1800
+_ARE_DRAWN = """
+!document.querySelector('[data-testid=stSkeleton]')
+&& [...document.querySelectorAll('[data-testid=stPlotlyChart]')].every(one => one.querySelector('.main-svg'))
+"""
+_BEST_RUNS = """
+SELECT run_id, runner_up_run_id FROM best_configs
+ORDER BY origin = 'published', runner_up_run_id IS NULL, runs_completed DESC LIMIT 1
+"""
 SCHEMES = ("light", "dark")
 
 
@@ -41,14 +52,33 @@ def _sweepscope(*arguments: str) -> None:
     subprocess.run([sys.executable, "-m", "sweepscope", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
+def selections(home: Path) -> dict[str, str]:
+    """Query of the pages that show something chosen: by file of the page; of an empty home, none."""
+    try:
+        with connect(current(home)) as connection:
+            runs = connection.sql(_BEST_RUNS).fetchall()
+            hangs = connection.sql("SELECT source_path, line_no FROM nccl_hangs ORDER BY ALL LIMIT 1").fetchall()
+            snapshots = connection.sql(
+                "SELECT source_path, device FROM memory_snapshots ORDER BY ALL LIMIT 1"
+            ).fetchall()
+    except StoreError:
+        return {}
+    ids = [run for row in runs for run in row if run]
+    addresses = [urls.run_url(run) for run in ids[:1]] + ([urls.compare_url(ids)] if len(ids) > 1 else [])
+    addresses += [urls.hang_url(*row) for row in hangs] + [urls.snapshot_url(*row) for row in snapshots]
+    return {page: f"?{query}" for page, _, query in (address.strip("/").partition("?") for address in addresses)}
+
+
 def take(browser: Any, home: Path, folder: Path, pages: Sequence[Entry], schemes: Sequence[str]) -> None:
     """Pictures of a home's pages. Raises playwright's errors where a page does not come to rest."""
     folder.mkdir(parents=True, exist_ok=True)
+    chosen = selections(home)
     with _served(home) as url:
         for scheme in schemes:
             for page in pages:
-                with opened(browser, f"{url}/{page.url}", scheme=scheme, height=HEIGHT) as tab:
-                    tab.wait_for_timeout(400)  # charts fade in
+                address = f"{url}/{page.url}{chosen.get(page.file, '')}"
+                with opened(browser, address, scheme=scheme, height=HEIGHT) as tab:
+                    tab.wait_for_function(_ARE_DRAWN)
                     tab.screenshot(path=str(folder / f"{page.file}-{scheme}.png"))
         sys.stdout.write(f"{folder}: {len(pages) * len(schemes)} pictures\n")
 
