@@ -52,6 +52,7 @@ _COSTS = (
 _FAILED = names("oom host_oom hang nccl_error crash timeout node_fail preempted truncated failed")
 _STRETCHED_SHOWN = 5
 _IDLE_SHOWN = 5
+_LATE_SHOWN = 8
 _HANGS_SHOWN = 6
 
 
@@ -84,6 +85,7 @@ def _page(view: View) -> None:
                 "Settings": queries.rates(scope, *PATTERNS),
                 "Cost": queries.costs(scope),
                 "Retry list": queries.retries(scope),
+                "Time limits": queries.cut_short(scope),
                 "Stretched": queries.stretched(scope),
                 "Held idle": queries.idle(scope),
             }
@@ -157,8 +159,7 @@ def _draw_endings(view: View, scope: Scope, by: str, totals: dict[str, Any]) -> 
         hovers.append(texts.endings_hover(numbers.plain(label), row))
     figure = charts.draw_endings(rows, labels, hovers, view.theme)
     basic.chart(figure, key="endings", alt=texts.endings_alt(by, rows.height, totals))
-    present = [OUTCOME[name].text for name in OUTCOME if name in rows.columns and rows[name].sum()]
-    st.html(f'<div class="ss-legend">{"".join(f"<span>{basic.rich(text)}</span>" for text in present)}</div>')
+    basic.swatches([OUTCOME[name] for name in OUTCOME if name in rows.columns and rows[name].sum()], view.theme)
 
 
 def _draw_patterns(view: View, patterns: list[Pattern], overall: float | None) -> None:
@@ -233,6 +234,11 @@ def _draw_retries(view: View, scope: Scope) -> None:
     if scope.origin == "published":
         return
     rows = queries.retries(scope).run(view.store.con)
+    late = queries.cut_short(scope).run(view.store.con)
+    if late.height:
+        basic.section("Worth a longer time limit", list_texts.cut_short_title(late.height))
+        furthest = late.head(_LATE_SHOWN).iter_rows(named=True)
+        lists.items([(*list_texts.cut_short_line(row), urls.run_url(row["run_id"])) for row in furthest])
     basic.section("Worth submitting again", list_texts.retry_title(rows.height) if rows.height else "")
     if rows.is_empty():
         basic.note(list_texts.NO_RETRY)

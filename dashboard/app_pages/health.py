@@ -94,7 +94,7 @@ def _draw_rejects(view: View) -> None:
 def _draw_origins(view: View) -> None:
     basic.section("Runs", "by origin and outcome")
     for (origin,), rows in queries.origins().run(view.store.con).group_by("origin", maintain_order=True):
-        total = numbers.count(int(rows["runs"].sum()), "run")
+        total = texts.runs_of_origin(int(rows["runs"].sum()), rows["copies"][0])
         outcomes = ", ".join(
             f"{numbers.number(row['runs'])} {STATUS[row['status']].word}" for row in rows.iter_rows(named=True)
         )

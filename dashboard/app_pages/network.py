@@ -34,7 +34,7 @@ _FILES = names(
     "init_time_s num_warns num_hangs nccl_env run_id source_path"
 )
 _HANGS = ("hang", "suspect", "file", "waited_s")  # who waited, who did not and why are shown beside the table
-_BENCH = ("op", "num_nodes", "nranks", "message", "busbw_bytes_per_s", "best_busbw_bytes_per_s", "files")
+_BENCH = ("op", "num_nodes", "nranks", "fabric", "message", "busbw_bytes_per_s", "best_busbw_bytes_per_s", "files")
 _STATES = ("rank", "state", "last_enqueued_seq", "last_started_seq", "last_completed_seq")
 
 

@@ -39,6 +39,7 @@ _ROWS_BEHIND = {
     "runs_without_cell": queries.without_cell,
     "runs_in_conflict": queries.conflicts,
 }
+_STATUS_BEHIND = {"runs_cut_off": "truncated", "runs_without_end": "unknown"}
 _OWN_TABLE = (
     "model",
     "num_gpus",
@@ -194,8 +195,8 @@ def _url(item: texts.Item, origin: str, filters: Filters) -> str:
         return _cell_url(filters, item.cell)
     if item.key in ("lines_rejected", "files_rejected"):
         return "health"
-    if item.key == "runs_without_end":
-        return f"runs?{urlencode({'origins': origin, 'statuses': ['unknown', 'truncated']}, doseq=True)}"
+    if item.key in _STATUS_BEHIND:
+        return f"runs?{urlencode({'origins': origin, 'statuses': _STATUS_BEHIND[item.key]})}"
     behind = _ROWS_BEHIND.get(item.key or "")
     return urls.sql_url(behind(origin) if behind else queries.finding(origin, item.key or ""))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log2, log10
 from typing import Any
 
@@ -15,6 +16,18 @@ from sweepscope.dashboard.format.numbers import number, plain, shortened
 from sweepscope.dashboard.format.theme import MARKERS, Theme, category_colors
 
 HEIGHT = 430
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a line ends: at `size`, at `height` on the axis (log10 of it on a log axis), with `value` as text."""
+
+    line: str
+    size: int
+    height: float
+    value: str
+
+
 _TOP, _BOTTOM = 12, 48
 
 
@@ -25,13 +38,13 @@ def draw_share(
     top = 50.0 if column == "mfu" else 100.0
     highest = points.select(pl.col(column).max() * 100).item()
     top = max(top, 10 * (int((highest or 0) // 10) + 1)) if (highest or 0) > top else top
-    ends: list[tuple[str, float, str]] = []
+    ends: list[End] = []
     figure = go.Figure()
     for line, rows, tips in _lines(points, lines, hovers):
         values = [None if value is None else value * 100 for value in rows[column]]
         _add_line(figure, line, rows["size"].to_list(), values, tips=tips, lines=lines, theme=theme)
         if values and values[-1] is not None:
-            ends.append((line, values[-1], number(values[-1], 1 if column == "mfu" else 0)))
+            ends.append(End(line, rows["size"][-1], values[-1], number(values[-1], 1 if column == "mfu" else 0)))
     if column == "scaling_efficiency":
         figure.add_hline(y=100, line={"width": 1, "dash": "dot", "color": theme.axis})
         figure.add_annotation(x=1, xref="paper", xanchor="right", y=100, yanchor="bottom", **note("ideal", theme.mute))
@@ -47,7 +60,7 @@ def draw_throughput(
 ) -> go.Figure:
     """Tokens/s of the whole cluster on log axes, with the ideal of each line dotted in its colour."""
     figure = go.Figure()
-    ends: list[tuple[str, float, str]] = []
+    ends: list[End] = []
     colors = category_colors(lines, theme)
     for line, rows, tips in _lines(points, lines, hovers):
         ideal = rows.filter(pl.col("ideal_tokens_per_s").is_not_null())
@@ -61,7 +74,7 @@ def draw_throughput(
         values = rows["tokens_per_s"].to_list()
         _add_line(figure, line, rows["size"].to_list(), values, tips=tips, lines=lines, theme=theme)
         if values and values[-1]:
-            ends.append((line, log10(values[-1]), ""))
+            ends.append(End(line, rows["size"][-1], log10(values[-1]), ""))
     _layout(figure, points, noun)
     known = points.filter(pl.col("line").is_in(list(lines)))
     low = known["tokens_per_s"].min()
@@ -143,14 +156,20 @@ def _short(value: float) -> str:
     return number(value)
 
 
-def _label_ends(
-    figure: go.Figure, ends: list[tuple[str, float, str]], *, lines: Sequence[str], theme: Theme, gap: float
-) -> None:
-    """Names each line at the right edge in its own colour, with its last value."""
+def _label_ends(figure: go.Figure, ends: list[End], *, lines: Sequence[str], theme: Theme, gap: float) -> None:
+    """Names each line at the right edge in its own colour, with its last value.
+
+    Where a line ends before the edge, its label says at which size, and a thin line leads from its last point to it.
+    """
     colors = category_colors(lines, theme)
-    heights = spread([end for _, end, _ in ends], gap)
-    labels = [
-        (height, f"<b>{plain(shortened(line, 14))}</b>  {value}", colors[line])
-        for (line, _, value), height in zip(ends, heights, strict=True)
-    ]
+    heights = spread([end.height for end in ends], gap)
+    largest = max((end.size for end in ends), default=0)
+    labels = []
+    for end, height in zip(ends, heights, strict=True):
+        at = "" if end.size == largest else f" at {number(end.size)}"
+        labels.append((height, f"<b>{plain(shortened(end.line, 14))}</b>  {end.value}{at}", colors[end.line]))
+        if at:
+            to_edge = {"width": 1, "dash": "dash", "color": colors[end.line]}
+            begin, edge = log10(end.size), figure.layout.xaxis.range[1]
+            figure.add_shape(type="line", x0=begin, y0=end.height, x1=edge, y1=height, layer="below", line=to_edge)
     name_ends(figure, labels, size=13)

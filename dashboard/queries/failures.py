@@ -164,3 +164,33 @@ LEFT JOIN lingering USING (run_id)
 WHERE {scope.condition} AND (gpu_hours_idle > 0 OR lingering OR is_gpu_busy)
 ORDER BY gpu_hours_idle DESC NULLS LAST, run_id"""
     return Query(sql, scope.params)
+
+
+def cut_short(scope: Scope) -> Query:
+    """One row per configuration that hit the time limit and neither completed nor is in `retry_list`: its furthest run.
+
+    `needed_s` is what all planned steps would take at the pace of those that were done; NULL where that is unknown.
+    """
+    sql = f"""WITH tries AS (
+  SELECT outcomes.*, model, num_nodes, layout, last_step, steps_planned, source_path,
+    CASE WHEN step_basis IN ('step', 'epoch') AND last_step > 0
+      THEN outcomes.duration_s * steps_planned / last_step END AS needed_s
+  FROM run_outcomes AS outcomes
+  JOIN (
+    SELECT run_id, model, num_nodes, layout, last_step, steps_planned, step_basis, source_path FROM runs
+  ) USING (run_id)
+)
+SELECT run_id, model, num_nodes, layout, last_step, steps_planned, duration_s, needed_s, source_path
+FROM tries AS late
+WHERE {scope.condition} AND status = 'timeout'
+  AND run_id NOT IN (SELECT run_id FROM retry_list)
+  AND NOT EXISTS (
+    SELECT 1 FROM tries AS other
+    WHERE other.configuration_id = late.configuration_id AND other.origin = late.origin
+      AND other.sweep IS NOT DISTINCT FROM late.sweep AND other.status IN ('completed', 'running')
+  )
+QUALIFY row_number() OVER (
+  PARTITION BY origin, sweep, configuration_id ORDER BY last_step DESC NULLS LAST, run_id
+) = 1
+ORDER BY model, num_nodes, layout, run_id"""
+    return Query(sql, scope.params)

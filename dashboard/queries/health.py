@@ -113,10 +113,14 @@ ORDER BY is_read DESC, column_name, field"""
 
 
 def origins() -> Query:
-    """Runs per origin and status."""
-    sql = """SELECT origin, status, count(*) AS runs
-FROM runs
-GROUP BY ALL
+    """Run attempts that count per origin and status; `copies` of the origin are rows that tell of one of them again."""
+    sql = """SELECT origin, status, counted AS runs, sum(repeated) OVER (PARTITION BY origin)::BIGINT AS copies
+FROM (
+  SELECT origin, status, count(*) FILTER (duplicate_of IS NULL) AS counted, count(duplicate_of) AS repeated
+  FROM runs
+  GROUP BY origin, status
+)
+QUALIFY counted > 0
 ORDER BY origin, runs DESC, status"""
     return Query(sql)
 

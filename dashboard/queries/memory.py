@@ -36,7 +36,7 @@ def peaks(origin: str) -> Query:
     """
     sql = f"""SELECT coalesce(w.run_id, f.run_id) AS run_id, r.sweep, r.model, r.num_nodes, r.num_gpus, r.accelerator,
   r.layout, r.recompute, r.mbs, r.status, f.mem_verdict, f.verdict_basis, f.verdict_evidence, f.oom_requested_bytes,
-  f.oom_missing_bytes, f.oom_inactive_bytes, coalesce(w.est_mem_bytes, f.est_mem_bytes) AS est_mem_bytes,
+  f.oom_missing_bytes, f.oom_inactive_bytes, f.oom_line_no, coalesce(w.est_mem_bytes, f.est_mem_bytes) AS est_mem_bytes,
   w.mem_peak_allocated_bytes, w.mem_peak_reserved_bytes, w.mem_used_max_bytes, w.eps_frag, w.outside_allocator_bytes,
   w.snapshot_path, w.peak_source, coalesce(w.mem_total_bytes, f.mem_total_bytes) AS mem_total_bytes,
   ({_OOM_LINES} AS o WHERE o.run_id = r.run_id) AS oom_lines,

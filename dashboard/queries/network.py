@@ -96,17 +96,27 @@ ORDER BY op IS NULL, files DESC, op"""
 
 
 def bandwidths(scope: Scope, op: str | None) -> Query:
-    """One row per number of nodes, ranks and size: median and best bus bandwidth over the files."""
-    sql = f"""SELECT op, num_nodes, nranks, message_bytes, median(busbw) AS busbw_bytes_per_s,
+    """One row per number of nodes, ranks, `fabric` and size: median and best bus bandwidth over the files.
+
+    A fabric is what a file names of cluster, accelerator and network. Of a file that names none, nothing says that it
+    ran where another did: its own name stands for it.
+    """
+    sql = f"""SELECT op, num_nodes, nranks, fabric, message_bytes, median(busbw) AS busbw_bytes_per_s,
   max(busbw) AS best_busbw_bytes_per_s, count(DISTINCT source_path) AS files
 FROM (
-  SELECT *, greatest(busbw_bytes_per_s, in_place_busbw_bytes_per_s) AS busbw
+  SELECT nccl_bench.*, greatest(busbw_bytes_per_s, in_place_busbw_bytes_per_s) AS busbw,
+    coalesce(nullif(concat_ws(', ', clusters.cluster, nccl_bench.accelerator, networks), ''),
+      regexp_extract(source_path, '[^/]*$')) AS fabric
   FROM nccl_bench
+  LEFT JOIN (SELECT source_path, networks FROM nccl_files) USING (source_path)
+  LEFT JOIN (
+    SELECT source_path, any_value(cluster) AS cluster FROM runs GROUP BY source_path
+  ) AS clusters USING (source_path)
   WHERE {_in(scope)} AND op IS NOT DISTINCT FROM $op AND nranks > 1 AND message_bytes > 0
 )
 WHERE busbw IS NOT NULL
 GROUP BY ALL
-ORDER BY num_nodes NULLS LAST, nranks, message_bytes"""
+ORDER BY num_nodes NULLS LAST, nranks, fabric, message_bytes"""
     return Query(sql, {**scope.params, "op": op})
 
 

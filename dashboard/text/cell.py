@@ -63,7 +63,7 @@ def chance(share: float) -> str:
 _ALL_BUT_SURE = 0.99
 
 _NOISE_BASIS = {
-    "own_repeats": "from its repeats and {others}",
+    "own_repeats": "from its own repeats",
     "framework": "from {others}",
     "cluster": "from {others}, in other frameworks",
     "nodes": "from {others}, on other clusters",

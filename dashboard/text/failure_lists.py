@@ -92,6 +92,22 @@ NO_RETRY = (
 )
 
 
+def cut_short_title(configurations: int) -> str:
+    """Qualifier of the list of configurations that the time limit cut short."""
+    return f"{count(configurations, 'configuration')} ended by the time limit"
+
+
+def cut_short_line(row: Row) -> tuple[str, str]:
+    """A configuration that hit the time limit: what it is, how far it came, and what it would have needed."""
+    what = " · ".join(str(part) for part in (row["model"], row["layout"]) if part) or str(row["source_path"])
+    if row["last_step"] is None:
+        return what, "no step before the time limit"
+    of = f" of {number(row['steps_planned'])}" if row["steps_planned"] else ""
+    took = f" in {duration(row['duration_s'])}" if row["duration_s"] else ""
+    needs = f"; all of them need about {duration(row['needed_s'])}" if row["needed_s"] else ""
+    return what, f"step {number(row['last_step'])}{of}{took}{needs}"
+
+
 def wording(text: str | None) -> str:
     """A deciding line with its digits taken out, cut to what fits in a list.
 

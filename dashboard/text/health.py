@@ -120,6 +120,16 @@ def empty_tables(names: Sequence[str]) -> str:
     return f"Without rows: {', '.join(names)}." if names else "Every table has rows."
 
 
+def runs_of_origin(runs: int, copies: int) -> str:
+    """Run attempts of an origin, and the rows left out because they tell of one of them again.
+
+    >>> runs_of_origin(4080, 42), runs_of_origin(1, 0)
+    ('4,080 runs (and 42 rows that tell of them again)', '1 run')
+    """
+    again = f" (and {count(copies, 'row')} that {'tells' if copies == 1 else 'tell'} of them again)" if copies else ""
+    return f"{count(runs, 'run')}{again}"
+
+
 def versions(kept: Sequence[tuple[int, int, bool]]) -> str:
     """The published files on disk: version, bytes and which one counts.
 

@@ -62,7 +62,8 @@ def _of_lines(fit: Row) -> str:
     """Which of several out-of-memory lines has the request; empty where there is one, or another source."""
     if fit["mem_verdict"] in (*_NEAR, "others") or fit["verdict_basis"] != "oom_report" or fit["oom_lines"] < 2:
         return ""
-    return f" The request is that of the fullest GPU among {number(fit['oom_lines'])} out-of-memory lines."
+    line, lines = number(fit["oom_line_no"]), number(fit["oom_lines"])
+    return f" The request is that of line {line}, one of {lines} out-of-memory lines."
 
 
 def sentence(text: str | None) -> str:

@@ -227,7 +227,8 @@ _PROBLEMS = (
     ("lines_rejected", "line or row", "lines or rows", "could not be read", "rejects"),
     ("files_rejected", "file", "files", "could not be read at all", "files"),
     ("runs_quarantined", "run", "runs", "kept out of every ranking", "quarantined"),
-    ("runs_without_end", "run", "runs", "without a known end", "status"),
+    ("runs_cut_off", "run", "runs", "counted as failed: the log stops without a reason", "status"),
+    ("runs_without_end", "run", "runs", "without evidence of an end: in no failure rate", "status"),
     ("runs_without_cell", "run", "runs", "without model, nodes, sequence or batch: in no grid", "incomplete"),
     ("runs_in_conflict", "run", "runs", "with sources that disagree on a setting", "conflicts"),
 )

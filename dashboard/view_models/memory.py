@@ -32,6 +32,7 @@ _NAMES = {
     ("estimated", "buffers"): "~ buffers, context",
     ("level", "estimate"): "~ Estimated",
     ("gap", "estimate_gap"): "Unexplained",
+    ("gap", "never_allocated"): "Never allocated",
     ("level", "allocated"): "Allocated",
     ("measured", "weights"): "of it: weights",
     ("measured", "gradients"): "of it: gradients",

@@ -57,14 +57,14 @@ def by_rule(rows: pl.DataFrame) -> list[Finding]:
     ]
 
 
-def line_name(num_nodes: int | None, nranks: int) -> str:
-    """Name of a bandwidth line.
+def line_name(num_nodes: int | None, nranks: int, fabric: str | None = None) -> str:
+    """Name of a bandwidth line, with what it ran on where that tells it from others.
 
-    >>> line_name(2, 16), line_name(1, 8), line_name(None, 8)
-    ('2 nodes · 16 ranks', '1 node · 8 ranks', '8 ranks')
+    >>> line_name(2, 16), line_name(1, 8), line_name(None, 8, "A100, OFI")
+    ('2 nodes · 16 ranks', '1 node · 8 ranks', '8 ranks · A100, OFI')
     """
-    ranks = count(nranks, "rank")
-    return ranks if num_nodes is None else f"{count(num_nodes, 'node')} · {ranks}"
+    parts = [count(num_nodes, "node")] if num_nodes is not None else []
+    return " · ".join([*parts, count(nranks, "rank"), *([fabric] if fabric else [])])
 
 
 def bandwidth_lines(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str], int]:
@@ -73,9 +73,12 @@ def bandwidth_lines(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str], int]:
     Of more than six the one that reached most stays, because the page's figures name it, and those with most sizes;
     they differ by nodes first, so few nodes come first.
     """
+    # the fabric is named where several ran on as many ranks
+    rows = rows.with_columns(fabrics=pl.col("fabric").n_unique().over("num_nodes", "nranks"))
     named = rows.with_columns(
-        line=pl.struct("num_nodes", "nranks").map_elements(
-            lambda row: line_name(row["num_nodes"], row["nranks"]), pl.String
+        line=pl.struct("num_nodes", "nranks", "fabric", "fabrics").map_elements(
+            lambda row: line_name(row["num_nodes"], row["nranks"], row["fabric"] if row["fabrics"] > 1 else None),
+            pl.String,
         )
     )
     most = pl.col("best_busbw_bytes_per_s").max()

@@ -17,6 +17,7 @@ import streamlit as st
 
 from sweepscope.dashboard.charts import narrow
 from sweepscope.dashboard.format.columns import names
+from sweepscope.dashboard.format.symbols import Mark
 from sweepscope.dashboard.format.theme import Theme, named_theme, template
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.widgets import urls
@@ -94,6 +95,17 @@ def notes(paragraphs: Iterable[str]) -> None:
     """Paragraphs of small print."""
     for text in paragraphs:
         note(text)
+
+
+def swatches(marks: Sequence[Mark], theme: Theme) -> None:
+    """A legend of bars: each mark's colour, hatched as its bar is, with its symbol and word."""
+    st.html(f'<div class="ss-legend ss-swatches">{"".join(_swatch(mark, theme) for mark in marks)}</div>')
+
+
+def _swatch(mark: Mark, theme: Theme) -> str:
+    color, page = getattr(theme, mark.color), theme.page
+    lines = f"repeating-linear-gradient(45deg,{color} 0 3px,{page} 3px 5px)" if mark.hatch else color
+    return f'<span><i style="background:{lines}"></i>{rich(mark.text)}</span>'
 
 
 def figures(items: Sequence[tuple[str, str, str]]) -> None:

@@ -177,6 +177,7 @@ MEMORY_FIT = Table(
         flag("parts_are_estimated", "states and activations are estimated, not measured at a snapshot's peak"),
         integer("mem_total_bytes", "bytes", "memory of the card, from its driver or its data sheet"),
         "status_evidence source_path",
+        integer("oom_line_no", "count", "line with that request: of the status's evidence, else of the fullest GPU"),
     ),
 )
 

@@ -88,6 +88,7 @@ PART: dict[str, str] = {
     "beyond_snapshot": "allocated beyond the snapshot's peak: rounding, other ranks, what its window missed",
     "estimate": "estimated peak of allocated bytes",
     "estimate_gap": "what the estimate missed (negative: it was too high)",
+    "never_allocated": "estimated beyond what was allocated when the run ended without completing",
     "allocated": "measured peak of allocated bytes",
     "fragmentation": "reserved by the allocator and not allocated: cached, split and rounded blocks",
     "reserved": "measured peak of reserved bytes",

@@ -1,14 +1,20 @@
 -- What each run that ran out of GPU memory, or came near to it, needs; with the bytes that show it.
 CREATE VIEW memory_fit AS
 WITH reports AS (
-    -- The report of the fullest allocator, the first of equal ones: what failed before the others fell over.
-    SELECT run_id, unnest(arg_max(
+    -- The report of the line that the run's status quotes; else that of the fullest allocator, the first of equal ones.
+    SELECT g.run_id, unnest(arg_max(
         {'requested': oom_requested_bytes, 'free': oom_device_free_bytes, 'inactive': oom_inactive_bytes,
-         'allocated': allocated_bytes},
-        (coalesce(reserved_bytes, 0), -line_no)
+         'allocated': allocated_bytes, 'line_no': g.line_no},
+        (e.text IS NOT NULL, coalesce(reserved_bytes, 0), -g.line_no)
     ))
-    FROM gpu_oom_reports
-    GROUP BY run_id
+    FROM gpu_oom_reports AS g
+    LEFT JOIN (
+        SELECT run_id, events.source_path, events.line_no, text
+        FROM events
+        JOIN runs USING (run_id)
+        WHERE kind = 'oom' AND text = status_evidence
+    ) AS e ON e.run_id = g.run_id AND e.source_path = g.source_path AND e.line_no = g.line_no
+    GROUP BY g.run_id
 ),
 snapshots AS (
     SELECT j.run_id, unnest(arg_max(
@@ -40,6 +46,7 @@ facts AS (
             WHEN e.est_mem_bytes IS NOT NULL THEN 'estimate'
         END AS verdict_basis,
         coalesce(s.requested, o.requested) AS requested,
+        CASE WHEN r.status = 'oom' AND s.requested IS NULL AND o.requested IS NOT NULL THEN o.line_no END AS oom_line_no,
         CASE WHEN s.requested IS NOT NULL THEN s.free ELSE o.free END AS free,
         CASE
             WHEN r.status <> 'oom' THEN w.fragmentation_bytes
@@ -92,6 +99,6 @@ SELECT
     j.requested AS oom_requested_bytes, j.free AS oom_device_free_bytes, j.missing AS oom_missing_bytes,
     j.inactive AS oom_inactive_bytes, j.is_expandable, j.allocated AS allocated_bytes, j.held AS held_bytes,
     j.est_mem_bytes, j.states AS states_bytes, j.activations AS activations_bytes,
-    j.is_estimated AS parts_are_estimated, j.card AS mem_total_bytes, r.status_evidence, r.source_path
+    j.is_estimated AS parts_are_estimated, j.card AS mem_total_bytes, r.status_evidence, r.source_path, j.oom_line_no
 FROM judged AS j
 JOIN runs AS r USING (run_id);

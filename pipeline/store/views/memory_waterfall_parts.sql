@@ -12,8 +12,9 @@ WITH parts AS (
         {'part_no': 5, 'part_kind': 'estimated', 'part': 'logits', 'bytes': est_mem_logits_bytes, 'begin': 0.0},
         {'part_no': 6, 'part_kind': 'estimated', 'part': 'buffers', 'bytes': est_mem_buffers_bytes, 'begin': 0.0},
         {'part_no': 7, 'part_kind': 'level', 'part': 'estimate', 'bytes': est_mem_bytes, 'begin': 0.0},
-        {'part_no': 8, 'part_kind': 'gap', 'part': 'estimate_gap', 'bytes': estimate_gap_bytes,
-         'begin': est_mem_bytes},
+        -- a run that died before its peak did not allocate all that it would have
+        {'part_no': 8, 'part_kind': 'gap', 'part': CASE WHEN estimate_gap_bytes < 0 AND status NOT IN ('completed', 'running')
+             THEN 'never_allocated' ELSE 'estimate_gap' END, 'bytes': estimate_gap_bytes, 'begin': est_mem_bytes},
         {'part_no': 9, 'part_kind': 'level', 'part': 'allocated', 'bytes': mem_peak_allocated_bytes, 'begin': 0.0},
         {'part_no': 10, 'part_kind': 'measured', 'part': 'weights', 'bytes': mem_weights_bytes, 'begin': 0.0},
         {'part_no': 11, 'part_kind': 'measured', 'part': 'gradients', 'bytes': mem_gradients_bytes, 'begin': 0.0},

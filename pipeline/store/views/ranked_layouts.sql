@@ -82,6 +82,7 @@ doubted AS (
         updated_variance(of_cluster, framework_squares - own_squares, framework_freedom - own_freedom) AS of_framework,
         sqrt(greatest(
             updated_variance(of_framework, squares, freedom),
+            CASE WHEN NOT is_typical THEN squares / freedom END,
             step_noise ** 2,
             -- printed digits: a figure lies anywhere within its last one
             least(speed_resolution, noise_of_nodes(num_nodes)) ** 2 / 12

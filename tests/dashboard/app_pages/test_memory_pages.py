@@ -68,7 +68,7 @@ def test_the_failed_run_is_shown_first_and_escaped(home: Path) -> None:
     text = bare_text(app)
     assert "Would fit with expandable_segments: enough was free, but in pieces." in text
     assert "Asked for 2.50 GiB, 1.50 GiB more than the GPU had free; 4.00 GiB were free inside" in text
-    assert "The request is that of the fullest GPU among 2 out-of-memory lines." in text
+    assert "The request is that of line 10, one of 2 out-of-memory lines." in text
     assert "Peaks from the out-of-memory line" in text
     assert "<b>TP1</b>" not in text
 

@@ -63,6 +63,19 @@ def test_lines_are_named_at_their_end_in_their_colour() -> None:
     assert len({trace.marker.symbol for trace in figure.data}) == 2
 
 
+def test_a_line_that_ends_before_the_edge_says_where() -> None:
+    frame = points(long=[10.0, 9.0, 5.0], short=[9.0, 8.0])
+    figure = share(frame)
+    names = [note.text for note in figure.layout.annotations if note.text.startswith("<b>")]
+    assert names == ["<b>long</b>  50", "<b>short</b>  89 at 2"]
+    (leader,) = [shape for shape in figure.layout.shapes if shape.line.dash == "dash"]
+    assert (leader.x0, leader.x1) == (pytest.approx(0.30103), figure.layout.xaxis.range[1])
+    assert (leader.y0, leader.line.color) == (pytest.approx(800 / 9), LIGHT.categories[1])
+    lines = ["long", "short"]
+    total = charts.draw_throughput(frame, LIGHT, noun="node", lines=lines, hovers=["h"] * frame.height)
+    assert "<b>short</b>   at 2" in [note.text for note in total.layout.annotations]
+
+
 def test_throughput_stands_beside_its_ideal() -> None:
     frame = points(small=[1000.0, 500.0])
     figure = charts.draw_throughput(frame, LIGHT, noun="node", lines=["small"], hovers=["h", "h"])

@@ -75,7 +75,7 @@ def test_versions_of_a_parser_are_counted(con: Any) -> None:
 
 
 def test_runs_are_counted_by_origin_and_outcome(con: Any) -> None:
-    assert health.origins().run(con).rows() == [("measured", "completed", 2), ("simulated", "oom", 1)]
+    assert health.origins().run(con).rows() == [("measured", "completed", 2, 0), ("simulated", "oom", 1, 0)]
 
 
 def test_row_counts_cover_every_stored_table(con: Any) -> None:

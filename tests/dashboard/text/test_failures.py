@@ -89,6 +89,15 @@ def test_idle_hours_are_summed_as_far_as_they_are_known() -> None:
     assert list_texts.idle_title([]) == ""
 
 
+def test_a_configuration_cut_short_says_what_it_needs() -> None:
+    row = {"model": "8B", "layout": "DP8", "source_path": "/logs/a.out", "last_step": 600, "steps_planned": 1000}
+    row |= {"duration_s": 7200.0, "needed_s": 12_000.0}
+    assert list_texts.cut_short_line(row) == ("8B · DP8", "step 600 of 1,000 in 2.0 h; all of them need about 3.3 h")
+    bare = row | {"model": None, "layout": None, "steps_planned": None, "duration_s": None, "needed_s": None}
+    assert list_texts.cut_short_line(bare) == ("/logs/a.out", "step 600")
+    assert list_texts.cut_short_line(row | {"last_step": None})[1] == "no step before the time limit"
+
+
 def test_the_answer_does_not_claim_more_than_the_rows_show() -> None:
     text = texts.answer(totals(gpu_hours=None), ENDINGS, [pattern(is_above=False), pattern(is_above=False)])
     assert "No single setting fails clearly more often than the rest." in text

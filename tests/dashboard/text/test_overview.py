@@ -124,6 +124,7 @@ def test_only_problems_that_happened_are_listed() -> None:
         "lines_rejected": 0,
         "files_rejected": 1,
         "runs_quarantined": 26,
+        "runs_cut_off": 14,
         "runs_without_end": 1,
         "runs_without_cell": 72,
         "runs_in_conflict": 0,
@@ -131,7 +132,8 @@ def test_only_problems_that_happened_are_listed() -> None:
     assert [item.text for item in overview.quiet_problems(row)] == [
         "1 file could not be read at all",
         "26 runs kept out of every ranking",
-        "1 run without a known end",
+        "14 runs counted as failed: the log stops without a reason",
+        "1 run without evidence of an end: in no failure rate",
         "72 runs without model, nodes, sequence or batch: in no grid",
     ]
 

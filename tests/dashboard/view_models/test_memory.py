@@ -16,11 +16,12 @@ GIB = 1 << 30
 Row = dict[str, Any]
 
 
-def parts(**known: float) -> pl.DataFrame:
+def parts(status: str = "completed", **known: float) -> pl.DataFrame:
     """Rows of the real view over one made-up waterfall; unnamed levels are unknown."""
     connection = open_store(pl.DataFrame(schema=memory_schema()))
     query = connection.sql("SELECT * FROM memory_waterfall LIMIT 0")
-    values = ", ".join(f"{known.get(name, 'NULL')} AS {name}" for name in query.columns if name != "run_id")
+    row = dict.fromkeys(query.columns, "NULL") | known | {"status": f"'{status}'"}
+    values = ", ".join(f"{value} AS {name}" for name, value in row.items() if name != "run_id")
     connection.execute(f"CREATE OR REPLACE VIEW memory_waterfall AS SELECT 'a' AS run_id, {values}")
     return connection.sql("FROM memory_waterfall_parts ORDER BY part_no").pl()
 
@@ -29,6 +30,15 @@ def memory_schema() -> pl.Schema:
     from sweepscope.schemas.tables.runs import RUNS
 
     return RUNS.polars_schema
+
+
+def test_what_a_run_never_allocated_is_not_unexplained() -> None:
+    levels = {"est_mem_bytes": 9, "estimate_gap_bytes": -4, "mem_peak_allocated_bytes": 5}
+    for status, name in (("oom", "Never allocated"), ("crash", "Never allocated"), ("completed", "Unexplained")):
+        (gap,) = [bar for bar in memory.bars(parts(status, **levels)) if bar.kind == "gap"]
+        assert (gap.name, gap.size, gap.is_unexplained) == (name, -4, name == "Unexplained")
+    (more,) = [bar for bar in memory.bars(parts("oom", **levels | {"estimate_gap_bytes": 2})) if bar.kind == "gap"]
+    assert more.name == "Unexplained"
 
 
 def test_only_known_parts_are_drawn_and_begin_where_the_last_ended() -> None:
@@ -73,7 +83,8 @@ def test_a_gap_that_may_hold_other_processes_does_not_name_libraries() -> None:
 def test_every_part_and_verdict_has_a_name() -> None:
     frame = parts()
     assert frame.height == 24
-    assert set(frame["part"]) == set(PART)
+    cut_short = parts("oom", estimate_gap_bytes=-1)
+    assert {*frame["part"], *cut_short["part"]} == set(PART)
     assert set(frame["part_kind"]) == set(PART_KIND)
     assert set(memory.VERDICT) == set(MEM_FIT)
 
@@ -109,14 +120,14 @@ def test_a_run_whose_end_is_known_fits_near_the_limit(status: str) -> None:
 @pytest.mark.parametrize(
     ("basis", "lines", "end"),
     [
-        ("oom_report", 5, " The request is that of the fullest GPU among 5 out-of-memory lines."),
+        ("oom_report", 5, " The request is that of line 812, one of 5 out-of-memory lines."),
         ("oom_report", 1, ""),
         ("snapshot", 5, ""),
     ],
 )
 def test_a_verdict_names_the_line_of_its_request_among_several(basis: str, lines: int, end: str) -> None:
     row = {"mem_verdict": "recompute", "verdict_evidence": "asked for 1.88 GiB", "verdict_basis": basis}
-    text = run_texts.verdict_text({**row, "oom_lines": lines}, "oom")
+    text = run_texts.verdict_text({**row, "oom_lines": lines, "oom_line_no": 812}, "oom")
     assert text == f"**Needs recompute: giving up activations frees enough.** Asked for 1.88 GiB.{end}"
 
 

@@ -29,6 +29,7 @@ def bandwidths(*lines: tuple[int | None, int, int]) -> pl.DataFrame:
                 "op": "AllReduce",
                 "num_nodes": nodes,
                 "nranks": ranks,
+                "fabric": "H100",
                 "message_bytes": 2 ** (20 + i),
                 "busbw_bytes_per_s": 1e9 * (i + 1),
                 "best_busbw_bytes_per_s": 2e9 * (i + 1),
@@ -58,6 +59,13 @@ def test_at_most_six_lines_and_those_with_most_sizes_stay() -> None:
         "64 nodes · 512 ranks",
     ]
     assert left_out == 2
+
+
+def test_unlike_fabrics_are_lines_of_their_own() -> None:
+    other = bandwidths((2, 16, 3)).with_columns(fabric=pl.lit("A100, OFI"))
+    named, kept, _ = network.bandwidth_lines(pl.concat([bandwidths((1, 8, 3), (2, 16, 3)), other]))
+    assert sorted(kept) == ["1 node · 8 ranks", "2 nodes · 16 ranks · A100, OFI", "2 nodes · 16 ranks · H100"]
+    assert named.group_by("line").len()["len"].to_list() == [3, 3, 3]
 
 
 def test_the_line_that_reached_most_is_drawn_however_few_its_sizes() -> None:

@@ -162,6 +162,16 @@ def test_enough_in_pieces_would_fit_with_expandable_segments() -> None:
     assert (row["oom_missing_bytes"], row["oom_inactive_bytes"]) == (1.5 * GIB, 4 * GIB)
 
 
+def test_the_verdict_rests_on_the_line_that_the_status_quotes() -> None:
+    fuller = oom(FULL.replace("2.50 GiB", "9.00 GiB"), line_no=91)
+    quoted = verdict(ENOUGH_IN_PIECES, None, fuller, status_evidence=ENOUGH_IN_PIECES)
+    assert (quoted["oom_line_no"], quoted["oom_requested_bytes"]) == (oom("")["line_no"], 2.5 * GIB)
+    assert quoted["verdict_evidence"].startswith("asked for 2.50 GiB")
+    # a status that quotes another line rests on none of them: then the fullest GPU failed first
+    other = verdict(ENOUGH_IN_PIECES, None, fuller, status_evidence="the status file says oom")
+    assert (other["oom_line_no"], other["oom_requested_bytes"]) == (91, 9 * GIB)
+
+
 def test_pieces_must_hold_whole_pages_beyond_what_is_missing() -> None:
     just = NEW.format(asked="2.50 GiB", allocated="70.00 GiB", kept="1.51 GiB")  # 10 MiB more than is missing
     assert verdict(just)["mem_verdict"] == "unknown"

@@ -158,7 +158,7 @@ def test_noise_is_pooled_by_nodes_cluster_and_framework_and_drawn_towards_the_bu
         "other cluster": (pooled, "nodes", 1),
         "other nodes": (0.10, "bundled", 0),
         "other origin": (0.05, "bundled", 0),
-        "incident": (math.sqrt((4 * 0.02**2 + 0.7**2 / 2) / 5), "own_repeats", 0),
+        "incident": (math.sqrt(0.7**2 / 2), "own_repeats", 0),
         "beside an incident": (0.02, "bundled", 0),
     }
     assert {row["model"]: (row["run_noise"], row["noise_basis"], row["noise_repeats"]) for row in found} == {
