@@ -25,6 +25,7 @@ VERBS = (
     "stated",
     "dialect",
     "query",
+    "report",
     "nccl",
     "memory",
     "estimate",

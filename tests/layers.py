@@ -38,8 +38,8 @@ ROOMS = {
     "pipeline.estimate": "physics < learned < search < rows < calibration < advice",
     "pipeline.nccl": "names facts codes hang_row < bench < flight_recorder < lines < tables < summary",
     "pipeline.memory": "names < snapshot < analysis < isolation < gpu_samples < profiler < sources < report",
-    "dashboard": "sandbox navigation < format < selection < queries < view_models < text < charts < widgets < app"
-    " < sections < app_pages < streamlit_app",
+    "dashboard": "sandbox navigation < format < selection < queries < view_models < text < charts < widgets < report"
+    " < app < sections < app_pages < streamlit_app",
 }
 """Rooms of a package, in the same order."""
 

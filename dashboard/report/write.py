@@ -1,0 +1,81 @@
+"""Writes the report of one home: `python -m sweepscope.dashboard.report.write OUT ORIGIN SWEEP`, as `report` does.
+
+A process of its own, started by name like the dashboard's server: the command line lies below the dashboard and
+imports nothing of it. Prints what was written as one JSON document; errors go to stderr, in one line.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import duckdb
+
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.theme import LIGHT
+from sweepscope.dashboard.queries.reader import Answers, Reader
+from sweepscope.dashboard.report.build import Asked, sections
+from sweepscope.dashboard.report.page import page
+from sweepscope.dashboard.report.section import Section
+from sweepscope.pipeline.errors import StoreError, SweepscopeError, UsageError
+from sweepscope.pipeline.store import published
+
+TITLE = "sweepscope report"
+
+
+def write(out: Path, asked: Asked) -> dict[str, object]:
+    """Write the report of the current home. Returns what it holds. Raises SweepscopeError, OSError."""
+    path = published.current(published.default_home())
+    with published.connect(path) as connection:
+        info = published.store_info(connection)
+        try:
+            parts, absent = sections(Reader(connection, Answers()), asked, LIGHT)
+        except duckdb.Error as error:
+            raise StoreError(
+                f"The store {path} lacks what the report needs ({str(error).splitlines()[0]}): another version of "
+                "sweepscope published it. Run `sweepscope ingest PATH` with this one: it publishes the store anew."
+            ) from error
+    if absent:
+        wanted = ", ".join(f"{name} {getattr(asked, name)}" for name in absent)
+        raise UsageError(f'This store has no run of {wanted}. `sweepscope query` with "from runs" shows what it has.')
+    about = (
+        f"Store version {info.version} of {numbers.moment(info.published_at)} UTC, sweepscope {info.package_version}"
+    )
+    text = page(TITLE, about, parts, LIGHT)
+    out.write_text(text, encoding="utf-8")
+    return {
+        "report": str(out.absolute()),
+        "bytes": len(text.encode()),
+        "version": info.version,
+        "sections": [_summary(part) for part in parts],
+    }
+
+
+def _summary(part: Section) -> dict[str, object]:
+    return {
+        "section": part.key,
+        "title": part.title,
+        "answer": part.answer.replace("**", "").replace(numbers.NBSP, " "),
+        "origins": list(part.origins),
+        "charts": [picture.title for picture in part.pictures],
+        "sql": {name: query.runnable() for name, query in part.queries.items()},
+    }
+
+
+def main(out: str, origin: str = "", sweep: str = "") -> int:
+    """The exit code. An empty origin or sweep: what the dashboard shows first."""
+    try:
+        written = write(Path(out), Asked(origin or None, sweep or None))
+    except SweepscopeError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    except OSError as error:
+        sys.stderr.write(f"{error.filename or out}: {error.strerror}. Give another file with --out.\n")
+        return 1
+    sys.stdout.write(json.dumps(written, ensure_ascii=False))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
