@@ -144,6 +144,7 @@ NAMES = {
     "est_mfu": "Estimated MFU",
     "est_step_time_s": "Estimated step time",
     "est_mem_bytes": "Estimated peak",
+    "data_workers": "Data loader workers",
     "est_comm_tp_s": "TP communicates",
     "est_comm_cp_s": "CP communicates",
     "est_comm_ep_s": "Experts communicate",

@@ -72,6 +72,7 @@ RUNS = Table(
         HARDWARE,
         MODEL,
         LAYOUT,
+        integer("data_workers", "count", "processes that load data for each rank ahead of its steps; 0: none"),
         SOFTWARE,
         "steps_planned",
         integer("steps_logged", "steps", "distinct steps found in the log"),

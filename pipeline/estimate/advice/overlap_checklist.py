@@ -30,8 +30,8 @@ class Item:
 
 
 def checklist(run: Mapping[str, Any]) -> list[Item]:
-    """The five items for a run: columns of `runs`, `memory_bytes` of its card, `est_fits`, and where they are known
-    `bucket_mb` and `data_workers`."""
+    """The five items for a run: columns of `runs`, `memory_bytes` of its card, `est_fits`, and `bucket_mb` where it is
+    known."""
     return [_buckets(run), _prefetch(run), _microbatches(run), _recompute(run), _precision(run)]
 
 

@@ -38,6 +38,7 @@ _ARGUMENTS = (  # TrainingArguments, printed by the scripts on one line or one a
     {"per_device_train_batch_size": "mbs", "gradient_accumulation_steps": "gas", "max_steps": "steps_planned"}
     | {"logging_steps": "arg:logging_steps", "bf16": "arg:bf16", "fp16": "arg:fp16"}
     | {"gradient_checkpointing": "arg:gradient_checkpointing", "max_length": "seq_len", "max_seq_length": "seq_len"}
+    | {"dataloader_num_workers": "data_workers"}
 )
 _CONFIG = (  # axolotl's configuration, as YAML or JSON, and LLaMA-Factory's
     {"per_device_train_batch_size": "mbs", "cutoff_len": "seq_len", "bf16": "arg:bf16", "fp16": "arg:fp16"}
@@ -62,6 +63,7 @@ _OPTIONS = (  # of transformers', TRL's, FastChat's and LLaMA-Factory's scripts
     }
     | {"max_length": "seq_len", "per_device_train_batch_size": "mbs", "gradient_accumulation_steps": "gas"}
     | {"max_steps": "steps_planned", "logging_steps": "arg:logging_steps", "num_machines": "num_nodes"}
+    | {"dataloader_num_workers": "data_workers"}
 )
 _LINE = {
     # accelerate's state, as its scripts print it; LLaMA-Factory hparams/parser.py; accelerate launch
@@ -108,7 +110,15 @@ LITERALS = (
     *_BANNER,
     *("per_device_train_batch_size", "gradient_accumulation_steps", "max_steps=", "logging_steps", "bf16="),
     *("fp16=", "bf16: ", "fp16: ", "gradient_checkpointing=", "max_length=", "max_seq_length=", "cutoff_len: "),
-    *("micro_batch_size", "sequence_len", "base_model", "world_size", "Num processes: ", ", world size: "),
+    *(
+        "dataloader_num_workers",
+        "micro_batch_size",
+        "sequence_len",
+        "base_model",
+        "world_size",
+        "Num processes: ",
+        ", world size: ",
+    ),
     *("accelerate launch", "`--num_processes` was set", "zero_optimization_stage", "train_micro_batch_size_per_gpu"),
     *(f"--{name}" for name in _OPTIONS),
     *("--bf16", "--fp16", "--gradient_checkpointing", "Mixed precision type: "),

@@ -26,6 +26,7 @@ _DIRECT = (
     | {"global_batch_size": "gbs", "seq_length": "seq_len", "num_layers": "num_layers", "hidden_size": "hidden_size"}
     | {"num_attention_heads": "num_heads", "ffn_hidden_size": "ffn_hidden_size", "train_iters": "steps_planned"}
     | {"sequence_parallel": "sequence_parallel", "num_distributed_optimizer_instances": "dp_replicate"}
+    | {"num_workers": "data_workers"}
 )
 
 _FEEDING = (

@@ -114,6 +114,18 @@ def test_settings() -> None:
     assert found == {"mbs": "2", "gas": "4", "steps_planned": "100", "num_gpus": "8", "zero_stage": "2"}
 
 
+@pytest.mark.parametrize(
+    ("line", "workers"),
+    [
+        ("TrainingArguments(bf16=True, dataloader_num_workers=0, max_steps=100,)\n", "0"),
+        ("dataloader_num_workers=4,\n", "4"),
+        ("+ torchrun train.py --dataloader_num_workers 8 --per_device_train_batch_size 2\n", "8"),
+    ],
+)
+def test_workers_that_load_data(line: str, workers: str) -> None:
+    assert settings_of("hf-trainer", BEGIN.format(100) + line)["data_workers"] == workers
+
+
 def test_axolotl_reports_memory_in_gibibytes() -> None:
     text = (
         "[2024-01-02 03:04:05,678] [INFO] [axolotl.callbacks.on_step_end:128] [PID:1] [RANK:0] GPU memory usage while "

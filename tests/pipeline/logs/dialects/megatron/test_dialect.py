@@ -451,3 +451,15 @@ loss scale 65536.0 |
 
 def test_the_old_batch_of_later_versions_has_no_value() -> None:
     assert "mbs" not in settings_of("megatron", "  batch_size ...................... None\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  num_workers ..................................... 2\n",
+        "known_args[num_workers] = 2\n",
+        "torchrun pretrain_gpt.py --num-workers 2 --micro-batch-size 1\n",
+    ],
+)
+def test_workers_that_load_data(line: str) -> None:
+    assert settings_of("megatron", line + NEW + "\n")["data_workers"] == "2"
