@@ -17,12 +17,14 @@ from sweepscope.dashboard.format import metrics
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.metrics import METRICS, Metric
 from sweepscope.dashboard.queries import cells as queries
+from sweepscope.dashboard.queries import history
 from sweepscope.dashboard.sections import compare_links, estimator_pick, filter_panel, page_head
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best as texts
 from sweepscope.dashboard.text import best_cell as panel_texts
 from sweepscope.dashboard.text import cell as cell_texts
+from sweepscope.dashboard.text import history as history_texts
 from sweepscope.dashboard.view_models import cells
 from sweepscope.dashboard.view_models.explorer import Pick
 from sweepscope.dashboard.view_models.ranking import ranked_rows
@@ -188,7 +190,20 @@ def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str
         if opened is not None:
             shell.follow(urls.run_url(ranked["run_id"][opened]))
         tables.csv_button(everything, "ranked_layouts")
+    _draw_history(chosen, view, cell)
     basic.notes(texts.HOW_TO_READ)
+
+
+def _draw_history(chosen: Slice, view: View, cell: dict[str, Any]) -> None:
+    """Who led the cell when, and what new versions of the software changed; nothing where neither changed."""
+    leads = history.leads(chosen, cell).run(view.store.con).to_dicts()
+    changes = history.changes(chosen, cell).run(view.store.con).to_dicts()
+    if len(leads) > 1:
+        basic.section("Who led when", history_texts.leads_title(leads))
+        lists.items([(*history_texts.lead_line(row, leads), urls.run_url(row["run_id"])) for row in leads])
+    if changes:
+        basic.section("From version to version", history_texts.changes_title(changes))
+        lists.items([(*history_texts.change_line(row), urls.run_url(row["run_id"])) for row in changes])
 
 
 _page(shell.begin())

@@ -16,6 +16,7 @@ from sweepscope.dashboard.charts.grid import Grid
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.metrics import METRICS, Metric
 from sweepscope.dashboard.queries import cells as cell_queries
+from sweepscope.dashboard.queries import history
 from sweepscope.dashboard.queries import live as live_queries
 from sweepscope.dashboard.queries import overview as queries
 from sweepscope.dashboard.queries.failures import Scope, totals
@@ -35,6 +36,7 @@ _GRIDS_LISTED = 4
 _NARROWEST_CELL = 84  # px: one line, a value or the word of an empty cell
 _NARROWEST_SHORT_CELL = 37  # px: a value without its unit
 _ROWS_BEHIND = {
+    "regressions": history.regressions,
     "runs_quarantined": queries.quarantined,
     "runs_without_cell": queries.without_cell,
     "runs_in_conflict": queries.conflicts,

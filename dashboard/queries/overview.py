@@ -112,6 +112,7 @@ def problems(origin: str) -> Query:
     sql = """SELECT
   (SELECT count(*) FROM rejects) AS lines_rejected,
   (SELECT count(*) FROM files WHERE status = 'rejected') AS files_rejected,
+  (SELECT count(*) FROM version_changes WHERE origin = $origin AND change_verdict = 'slower') AS regressions,
   count(*) FILTER (quarantine_reason IS NOT NULL) AS runs_quarantined,
   count(*) FILTER (status = 'truncated') AS runs_cut_off,
   count(*) FILTER (status = 'unknown') AS runs_without_end,

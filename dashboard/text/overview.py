@@ -224,6 +224,7 @@ def worth_a_look(audit: pl.DataFrame, limit: int = 4) -> list[Item]:
 
 
 _PROBLEMS = (
+    ("regressions", "layout", "layouts", "slower in a newer version, beyond the noise", "versions"),
     ("lines_rejected", "line or row", "lines or rows", "could not be read", "rejects"),
     ("files_rejected", "file", "files", "could not be read at all", "files"),
     ("runs_quarantined", "run", "runs", "kept out of every ranking", "quarantined"),

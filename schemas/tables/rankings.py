@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sweepscope.schemas import vocab
 from sweepscope.schemas.columns.shared import columns
-from sweepscope.schemas.core.column import flag, integer, number, text
+from sweepscope.schemas.core.column import Column, flag, integer, number, text, time
 from sweepscope.schemas.core.table import Table
 
 CELL_KEY = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens", "accelerator")
@@ -23,6 +23,18 @@ _NOISE = (
     number("low_tokens_per_s_per_gpu", "tokens/s/GPU", "lower end of the 95 % interval of its throughput", minimum=0),
     number("high_tokens_per_s_per_gpu", "tokens/s/GPU", "upper end of the 95 % interval of its throughput", minimum=0),
 )
+
+_LEAD = (
+    number("margin", "fraction", "lead of the winner: its tokens/s/GPU over the runner-up's, minus 1", minimum=0),
+    number(
+        "noise",
+        "fraction",
+        "lead that chance explains: one standard deviation of the difference of both",
+        minimum=0,
+    ),
+    flag("is_tie", "the margin does not exceed the noise; false without a runner-up"),
+)
+_RUN_BEFORE = text("run_id_before", "run that it is compared with: the fastest before, or the same layout's before")
 
 RANKED_LAYOUTS = Table(
     name="ranked_layouts",
@@ -60,14 +72,7 @@ BEST_CONFIGS = Table(
         text("runner_up_layout", "second-best layout"),
         number("runner_up_tokens_per_s_per_gpu", "tokens/s/GPU", "its throughput"),
         number("runner_up_mfu", "fraction", "its MFU"),
-        number("margin", "fraction", "lead of the winner: its tokens/s/GPU over the runner-up's, minus 1", minimum=0),
-        number(
-            "noise",
-            "fraction",
-            "lead that chance explains: one standard deviation of the difference of both",
-            minimum=0,
-        ),
-        flag("is_tie", "the margin does not exceed the noise; false without a runner-up"),
+        _LEAD,
         number(
             "chance_best", "fraction", "chance that it is the fastest of its cell; NULL without a runner-up", minimum=0
         ),
@@ -146,4 +151,51 @@ MFU_AUDIT = Table(
     ),
 )
 
-VIEWS = (RANKED_LAYOUTS, BEST_CONFIGS, GRID_CELLS, SCALING_EFFICIENCY, MFU_AUDIT)
+LEAD_HISTORY = Table(
+    name="lead_history",
+    description="Which layout led each cell, and from when until when: the ranking's flips.",
+    grain="one row per cell and time at which another layout, version or cluster took the lead",
+    primary_key=(*CELL_KEY, "flip_no"),
+    layer="view",
+    columns=columns(
+        *CELL_KEY,
+        integer("flip_no", "count", "1 = the first to lead", minimum=1),
+        time("led_from", "start of the run that took the lead (its end where only that is known)"),
+        time("led_until", "start of the run that took it next; NULL: it leads"),
+        "run_id framework framework_version torch_version nccl_version cluster layout tokens_per_s_per_gpu",
+        _RUN_BEFORE,
+        text("layout_before", "layout of that run"),
+        _LEAD,
+    ),
+)
+
+
+def _before(name: str, what: str) -> Column:
+    return text(f"{name}_before", f"{what} before")
+
+
+VERSION_CHANGES = Table(
+    name="version_changes",
+    description="Speed of each layout in one version of its software against the version before, on the same cluster.",
+    grain="one row per layout, cluster and version that followed another",
+    primary_key=("run_id",),
+    layer="view",
+    columns=columns(
+        *CELL_KEY,
+        "framework cluster layout run_id",
+        time("measured_at", "start of that run"),
+        "framework_version torch_version nccl_version tokens_per_s_per_gpu repeats",
+        _RUN_BEFORE,
+        time("measured_at_before", "start of the run before"),
+        _before("framework_version", "version of the framework"),
+        _before("torch_version", "version of torch"),
+        _before("nccl_version", "version of NCCL"),
+        number("before_tokens_per_s_per_gpu", "tokens/s/GPU", "throughput before", minimum=0),
+        integer("repeats_before", "count", "completed runs before", minimum=1),
+        number("change", "fraction", "its tokens/s/GPU over that before, minus 1"),
+        _LEAD[1],
+        text("change_verdict", "whether the change exceeds the noise", vocab.CHANGE_VERDICT),
+    ),
+)
+
+VIEWS = (RANKED_LAYOUTS, BEST_CONFIGS, GRID_CELLS, SCALING_EFFICIENCY, MFU_AUDIT, LEAD_HISTORY, VERSION_CHANGES)

@@ -236,6 +236,12 @@ SETTING_SOURCE: dict[str, str] = {
     "assumed": "a documented default, stated in no file",
 }
 
+CHANGE_VERDICT: dict[str, str] = {
+    "slower": "slower by more than 1.96 standard deviations of the difference: a regression",
+    "faster": "faster by more than that",
+    "noise": "within it",
+}
+
 NOISE_BASIS: dict[str, str] = {
     "own_repeats": "its own repeats, drawn towards those of others",
     "framework": "repeats of other layouts of the framework, on the same cluster and as many nodes",

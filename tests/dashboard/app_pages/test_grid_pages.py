@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
@@ -290,3 +291,21 @@ def test_a_cell_without_a_result_says_what_is_expected_of_it(sweep: Path) -> Non
     assert "Estimated: ~" in chart.proto.spec
     narrowed = opened("best", tp="2")
     assert "estimated for the layout" not in words(narrowed)
+
+
+def test_best_configurations_tells_who_led_when_and_what_a_version_changed(home: Path) -> None:
+    days = [datetime(2026, 11, day, 8, 0) for day in (2, 3, 4)]
+    make_home(
+        home,
+        [
+            run("a", framework_version="1.0", started_at=days[0]),
+            run("b", tp=2, speed=44_000.0, framework_version="1.0", started_at=days[1]),
+            run("c", framework_version="2.0", speed=36_000.0, started_at=days[2]),
+        ],
+    )
+    text = words(opened("best")).replace("\xa0", " ")
+    assert "the lead changed 1 time" in text
+    assert "10.0 % ahead, from 3 Nov 2026 08:00" in text
+    assert "version 1.0 → version 2.0" in text
+    assert "−10.0 %, regression" in text
+    assert "1 layout slower in a newer version, beyond the noise" in words(opened("overview"))

@@ -123,6 +123,7 @@ def test_only_problems_that_happened_are_listed() -> None:
     row = {
         "lines_rejected": 0,
         "files_rejected": 1,
+        "regressions": 2,
         "runs_quarantined": 26,
         "runs_cut_off": 14,
         "runs_without_end": 1,
@@ -130,6 +131,7 @@ def test_only_problems_that_happened_are_listed() -> None:
         "runs_in_conflict": 0,
     }
     assert [item.text for item in overview.quiet_problems(row)] == [
+        "2 layouts slower in a newer version, beyond the noise",
         "1 file could not be read at all",
         "26 runs kept out of every ranking",
         "14 runs counted as failed: the log stops without a reason",

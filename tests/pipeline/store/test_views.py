@@ -69,6 +69,8 @@ def test_a_view_has_the_types_and_the_key_of_its_schema(name: str, bundled: duck
     # published runs have no wall time, NCCL output, samples, snapshots or texts of failures; nobody can repeat them;
     # other tests fill those views
     assert frame.height > 0 or name in (
+        "lead_history",
+        "version_changes",
         "stretched_runs",
         "retry_list",
         "nccl_findings",
