@@ -25,7 +25,8 @@ from sweepscope.dashboard.selection import filters as filter_values
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.selection.slices import Slice, offered_origins, resolve_slice
-from sweepscope.dashboard.widgets import basic
+from sweepscope.dashboard.widgets import basic, choices
+from sweepscope.dashboard.widgets.basic import PICTURE_FORMATS
 from sweepscope.pipeline.errors import NoStoreError, SweepscopeError
 from sweepscope.pipeline.store.published import default_home, first_commands
 
@@ -196,6 +197,10 @@ def share_popover(view: View | None = None, selection: Mapping[str, str] | None 
         query = {**slice_query(view.chosen if view else None), **url_query(), **(selection or {})}
         basic.note("Opens this page with the same filters and selection.")
         st.code(f"{st.context.url or ''}{'?' if query else ''}{urlencode(query, doseq=True)}", language=None)
+        basic.note("Charts are saved by the camera over them, under a name that tells the page and its filters.")
+        choices.segments(
+            "Save charts as", "picture", list(PICTURE_FORMATS), shown=PICTURE_FORMATS.__getitem__, is_labelled=True
+        )
 
 
 def slice_query(chosen: Slice | None) -> dict[str, str]:

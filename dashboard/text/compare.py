@@ -85,20 +85,23 @@ def option(run: Row) -> str:
 def answer(race: Race, columns: Sequence[Subject], explained: Difference | None, settings: Sequence[Line]) -> str:
     """Which column is faster, by how much, whether that is more than noise, and what explains it."""
     if not race.standings:
-        reasons = "; ".join(f"{one.letter} {_why_none(one)}" for one in columns[:4])
+        reasons = "; ".join(f"{one.letter} {_why_none(one, race)}" for one in columns[:4])
         return f"**None of these has a speed to compare:** {reasons}."
     if len(race.standings) == 1:
         only = race.standings[0]
-        reasons = "; ".join(f"{one.letter} {_why_none(one)}" for one in race.without[:4])
+        reasons = "; ".join(f"{one.letter} {_why_none(one, race)}" for one in race.without[:4])
         return f"**Only {only.subject.letter} has a speed**, {_figure(race, 0)}: {reasons}."
     told = _speed(race, columns)
     return f"{told} {_explanation(race, explained, settings)}".strip()
 
 
-def _why_none(one: Subject) -> str:
+def _why_none(one: Subject, race: Race) -> str:
+    """Why a column takes no part in the race."""
     run = one.runs[0]
     if one.is_group:
         return "has no run with a speed"
+    if race.measure == "utilisation" and run["tokens_per_s_per_gpu"]:
+        return "has no comparable MFU"
     if run["status"] == "completed":
         return "logs no step time and no throughput" if run["origin"] != "published" else "is published without one"
     return in_sentence(ended(run))
@@ -131,26 +134,32 @@ def _speed(race: Race, columns: Sequence[Subject]) -> str:
 
 def _left_behind(race: Race) -> str:
     """Columns without a speed, in brackets."""
-    reasons = [f"{one.letter} {_why_none(one)}" for one in race.without[:3]]
+    reasons = [f"{one.letter} {_why_none(one, race)}" for one in race.without[:3]]
     return f" ({'; '.join(reasons)})" if reasons else ""
 
 
 def _utilisation(race: Race) -> str:
     """Who reaches most of its peak, and by how many points each other stays behind."""
     first = race.standings[0]
+    is_one_model = len({standing.subject.shared("model") for standing in race.standings}) == 1
+    name = _letter if is_one_model else _model
     behind = [
-        f"{_model(standing.subject)} by {number(100 * (first.value - standing.value), 1)}"
+        f"{name(standing.subject)} by {number(100 * (first.value - standing.value), 1)}"
         for standing in race.standings[1:]
     ]
     if len(behind) == 1:
         more = number(100 * race.lead, 1)
         return (
-            f"**{_model(first.subject)} reaches {_figure(race, 0)}, {more} points more than "
-            f"{_model(race.standings[1].subject)}.**{_left_behind(race)}"
+            f"**{name(first.subject)} reaches {_figure(race, 0)}, {more} points more than "
+            f"{name(race.standings[1].subject)}**{_left_behind(race)}."
         )
     listed = ", ".join(behind[:5]) + (" and others" if len(behind) > 5 else "")
-    most = f"**{_model(first.subject)} reaches the most, {_figure(race, 0)}**{_left_behind(race)}"
+    most = f"**{name(first.subject)} reaches the most, {_figure(race, 0)}**{_left_behind(race)}"
     return f"{most}; points behind: {listed}."
+
+
+def _letter(one: Subject) -> str:
+    return one.letter
 
 
 def _model(one: Subject) -> str:
@@ -183,12 +192,16 @@ def _conditions(first: Subject, second: Subject) -> str:
 def _unlike(race: Race) -> str:
     """Why tokens/s are not compared, and whose figure is no MFU like the others."""
     compared = [standing.subject for standing in race.standings]
+    everybody = [*compared, *race.without]
     models = len({one.shared("model") for one in compared}) > 1
     chips = len({one.shared("accelerator") for one in compared}) > 1
+    unstated = [one.letter for one in everybody if all(run["accelerator"] is None for run in one.runs)]
     if models:
         reason = f"Different models{' on different accelerators' if chips else ''}: tokens/s do not compare."
     elif chips:
         reason = "Different accelerators: tokens/s/GPU do not compare."
+    elif unstated:
+        reason = f"The accelerator of {_together(unstated)} is not stated: tokens/s/GPU do not compare."
     else:
         reason = "Not all of them have a throughput."
     doubts = [one.letter for one in compared if any(_is_doubtful(run) for run in one.runs)]

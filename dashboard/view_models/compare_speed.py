@@ -50,9 +50,15 @@ class Race:
 
 
 def utilisation(run: Row) -> float | None:
-    """MFU as the store computes it, or as its source prints it where it cannot be computed."""
-    found: float | None = run["mfu"] if run["mfu"] is not None else run["mfu_logged"]
-    return found
+    """MFU as the store computes it, or as its publication prints it where it cannot be computed.
+
+    None for what a log prints, which divides by a peak that only its trainer knows, and for more than a peak, which no
+    accelerator reaches.
+    """
+    found: float | None = run["mfu"]
+    if found is None and run["origin"] == "published":
+        found = run["mfu_logged"]
+    return found if found is None or found <= 1 else None
 
 
 def race(columns: Sequence[Subject]) -> Race:

@@ -17,13 +17,15 @@ import streamlit as st
 
 from sweepscope.dashboard.charts import narrow
 from sweepscope.dashboard.format.columns import names
+from sweepscope.dashboard.format.file_names import picture_name
 from sweepscope.dashboard.format.symbols import Mark
 from sweepscope.dashboard.format.theme import Theme, named_theme, template
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.widgets import urls
 
 _STYLE = (Path(__file__).parents[1] / "assets" / "style.css").read_text()
-_CHART_CONFIG = {"displayModeBar": False, "doubleClick": False}
+PICTURE_FORMATS = {"png": "PNG", "svg": "SVG"}
+_TITLE = "page_title"  # key of the session's state: names the pictures of its charts
 _HARDLY_CUT = 24  # px beyond the edge that hide nothing of interest
 WINDOW_WIDTH = "window_width"  # key of the session's state that it is kept under
 
@@ -73,6 +75,7 @@ def head(
     title: str, answer: str, meta: str = "", origins: Sequence[str] = (), links: Sequence[tuple[str, str]] = ()
 ) -> None:
     """Title, the answer in one sentence, and the line on origin, n and conditions; `links` are (text, url) after it."""
+    st.session_state[_TITLE] = title
     st.title(title, anchor=False)
     badges = "".join(badge(origin) for origin in origins)
     after = ", ".join(link(text, url) for text, url in links)
@@ -197,15 +200,33 @@ def chart(
     In a zoomable figure, whose axis and drag mode allow it, a double click goes back to all of it. `is_fitted`: whether
     it is drawn as for a narrow window; by default where the window is.
     """
-    figure.update_layout(template=template(current_theme()))
+    # not transparent: a picture of a dark page would be light letters on nothing
+    figure.update_layout(template=template(current_theme()), paper_bgcolor=current_theme().page)
     if is_narrow() if is_fitted is None else is_fitted:
         narrow.fit(figure, current_theme().page)
-    config = {**_CHART_CONFIG, "doubleClick": "reset"} if is_zoomable else _CHART_CONFIG
+    config = _config(key, is_zoomable=is_zoomable)
     if on_select is None:
         st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config)
     else:
         selecting: dict[str, Any] = {"on_select": on_select, "selection_mode": "points"}
         st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config, **selecting)
+
+
+def _config(key: str, *, is_zoomable: bool) -> dict[str, Any]:
+    """Behaviour of a chart: one button, shown while the pointer is over it, that saves it as a picture."""
+    query = {name: st.query_params.get_all(name) for name in st.query_params if name != "picture"}
+    wanted = st.query_params.get("picture", "png")
+    return {
+        "displayModeBar": "hover",
+        "displaylogo": False,
+        "modeBarButtons": [["toImage"]],
+        "toImageButtonOptions": {
+            "format": wanted if wanted in PICTURE_FORMATS else "png",
+            "filename": picture_name(str(st.session_state.get(_TITLE, "page")), key, query),
+            "scale": 2,
+        },
+        "doubleClick": "reset" if is_zoomable else False,
+    }
 
 
 def sql_popover(queries: Mapping[str, Query]) -> None:

@@ -99,3 +99,14 @@ def test_two_runs_are_compared_without_a_mouse_and_accessibly(browser: Any, own:
         page.locator(".st-key-curves .js-plotly-plot").first.wait_for()
         assert_chart_text_stands_out(page, scheme)
         assert_accessible(page)
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_a_chart_is_saved_under_a_name_that_tells_page_and_filters(browser: Any, demo: str, ending: str) -> None:
+    with opened(browser, f"{demo}/best?model=Llama+8.86B&nodes=16&picture={ending}") as page:
+        chart = page.locator(".st-key-heat .js-plotly-plot")
+        chart.hover(force=True)
+        with page.expect_download() as download:
+            chart.locator(".modebar-btn").first.click(force=True)
+        name = f"sweepscope-best-configurations-heat-model-Llama-8.86B-nodes-16.{ending}"
+        assert download.value.suggested_filename == name

@@ -103,6 +103,7 @@ def test_unlike_sizes_of_the_job_are_said() -> None:
 def test_other_models_are_compared_in_points_of_their_peak() -> None:
     other = compared(
         "l",
+        origin="published",
         model="Llama 3.1 405B",
         params=405_000_000_000,
         mfu=None,
@@ -120,8 +121,19 @@ def test_other_models_are_compared_in_points_of_their_peak() -> None:
     assert "tokens/s do not compare" in text
     assert "The figure of C is not comparable" in text
     assert told(subject("A", compared()), subject("B", other)).startswith(
-        "**Llama 3.1 405B (B) reaches 41.0 % of its peak, 19.4 points more than Llama 8B (A).**"
+        "**Llama 3.1 405B (B) reaches 41.0 % of its peak, 19.4 points more than Llama 8B (A)**."
     )
+
+
+def test_one_model_on_unlike_accelerators_is_told_by_letter_and_an_unstated_one_is_named() -> None:
+    other = subject("B", compared("b", accelerator="H100-SXM-80GB", mfu=0.4))
+    assert told(subject("A", compared()), other).startswith(
+        "**B reaches 40.0 % of its peak, 18.4 points more than A**."
+    )
+    unstated = subject("C", compared("c", accelerator=None, mfu=None, mfu_logged=1.02))
+    text = told(subject("A", compared()), subject("B", compared("b", mfu=0.4)), unstated)
+    assert "(C has no comparable MFU)" in text
+    assert "The accelerator of C is not stated" in text
 
 
 def test_groups_are_told_with_their_spread() -> None:

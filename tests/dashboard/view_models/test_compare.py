@@ -83,12 +83,20 @@ def test_other_models_and_accelerators_are_compared_by_utilisation(other: dict[s
 
 
 def test_a_published_mfu_counts_where_none_can_be_computed() -> None:
-    printed = compared("p", mfu=None, mfu_logged=0.41, tokens_per_s_per_gpu=None, model="Llama 3.1 405B")
-    race = compare_speed.race([subject("A", compared(accelerator=None)), subject("B", printed)])
-    assert race.standings[0].subject.letter == "A" or race.measure == "utilisation"
+    printed = compared("p", origin="published", mfu=None, mfu_logged=0.41, tokens_per_s_per_gpu=None)
+    race = compare_speed.race([subject("A", compared()), subject("B", printed)])
+    assert race.measure == "utilisation"
+    assert [standing.value for standing in race.standings] == [0.41, 0.216]
     other = compare_speed.race([subject("A", printed), subject("B", {**printed, "run_id": "q", "mfu_logged": 0.38})])
     assert other.measure == "utilisation"
     assert other.lead == pytest.approx(0.03)
+
+
+@pytest.mark.parametrize("figure", [{"mfu": None, "mfu_logged": 0.5}, {"mfu": 1.02}])
+def test_what_a_trainer_prints_and_what_no_hardware_reaches_is_no_utilisation(figure: dict[str, object]) -> None:
+    race = compare_speed.race([subject("A", compared()), subject("B", compared("b", accelerator=None, **figure))])
+    assert race.measure == "utilisation"
+    assert [one.letter for one in race.without] == ["B"]
 
 
 def test_a_failed_run_takes_no_part_in_the_race() -> None:
