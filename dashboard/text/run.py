@@ -145,7 +145,7 @@ def evidence_line(run: Row, shown: Sequence[Row]) -> str:
 def figures(run: Row) -> list[tuple[str, str, str]]:
     """Four figures as label, value and note."""
     steady = "median of the steady steps" if run["steps_logged"] else "as published"
-    steady = MEANS["whole_run"] if run["step_time_basis"] == "whole_run" else steady
+    steady = MEANS[run["step_time_basis"]] if run["step_time_basis"] in ("whole_run", "time_stamps") else steady
     return [
         ("MFU (recomputed)", percent(run["mfu"]), _mfu_note(run)),
         ("Tokens/s/GPU", number(run["tokens_per_s_per_gpu"]), steady if run["tokens_per_s_per_gpu"] else _absent(run)),

@@ -5,14 +5,29 @@ from __future__ import annotations
 from sweepscope.dashboard.format.numbers import number
 from sweepscope.dashboard.queries.query import Row
 
-_NAMED = {"epoch": "about step {}", "batch": "batch {}", "ordinal": "logged value {}, of an unknown step"}
-_AXIS = {"epoch": "Step, from rounded epochs", "batch": "Batch", "ordinal": "Logged value; its step is unknown"}
+_NAMED = {
+    "epoch": "about step {}",
+    "whole_epoch": "epoch {}",
+    "batch": "batch {}",
+    "ordinal": "logged value {}, of an unknown step",
+}
+_AXIS = {
+    "epoch": "Step, from rounded epochs",
+    "whole_epoch": "Epoch",
+    "batch": "Batch",
+    "ordinal": "Logged value; its step is unknown",
+}
 _NOTES = {
     "epoch": "Steps are computed from epochs that the trainer rounds: they may be a few off.",
+    "whole_epoch": "The numbers count epochs: the log numbers no steps.",
     "batch": "The numbers count batches; with gradient accumulation, several make a step.",
     "ordinal": "The numbers count logged values: nothing in the files tells which steps they belong to.",
 }
-MEANS = {"whole_run": "mean over the whole training", "throughput": "step time from tokens/s"}
+MEANS = {
+    "whole_run": "mean over the whole training",
+    "throughput": "step time from tokens/s",
+    "time_stamps": "median by the log's time stamps",
+}
 """What a step time is, where it is no median of steps."""
 
 

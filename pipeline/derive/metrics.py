@@ -27,20 +27,25 @@ _col = pl.col
 _HOURS_PER_S = 1 / 3600
 
 
+def _step_tokens() -> pl.Expr:
+    """Tokens of a step; NULL where the numbers of its steps, and so their times, are those of epochs."""
+    return pl.when(_col("step_basis").fill_null("step") != "whole_epoch").then("gbs_tokens")
+
+
 def _fill_throughput(runs: pl.DataFrame) -> pl.DataFrame:
     """Step time, tokens/s and tokens/s/GPU from each other; a logged value is never replaced."""
     return runs.with_columns(
         tokens_per_s=pl.coalesce(
-            "tokens_per_s", _col("tokens_per_s_per_gpu") * _col("num_gpus"), _col("gbs_tokens") / _col("step_time_s")
+            "tokens_per_s", _col("tokens_per_s_per_gpu") * _col("num_gpus"), _step_tokens() / _col("step_time_s")
         )
     ).with_columns(
         tokens_per_s_per_gpu=pl.coalesce("tokens_per_s_per_gpu", _col("tokens_per_s") / _col("num_gpus")),
         step_time_s=pl.coalesce(
-            "step_time_s", pl.when(_col("tokens_per_s") > 0).then(_col("gbs_tokens") / _col("tokens_per_s"))
+            "step_time_s", pl.when(_col("tokens_per_s") > 0).then(_step_tokens() / _col("tokens_per_s"))
         ),
         step_time_basis=pl.coalesce(
             "step_time_basis",
-            pl.when(_col("step_time_s").is_null() & (_col("tokens_per_s") > 0) & _col("gbs_tokens").is_not_null()).then(
+            pl.when(_col("step_time_s").is_null() & (_col("tokens_per_s") > 0) & _step_tokens().is_not_null()).then(
                 pl.lit("throughput")
             ),
         ),

@@ -205,7 +205,9 @@ loguru (`2024-05-01 12:00:00.123 | INFO     | __main__:main:45 - `), rich (`[05/
 like (`12:00:00 `).
 """
 
-LEADING = rf"(?:(?:{_STAMP}|{_LEVEL}){_MARK}(?:{_NAMED}(?=[\[(]?(?:DEBUG|INFO|WARN|ERROR)))?)+"
+_BASIC = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]{1,60}:"
+"""What Python's logging puts in front by default, as in `INFO:__main__:`."""
+LEADING = rf"(?:{_BASIC}|(?:(?:{_STAMP}|{_LEVEL}){_MARK}(?:{_NAMED}(?=[\[(]?(?:DEBUG|INFO|WARN|ERROR)))?)+)"
 """The times and levels at the begin of a line, with the names of loggers between them, and no name behind them."""
 
 

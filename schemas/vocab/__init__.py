@@ -72,6 +72,7 @@ GPU_HOURS_BASIS: dict[str, str] = {
 STEP_BASIS: dict[str, str] = {
     "step": "optimizer steps: as the trainer prints them, or as follows exactly from what it prints",
     "epoch": "optimizer steps computed from epochs that the trainer rounds: a few steps off at most",
+    "whole_epoch": "epochs: the log numbers no steps",
     "batch": "batches of the data loader: with gradient accumulation, several make an optimizer step",
     "ordinal": "the number of the logged value: nothing tells which step it belongs to",
 }
@@ -81,6 +82,7 @@ STEP_TIME_BASIS: dict[str, str] = {
     "steps": "median of the steady steps",
     "whole_run": "mean over the training, start-up, evaluations and checkpoints included: its trainer states no more",
     "throughput": "tokens of a step over the tokens/s that the trainer states",
+    "time_stamps": "median of the times between its lines of steps, by their time stamps: its trainer states no time",
 }
 
 FLOPS_BASIS: dict[str, str] = {

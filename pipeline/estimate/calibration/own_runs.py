@@ -39,8 +39,8 @@ def usable_runs(runs: pl.DataFrame) -> pl.DataFrame:
         & pl.col("quarantine_reason").is_null()
         & pl.col("duplicate_of").is_null()
         & (pl.col("step_time_s") > 0)
-        # A mean over start-up, evaluations and checkpoints is no time of a step.
-        & (pl.col("step_time_basis").fill_null("steps") != "whole_run")
+        # A mean over start-up, evaluations and checkpoints is no time of a step; what lies between lines may hold them.
+        & ~pl.col("step_time_basis").is_in(["whole_run", "time_stamps"]).fill_null(value=False)
         & pl.col("framework").is_not_null()
     ).with_columns(
         generation=pl.col("accelerator").replace_strict(known, default=None, return_dtype=pl.String),

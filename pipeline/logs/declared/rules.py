@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP, Target
 from sweepscope.pipeline.logs.declared.line_template import Template, value
 
-BATCH_OF = {"samples": "gbs", "rank_samples": "mbs"}
+BATCH_OF = {"samples": "gbs", "rank_samples": "mbs", "tokens": "gbs_tokens"}
 """Setting that makes steps of what is counted, see Rule.counts."""
-COUNTED = ("steps", *BATCH_OF)
+EPOCHS = "epochs"
+COUNTED = ("steps", EPOCHS, *BATCH_OF)
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,9 @@ class Rule:
         kind: of an event.
         first_epoch, epoch_steps: of steps that are counted within their epoch: the number of the first epoch, and the
             length of an epoch where no line prints it.
-        counts: what its lines count: "steps"; "samples" of the job, or "rank_samples" of one process, from which steps
-            follow by the global batch or the micro-batch that the same log states.
+        counts: what its lines count: "steps"; "epochs", where no line numbers a step; "samples" or "tokens" of the job,
+            or "rank_samples" of one process, from which steps follow by the global batch or the micro-batch that the
+            same log states.
         below: key as printed in the lines below a step to what it fills.
         epoch_line: the line above the steps of an epoch, which has its number.
     """
@@ -144,11 +146,11 @@ class Document:
     constants: tuple[Constants, ...] = ()
 
 
-def key_regex(key: str) -> str:
+def key_regex(key: str, signs: str = ":=") -> str:
     """Finds a key of pairs, whatever its value."""
-    return rf"""(?:^|[^\w./-])["']?{re.escape(key)}["']?\s*[:=]"""
+    return rf"""(?:^|[^\w./-])["']?{re.escape(key)}["']?\s*[{signs}]"""
 
 
-def pair_regex(key: str, target: Target) -> str:
-    """Finds `key=value`, `key: value` or `"key": value`, and the value in a group."""
-    return rf"""{key_regex(key)}\s*["']?{value(target)}(?:[^\w.]|\.\s|\.?$)"""
+def pair_regex(key: str, target: Target, signs: str = ":=") -> str:
+    """Finds `key=value`, `key: value`, `"key": value`, or `| key | value |` by a bar as sign: the value in a group."""
+    return rf"""{key_regex(key, signs)}\s*["']?{value(target)}(?:[^\w.]|\.\s|\.?$)"""

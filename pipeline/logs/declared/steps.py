@@ -15,7 +15,7 @@ import polars as pl
 from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP
 from sweepscope.pipeline.logs.declared.epoch_lines import EpochLines
 from sweepscope.pipeline.logs.declared.line_template import Field
-from sweepscope.pipeline.logs.declared.rules import BATCH_OF, Document, Rule, key_regex
+from sweepscope.pipeline.logs.declared.rules import BATCH_OF, EPOCHS, Document, Rule, key_regex
 from sweepscope.pipeline.logs.declared.values import UNKNOWN_LENGTH, holds, stamp, with_pairs, with_values
 from sweepscope.pipeline.logs.extractors import last_of_each_step
 from sweepscope.pipeline.logs.facts import STEP_BASIS, STEP_FACTS, Facts, conform, in_order
@@ -33,6 +33,8 @@ def steps(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
     for rule in rules:
         candidates = _without(rows.filter(holds(rule)), found)
         values = with_values(candidates, rule)
+        if rule.counts == EPOCHS:
+            values = values.with_columns(step_basis=pl.lit("whole_epoch", STEP_BASIS))
         is_found = values["step"].is_not_null()
         found.append(values.filter(is_found))
         missed = candidates.filter(~is_found)
@@ -103,7 +105,7 @@ def finalizer(document: Document) -> Callable[[Facts], Facts] | None:
     epochs = EpochLines.of(document.steps)
     if epochs.lines:
         changes.append(epochs.counted)
-    batches = {BATCH_OF[rule.counts] for rule in document.steps if rule.counts != "steps"}
+    batches = {BATCH_OF[rule.counts] for rule in document.steps if rule.counts in BATCH_OF}
     changes += [partial(counted_in_steps, batch=name) for name in sorted(batches)]
     if document.repeated == "last":
         changes.append(last_of_each_step)
@@ -140,17 +142,21 @@ def counted_on(facts: Facts) -> Facts:
 
 
 def counted_in_steps(facts: Facts, *, batch: str) -> Facts:
-    """`facts` with steps in place of samples, by the batch that the same file states; without it, none is known.
+    """`facts` with steps in place of samples or tokens, by the batch that the file states; without it, none is known.
 
     Where an epoch does not end with a whole batch, the steps of later ones are rounded, which `step_basis` says.
 
     Args:
         facts: with samples as steps.
-        batch: setting with the samples of a step, "gbs" or "mbs".
+        batch: setting with the samples or tokens of a step: "gbs", "mbs" or "gbs_tokens", which may follow from "gbs".
     """
-    stated = facts.settings.filter(pl.col("name") == batch).unique("source", keep="last", maintain_order=True)
-    size = pl.col("value").cast(pl.Float64, strict=False)
-    batches = stated.select("source", batch=pl.when(size > 0).then(size))
+    parts = (batch, "gbs", "seq_len") if batch == "gbs_tokens" else (batch,)
+    stated = facts.settings.filter(pl.col("name").is_in(parts)).unique(["source", "name"], keep="last")
+    sizes = stated.pivot(on="name", on_columns=parts, index="source", values="value").with_columns(
+        pl.col(parts).cast(pl.Float64, strict=False)
+    )
+    size = pl.coalesce(batch, pl.col("gbs") * pl.col("seq_len")) if len(parts) > 1 else pl.col(batch)
+    batches = sizes.select("source", batch=pl.when(size > 0).then(size))
     rows = facts.steps.join(batches, on="source", how="left", maintain_order="left")
     is_rounded = ((pl.col("step") % pl.col("batch")) != 0).any().over("source")
     counted = (pl.col("step", "steps_planned") / pl.col("batch")).round().cast(pl.Int64, strict=False)

@@ -45,8 +45,8 @@ def with_values(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
 
 
 def with_pairs(lines: pl.DataFrame, pairs: Mapping[str, Target]) -> pl.DataFrame:
-    """`lines` with a column per key, each by itself NULL where it has no value that can be read."""
-    patterns = {f"pair {number}": pair_regex(key, kept) for number, (key, kept) in enumerate(pairs.items())}
+    """`lines` with a column per key, NULL by itself where it has no value that can be read; a bar may part them."""
+    patterns = {f"pair {number}": pair_regex(key, kept, ":=|│") for number, (key, kept) in enumerate(pairs.items())}
     values = extract_each(lines.select("text"), patterns)
     typed = [_typed(pl.col(name), kept) for name, kept in zip(patterns, pairs.values(), strict=True)]
     return lines.with_columns(values.select(typed))

@@ -18,7 +18,7 @@ _ONCE = 0.8
 """Of the values that stand alone below their step: a sample may begin within one."""
 _MOST_SURE = 2
 _NOT_BELOW = ("step", "epoch", "rank")
-_KEY = re.compile(r"([A-Za-z][^:=\"'|]*?)[\"']?\s*[:=]\s*[\"']?$")
+_KEY = re.compile(r"([A-Za-z][^:=\"'|│]*?)[\"']?\s*[:=|│]\s*[\"']?$")
 
 
 def find_below(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line]) -> dict[str, Guess]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from sweepscope.pipeline.logs.inference.fields import is_unnamed
@@ -27,6 +28,7 @@ _MANY = 3
 _VAGUE = 3
 """Names that only may be another column's number a trainer's lines, too: `Train: [5/150] Loss 2.31`."""
 _OFTEN = 10
+_NEARLY_ALL = 0.9
 CLEAR = 3
 """So many times more often a counter has to begin anew with an epoch than to go on; after a restart it may."""
 _SAMPLES = 2_000
@@ -98,11 +100,17 @@ def named(label: str, column: str) -> int | None:
 def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter | None:
     """The counter of the training's steps; None where nothing is one."""
     losses = _loss_rows(found)
+    epochs = [
+        series for key, series in found.items() if not key[1] and named(key[0], "epoch") is not None and series.is_whole
+    ]
     scored = []
     for key, series in found.items():
         if key[1] or not series.is_whole or key[2] or min(series.numbers, default=-1) < 0:
             continue
         went = course(series, lines)
+        if went.down and named(key[0], "step") is not None:
+            anew = max((_restarts_with(series, epoch, lines)[0] for epoch in epochs), default=0)
+            went = replace(went, down=max(went.down - anew, 0))
         points = _points(series, went, losses, found)
         if points is not None:
             scored.append((points, len(series.rows), key, went))
@@ -113,6 +121,8 @@ def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter 
     if points < _LEAST:
         return None
     is_epoch = named(key[0], "epoch") is not None and named(key[0], "step") is None
+    if is_epoch and (finer := _within_epochs(found, key, losses, lines)):
+        key, is_epoch = finer, False
     epoch = None if is_epoch else _epoch(found, key, lines)
     sure = 0 if points >= _LEAST + 2 else 1
     first = 0
@@ -122,7 +132,22 @@ def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter 
         total = found.get((epoch[0], "of", epoch[2]))
         if smallest > 1 and total and max(found[epoch].numbers) >= max(total.numbers):
             first = 1
-    return Counter(key, epoch, first, is_epoch, sure)
+    return Counter(key, epoch, first, is_epoch, sure, "epochs" if is_epoch else "steps")
+
+
+def _within_epochs(found: Mapping[Key, Series], epoch: Key, losses: set[int], lines: Sequence[Line]) -> Key | None:
+    """The series without a name that counts within each epoch, up to the same total: `[Epoch 2/50][ 100:391] Loss`."""
+    for key, series in found.items():
+        total = found.get((key[0], "of", key[2]))
+        is_counter = not key[1] and is_unnamed(key[0]) and series.is_whole and total and len(set(total.numbers)) == 1
+        if not is_counter or course(series, lines).distinct < _MANY:
+            continue
+        if not losses & set(found[epoch].rows) <= set(series.rows) <= set(found[epoch].rows):
+            continue
+        agree, differ = _restarts_with(series, found[epoch], lines)
+        if agree and agree >= CLEAR * differ:
+            return key
+    return None
 
 
 def has_losses(found: Mapping[Key, Series]) -> bool:
@@ -136,6 +161,12 @@ def has_losses(found: Mapping[Key, Series]) -> bool:
 def prints_losses(found: Mapping[Key, Series]) -> bool:
     """Whether lines of the log may print losses of its training."""
     return len(_loss_rows(found)) >= _OFTEN
+
+
+def losses_are_elsewhere(found: Mapping[Key, Series], key: Key) -> bool:
+    """Whether a log prints losses, and none of them beside or below the values of a key."""
+    rows, losses = set(found[key].rows), _loss_rows(found)
+    return len(losses) >= _OFTEN and rows.isdisjoint(losses) and not _alternate(rows, losses)
 
 
 def _loss_rows(found: Mapping[Key, Series]) -> set[int]:
@@ -177,11 +208,29 @@ def _points(series: Series, went: Course, losses: set[int], found: Mapping[Key, 
     elif went.distinct >= 2:
         points += 1.0 if went.down == 0 else 0.0
     rows = set(series.rows)
-    if is_unnamed(label) and rows.isdisjoint(losses):
+    if is_unnamed(label) and rows.isdisjoint(losses) and not (has_total and not losses and _is_in_epochs(rows, found)):
         return None  # a bar of anything
-    points += 2.5 * len(rows & losses) / len(rows) - (1.5 if losses and rows.isdisjoint(losses) else 0.0)
+    points += 2.5 * len(rows & losses) / len(rows)
+    if losses and rows.isdisjoint(losses):
+        points += 1.5 if (step is not None or epoch is not None) and _alternate(rows, losses) else -1.5
     points += min(math.log10(len(rows)), 3) / 2
     return points
+
+
+def _is_in_epochs(rows: set[int], found: Mapping[Key, Series]) -> bool:
+    """Whether each of some lines has the number of an epoch, and of how many: `Epoch 2/50:  10%|#  | 39/391 [..]`."""
+    return any(
+        named(label, "epoch") == 0 and not role and (label, "of", unit) in found and rows <= set(series.rows)
+        for (label, role, unit), series in found.items()
+    )
+
+
+def _alternate(rows: set[int], losses: set[int]) -> bool:
+    """Whether below nearly each of some lines there is one of a loss before the next, and none above the first."""
+    mine = sorted(rows)
+    if len(mine) < _MANY or min(losses) < mine[0]:
+        return False
+    return len({bisect_right(mine, row) for row in losses}) >= _NEARLY_ALL * len(mine) and len(losses) <= len(mine)
 
 
 def _stride(series: Series) -> float:
@@ -205,16 +254,18 @@ def _epoch(found: Mapping[Key, Series], key: Key, lines: Sequence[Line]) -> Key 
 
 def _restarts_with(counter: Series, epoch: Series, lines: Sequence[Line]) -> tuple[int, int]:
     """How often the counter falls where the epoch rises, and how often it goes on there."""
-    last: dict[int | None, tuple[float, float]] = {}
+    last: dict[tuple[int, int | None], tuple[float, float]] = {}
     agree = differ = 0
+    beside = sum(row in epoch.by_row for row in counter.by_row)
+    is_beside = beside >= _NEARLY_ALL * len(counter.by_row)  # others name a step, as of a checkpoint
     for row, one in counter.by_row.items():
         other = epoch.by_row.get(row)
         if other is None or other.number is None or one.number is None:
-            differ += 1
+            differ += not is_beside
             continue
-        rank = lines[row].rank
-        if rank in last and other.number > last[rank][1]:
-            agree += one.number <= last[rank][0]
-            differ += one.number > last[rank][0]
-        last[rank] = (one.number, other.number)
+        place = (lines[row].block, lines[row].rank)  # between two blocks, epochs are left out
+        if place in last and other.number > last[place][1]:
+            agree += one.number <= last[place][0]
+            differ += one.number > last[place][0]
+        last[place] = (one.number, other.number)
     return agree, differ

@@ -22,9 +22,12 @@ _LINE = re.compile(
 
 
 @dataclass(frozen=True)
-class _Told:
+class Told:
+    """A line that tells the number of an epoch, and of how many; 0 where it does not say."""
+
     line_no: int
     epoch: int
+    epochs: int
     piece: str
 
 
@@ -41,7 +44,7 @@ def with_epoch_line(
     """
     if counter.epoch or counter.is_epoch:
         return counter
-    told = [one for line_no, text in others if (one := _told(line_no, text))]
+    told = tellings(others)
     if len({one.piece for one in told}) != 1:
         return counter
     rows = [(lines[row].number, one.number or 0) for row, one in found[counter.key].by_row.items()]
@@ -51,7 +54,12 @@ def with_epoch_line(
     return replace(counter, epoch_line=told[0].piece, first_epoch=0 if any(not one.epoch for one in told) else 1)
 
 
-def _told(line_no: int, text: str) -> _Told | None:
+def tellings(lines: Iterable[tuple[int, str]]) -> list[Told]:
+    """Those of some lines that tell the number of an epoch, and nothing else."""
+    return [one for line_no, text in lines if (one := _told(line_no, text))]
+
+
+def _told(line_no: int, text: str) -> Told | None:
     logged = _LOGGED.match(text)
     hit = _LINE.fullmatch(text, logged.end() if logged else 0)
     if not hit:
@@ -59,10 +67,10 @@ def _told(line_no: int, text: str) -> _Told | None:
     name = hit["name"].replace("{", "{{").rstrip()
     total = f"{hit['slash']}{{epochs}}" if hit["epochs"] else ""
     blank = " " if hit["name"][-1:].isspace() else ""
-    return _Told(line_no, int(hit["epoch"]), f"{name}{blank}{{epoch}}{total}")
+    return Told(line_no, int(hit["epoch"]), int(hit["epochs"] or 0), f"{name}{blank}{{epoch}}{total}")
 
 
-def _anew(rows: Sequence[tuple[int, float]], told: Sequence[_Told]) -> tuple[int, int]:
+def _anew(rows: Sequence[tuple[int, float]], told: Sequence[Told]) -> tuple[int, int]:
     """At how many lines of a new epoch a counter begins anew, and at how many it goes on."""
     at = [line_no for line_no, _ in rows]
     agree = differ = 0

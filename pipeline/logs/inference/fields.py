@@ -41,6 +41,9 @@ _TOKEN = re.compile(
     r"|(?P<odd>(?<![\w.])[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)(?![\w.]))"
     r"|(?<=[:=])\s*(?P<none>None|null|N/A|n/a)(?!\w)"
 )
+_BARS = "|│┃ \t"
+_METER = re.compile(r"[|│][^\w|│]*(?=[|│]\s*$)")
+"""How far a bar came, as it is drawn: no two of its lines have the same."""
 _ENDS_LABEL = " \t\"'=:~*#@>→([{<≈"
 _BREAK = re.compile(r"[|│┃,;\t{}\[\]()<>]|\s[-–—·•/]{1,2}\s|\s{3,}|[:=]\s|\.\s|\s(?:and|at|with)\s")
 _QUALIFIER = re.compile(r"[(\[]([^()\[\]|]{0,24})[)\]]$")
@@ -117,7 +120,13 @@ def fields(text: str, start: int = 0) -> list[Field]:
         printed = text[begin:end]
         is_whole = kind == "number" and _WHOLE.fullmatch(printed) is not None and not suffix
         number = _value(printed, suffix) if kind != "none" else None
-        role = _role(gap, before, number if is_whole or before is None or not before.is_whole else None)
+        is_enclosed = (
+            before is not None
+            and text[before.head : before.begin].rstrip().endswith("[")
+            and text[end : end + 1] == "]"
+        )
+        whole = number if is_whole or before is None or not before.is_whole else None
+        role = _role(gap, before, whole, is_enclosed=is_enclosed)
         label, named = in_label(_label(gap)) if role == "" else (before.label if before else "", None)
         if role == "" and not label:
             label = _following(text, end if unit is None else stop) or _place(text, gap, stop, found)
@@ -196,13 +205,16 @@ def _value(printed: str, suffix: str) -> float:
     return float(printed.replace(",", "")) * factor
 
 
-def _role(gap: str, before: Field | None, number: float | None) -> str:
-    """What a value is to the one before it. A slash between blanks may also separate two fields."""
+def _role(gap: str, before: Field | None, number: float | None, *, is_enclosed: bool) -> str:
+    """What a value is to the one before it. A slash between blanks may also separate two fields.
+
+    Two numbers with a colon between them are a counter and its total only where brackets hold nothing else.
+    """
     if before is None:
         return ""
     if number is not None and before.number is not None and number >= before.number:
         is_pair = before.is_whole and re.fullmatch(r"\s*(?:/|of|out of)\s*", gap)
-        if is_pair or gap == "/":
+        if is_pair or gap == "/" or (gap == ":" and before.is_whole and is_enclosed):
             return "of"
     if re.fullmatch(r"\s*\(\s*(?:avg:?\s*|mean:?\s*)?", gap):
         return "mean"
@@ -228,7 +240,9 @@ def _is_of_any(label: str) -> bool:
 @lru_cache(maxsize=16_384)
 def _offset(gap: str) -> int:
     """Where in a gap the text begins that belongs to the value behind it."""
-    end = len(gap.rstrip(_ENDS_LABEL))
+    if meter := _METER.search(gap):
+        return meter.end()
+    end = len(gap.rstrip(_ENDS_LABEL).rstrip(_BARS))  # the name may be the cell before: `| iterations | 12 |`
     qualified = _QUALIFIER.search(gap[:end])
     stop = qualified.start() if qualified else end
     cuts = [hit.end() for hit in _BREAK.finditer(gap, 0, stop) if hit.end() < stop]

@@ -15,10 +15,18 @@ from sweepscope.pipeline.logs.declared.rules import Document
 from sweepscope.pipeline.logs.inference.below import find_below
 from sweepscope.pipeline.logs.inference.checks import checked, evidence
 from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, Guess, guesses
-from sweepscope.pipeline.logs.inference.counter import Counter, find_counter, has_losses, named, prints_losses
-from sweepscope.pipeline.logs.inference.epoch_lines import with_epoch_line
-from sweepscope.pipeline.logs.inference.milestones import epilogue, form, training_end
-from sweepscope.pipeline.logs.inference.samples import in_samples
+from sweepscope.pipeline.logs.inference.counter import (
+    Counter,
+    find_counter,
+    has_losses,
+    losses_are_elsewhere,
+    named,
+    prints_losses,
+)
+from sweepscope.pipeline.logs.inference.epoch_lines import tellings, with_epoch_line
+from sweepscope.pipeline.logs.inference.fields import is_unnamed
+from sweepscope.pipeline.logs.inference.milestones import end_of_epoch, epilogue, form, training_end
+from sweepscope.pipeline.logs.inference.samples import in_samples, of_amounts
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules, stated_by
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
@@ -127,6 +135,10 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     if is_wanted and not is_wanted(counted, table is not None or prints_losses(found)):
         return NOTHING
     others = _others(sample, counted)
+    if table is None and (amount := _amount(found, lines, counter, others)):
+        more = {lines[row].number for row in found[amount.key].rows}
+        if not is_wanted or is_wanted(more, prints_losses(found)):
+            counter, counted, others = amount, more, _others(sample, more)
     # Behind the last step, lines speak of what became of the model, as of the layers that were quantized.
     before = others.filter(pl.col("line_no") <= max(counted)) if counted else others
     statements = list(stated(_telling(before)))
@@ -152,6 +164,16 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     text = toml_text(draft)
     document = read_document(text, "the inferred dialect", is_trusted=True, needs_steps=False)
     return Inference(text, document, bool(steps.listed), (*steps.listed, *_listed(chosen, rules)), steps.line_nos, seen)
+
+
+def _amount(
+    found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter | None, others: pl.DataFrame
+) -> Counter | None:
+    """The counter of samples or tokens of a log that numbers no steps, or none beside its losses."""
+    if counter and not losses_are_elsewhere(found, counter.key):
+        return None
+    believed = {one.column: one.value for one in choose(stated(_telling(others))) if one.is_used}
+    return of_amounts(found, lines, believed)
 
 
 def _thinned(rows: Sequence[_Row]) -> list[_Row]:
@@ -185,7 +207,13 @@ def _ending(sample: pl.DataFrame, others: pl.DataFrame, steps: _Steps) -> tuple[
     kind, text = "training_end", training_end(list((behind if steps.listed else behind.tail(_LAST_LINES)).iter_rows()))
     earlier = before["text"]
     if text is None and steps.listed:
-        kind, text = "epilogue", epilogue(set(map(form, before["text"])), list(behind.iter_rows()))
+        told = tellings(others.iter_rows())
+        is_open = any(one.line_no > last for one in told) or bool(told and told[-1].epoch < told[-1].epochs)
+        above, below = list(before.iter_rows()), list(behind.iter_rows())
+        kind, text = "epilogue", None
+        if not is_open:
+            ended = end_of_epoch(above, below, [one.line_no for one in told])
+            text = ended or epilogue({form(line) for _, line in above}, below)
         earlier = sample.filter(pl.col("line_no") <= last)["text"]
     return ((kind, text),) if text and not earlier.str.contains(text, literal=True).any() else ()
 
@@ -208,7 +236,8 @@ def _steps(found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter,
     below = {} if "loss" in columns else find_below(found, counter, lines)
     telling = next((column for column in _TELLING if column in columns), None)
     has_loss = "loss" in columns or any(one.column == "loss" for one in below.values())
-    if not has_loss and (telling is None or named(counter.key[0], "step") != 0 or has_losses(found)):
+    is_counter = named(counter.key[0], "step") == 0 or (counter.epoch is not None and is_unnamed(counter.key[0]))
+    if not has_loss and (telling is None or not is_counter or has_losses(found)):
         return _Steps()  # its losses stand beside another counter
     keys = [one.key for one in chosen if one.column == telling] if telling else [counter.key]
     rows = rows_of_steps(found, counter, keys)

@@ -33,6 +33,7 @@ _NOISE = re.compile(
 )
 """What libraries print as a process ends, and bars: no trainer's own words."""
 _LEAST_EPILOGUE = 2
+_LEAST_EPOCHS = 3
 _MOST_CHARS = 160
 _TEXT = re.compile(r"[^\d{}]*")
 
@@ -64,6 +65,27 @@ def epilogue(before: Collection[str], behind: Sequence[tuple[int, str]]) -> str 
     if len({form(text) for text in spoken}) < _LEAST_EPILOGUE:
         return None
     return next((fixed for text in spoken if (fixed := _longest(text))), None)
+
+
+def end_of_epoch(
+    before: Sequence[tuple[int, str]], behind: Sequence[tuple[int, str]], begins: Sequence[int]
+) -> str | None:
+    """The line behind the last step with which each epoch before ended; None where none does, or there was none.
+
+    Args:
+        before: lines up to the last step.
+        behind: the lines behind it.
+        begins: numbers of the lines with which epochs begin; the last one is the last that was planned.
+    """
+    if len(begins) < _LEAST_EPOCHS or any(_TROUBLE.search(text) for _, text in behind):
+        return None
+    ends = {form(_last_above(before, begin)) for begin in begins[1:]}
+    said = next((text.strip() for _, text in behind if {form(text)} == ends), "")
+    return said if re.search(r"[A-Za-z]{4}", said) and len(said) <= _MOST_CHARS and not set(said) & set("{}") else None
+
+
+def _last_above(lines: Sequence[tuple[int, str]], line_no: int) -> str:
+    return next((text for number, text in reversed(lines) if number < line_no and text.strip()), "")
 
 
 def form(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Counters of samples: `Train Epoch: 2 [6400/60000 (11%)]` of PyTorch's examples shows those that a rank has seen."""
+"""Counters of samples and tokens: what a rank has seen, as in `Train Epoch: 2 [6400/60000 (11%)]`, or the whole job."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sweepscope.pipeline.logs.declared.rules import BATCH_OF
-from sweepscope.pipeline.logs.inference.counter import Counter, named
-from sweepscope.pipeline.logs.inference.series import Key, Line, Series
+from sweepscope.pipeline.logs.inference.counter import Counter, losses_are_elsewhere, named
+from sweepscope.pipeline.logs.inference.series import Key, Line, Series, course
 
 _LEAST = 3
 """Values that have to be whole batches."""
 _ROUNDED = 2.0
 """Percentage points by which a printed share may differ from that of the counter."""
+_RISING = 0.9
+_AMOUNT = re.compile(
+    r"(?:(?:num|number of|total|global|consumed|processed|seen|train(?:ed|ing)?) )*"
+    r"(?:samples?|examples?|sequences?|seqs?|tokens?)"
+    r"(?: (?:count|seen|consumed|processed|so far|done|total))*"
+)
+"""Names of what a job has seen so far."""
 _SHARE = re.compile(r"\s*\(\s*(\d+(?:\.\d+)?)\s*%\s*\)")
 
 
@@ -41,6 +48,42 @@ def in_samples(
             is_of_all = all(abs(printed - own) <= _ROUNDED for printed, own in shares.values())
             return replace(counter, counts=counts, has_total=is_of_all)
     return counter
+
+
+def of_amounts(found: Mapping[Key, Series], lines: Sequence[Line], settings: Mapping[str, str]) -> Counter | None:
+    """The counter of a log that numbers its steps by what they have seen so far: it moves by whole batches of the job.
+
+    Losses stand beside it, where the log prints any.
+
+    Args:
+        found: all series.
+        lines: the sample.
+        settings: believed values by column; without the batch of a step, nothing is such a counter.
+    """
+    sizes = _sizes(settings)
+    best: tuple[int, Counter] | None = None
+    for key, series in found.items():
+        is_named = named(key[0], "step") is not None or _AMOUNT.fullmatch(key[0])
+        own = series.within(set(series.rows))
+        went = course(own, lines)
+        if key[1] or not is_named or went.moves < _LEAST or went.rising < _RISING:
+            continue
+        if losses_are_elsewhere(found, key):
+            continue
+        values = {value for value in own.numbers if value}
+        counts = next((name for name, size in sizes if all(value % size == 0 for value in values)), None)
+        if counts and (best is None or len(own.rows) > best[0]):
+            best = len(own.rows), Counter(key, sure=1, counts=counts)
+    return best[1] if best else None
+
+
+def _sizes(settings: Mapping[str, str]) -> list[tuple[str, int]]:
+    """What a step of the job takes, the largest first: name of what is counted, and how many of them."""
+    batch, length, tokens = (settings.get(name, "") for name in ("gbs", "seq_len", "gbs_tokens"))
+    if not tokens.isdigit() and batch.isdigit() and length.isdigit():
+        tokens = str(int(batch) * int(length))
+    found = (("tokens", tokens), ("samples", batch))
+    return [(name, int(size)) for name, size in found if size.isdigit() and int(size) > 1]
 
 
 def _shares(counted: Series, total: Series, lines: Sequence[Line]) -> list[tuple[int, tuple[float, float]]]:

@@ -22,6 +22,11 @@ _PAIR = re.compile(
     r"""(?P<form>\s*(?:=>|->|:=|=|:)\s*|\s*\.{2,}\s*|\s*[|│┃]\s*|\s{2,}|\t+)"""
     r"""(?P<open>["'\[]{0,2})(?P<value>\d{1,3}(?:,\d{3})+(?![\d])|[^\s,;(){}\[\]|│┃"']+)"""
 )
+# A name that is a value itself: `"key": "global_batch_size", "value": 1024`.
+_RECORD = re.compile(
+    r"""["'](?:key|name|metric|tag)["']\s*:\s*["'](?P<name>[A-Za-z][\w./-]{0,79})["']"""
+    r"""(?P<form>.{0,40}?["']value["']\s*:\s*)(?P<open>["']?)(?P<value>[^\s,;(){}\[\]"']+)"""
+)
 _OPTION = re.compile(
     r"(?:^|\s)--?(?P<name>[A-Za-z][\w.-]{0,79})(?P<form>[= ]|\s+)(?P<open>[\"']?)(?P<value>[^\s\"'-][^\s\"']*)"
 )
@@ -101,7 +106,7 @@ def stated(lines: Iterable[tuple[int, str]]) -> Iterator[Stated]:
 
 def _in_line(line_no: int, text: str) -> Iterator[Stated]:
     taken: set[int] = set()
-    for pattern, form in ((_OPTION, "option"), (_PAIR, "")):
+    for pattern, form in ((_RECORD, "words"), (_OPTION, "option"), (_PAIR, "")):
         position = 0
         while hit := pattern.search(text, position):
             found = _of_pair(line_no, text, hit, form) if hit.start("value") not in taken else None

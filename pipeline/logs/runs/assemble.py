@@ -41,6 +41,7 @@ from sweepscope.pipeline.logs.runs.settings import (
     stepped,
     with_combined,
 )
+from sweepscope.pipeline.logs.runs.stamped_time import stamped_times
 from sweepscope.pipeline.logs.runs.stated import SOURCES_STATED, STATED, of_runs
 from sweepscope.pipeline.logs.runs.step_values import checked_peaks, checked_steps, repeated_steps
 from sweepscope.pipeline.logs.runs.summary import (
@@ -123,6 +124,7 @@ def assemble(
         begin_and_end(with_run(spans, runs, folded.owners)),
     ):
         rows = _completed(rows, known)
+    rows = _completed(rows, stamped_times(steps, rows))
     # MLPerf's own lines print UTC, and the console lines around them local time: no silence can be read from both.
     one_clock = rows.filter(pl.col("dialect").fill_null("") != "mlperf")
     silences = silence.silences(steps, one_clock, now=now)

@@ -139,6 +139,20 @@ class Speed:
             return self.steps
         return (self.runtime_s * self.steps_per_s).only_multiple()
 
+    def last_logged(self, count: int) -> int | None:
+        """The last of so many logged steps, at equal distances up to the end of the training; None where several fit.
+
+        >>> whole = Speed(runtime_s=Span(15475.8, 15475.9), steps_per_s=Span(0.8215, 0.8225))
+        >>> whole.last_logged(1272), whole.last_logged(3), whole.last_logged(900)
+        (12720, None, None)
+        """
+        done = self._steps_span()
+        if count < 1 or done.high == math.inf:
+            return None
+        most = math.floor(done.high / count)
+        fits = [every for every in (most, most - 1) if every > 0 and (count + 1) * every > done.low]
+        return most * count if fits == [most] else None
+
     def total_batch(self) -> int | None:
         """Samples of an optimizer step."""
         steps = self.steps_planned()

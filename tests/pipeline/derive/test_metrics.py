@@ -286,6 +286,11 @@ def test_throughput_follows_from_step_time() -> None:
     assert run["tokens_per_s_per_gpu"] == 32_768
 
 
+def test_no_throughput_follows_from_the_time_of_an_epoch() -> None:
+    run = completed(tokens_per_s_per_gpu=None, step_time_s=4.0, step_basis="whole_epoch")
+    assert (run["tokens_per_s"], run["step_time_s"]) == (None, 4.0)
+
+
 def test_a_logged_throughput_is_never_replaced() -> None:
     run = completed(tokens_per_s_per_gpu=40_000.0, tokens_per_s=1.0, step_time_s=2.0)
     assert (run["tokens_per_s_per_gpu"], run["tokens_per_s"], run["step_time_s"]) == (40_000.0, 1.0, 2.0)

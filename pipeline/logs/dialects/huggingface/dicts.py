@@ -42,7 +42,7 @@ _TOTALS = {"seconds": _RUNTIME, "tokens": _TOKENS}
 # Versions 2 and 3 (trainer.py log), and ms-swift's `'global_step/max_steps': '5/100'` (trainers/callback.py), which it
 # prints as JSON, too.
 _COUNTERS = {
-    "own_step": rf"{_Q}step{_Q}: (\d+)[,}}]",
+    "own_step": rf"{_Q}(?:(?:global_)?step|num_updates|iteration){_Q}: (\d+)[,}}]",
     "shared_step": rf"{_Q}global_step/max_steps{_Q}: {_Q}(\d+)/\d+{_Q}",
     "own_total": rf"{_Q}global_step/max_steps{_Q}: {_Q}\d+/(\d+){_Q}",
 }

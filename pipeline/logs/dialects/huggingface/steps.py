@@ -30,6 +30,8 @@ _BESIDE = (("behind", "before"), ("behind_s", "before_s"))
 _CLOCK_OFF = 0.5
 """Seconds by which a bar's clock may be off: it shows whole ones."""
 
+_DECAYED = 0.02
+"""Of the highest learning rate, at the end of a schedule."""
 _LAST_STEP = (1 << 63) - 1
 
 _ECHO = r">> \{'loss': "
@@ -142,6 +144,8 @@ def _of_epochs(part: pl.DataFrame, end: totals.End | None) -> pl.DataFrame:
         steps, over = anchored[-1]
     elif end is not None:
         steps, over = end.speed.steps_planned(), end.spans["epoch"]
+        if steps is None and _is_decayed(part["learning_rate"]):
+            steps, over = end.speed.last_logged(part.height), spans[-1]
     else:
         return part
     found = epochs.steps_of(spans, steps=steps, over=over) if steps and over else None
@@ -154,6 +158,12 @@ def _of_epochs(part: pl.DataFrame, end: totals.End | None) -> pl.DataFrame:
         pl.Series("step", of_part, dtype=pl.Int64),
         step_basis=pl.lit(None if basis == "step" else basis, STEP_BASIS),
     )
+
+
+def _is_decayed(rates: pl.Series) -> bool:
+    """Whether the learning rate came down to its end: the planned steps were all taken."""
+    known = rates.drop_nulls().to_list()
+    return len(known) > 1 and known[-1] <= _DECAYED * max(known)
 
 
 def _rates(dicts: pl.DataFrame) -> pl.DataFrame:

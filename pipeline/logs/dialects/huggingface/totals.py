@@ -146,7 +146,10 @@ def _means(end: End, rows: pl.DataFrame, dicts: pl.DataFrame) -> dict[str, objec
     seen = dicts.drop_nulls("consumed_tokens")
     is_exact = seen.height == len(logged) and not (seen["tokens_off"] > 0).any()
     each = tokens_of_step(logged, seen["consumed_tokens"].to_list()) if is_exact else None
-    done = _steps_done(end.speed.steps_planned(), rows, logged)
+    planned = end.speed.steps_planned()
+    if planned is None and end.speed.last_logged(len(logged)) == logged[-1]:
+        planned = logged[-1]
+    done = _steps_done(planned, rows, logged)
     if done is None or runtime_s is None:
         return {"gbs_tokens": each}
     step_time_s = round(runtime_s.middle / done, 6)

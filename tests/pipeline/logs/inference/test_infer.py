@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 
@@ -311,3 +312,94 @@ def test_two_names_that_agree_overrule_a_vaguer_one() -> None:
 def test_a_value_of_something_else_is_no_setting(line: str, seq_len: int | None) -> None:
     (run,) = tables_of({"train.log": log(FORMS["pairs"], head=f"{line}\n")})["runs"].to_dicts()
     assert run.get("seq_len") == seq_len
+
+
+def test_epochs_that_stand_for_steps_are_called_epochs() -> None:
+    text = log(lambda step, loss: f"2026-01-31 12:00:{step:02d} INFO epoch {step}/{STEPS} loss {loss:.4f}")
+    (run,) = tables_of({"train.log": text})["runs"].to_dicts()
+    assert (run["last_step"], run["step_basis"], run["status"]) == (STEPS, "whole_epoch", "completed")
+    assert run["step_time_s"] is None  # an epoch's is none of a step
+
+
+@pytest.mark.parametrize("begin", ["Epoch [{}/3] Step [{}/30] Loss: {:.4f}", "[Epoch {}/3][{:4d}:300]  Loss: {:.4f}"])
+def test_steps_go_on_over_epochs_of_a_log_that_is_looked_at_in_parts(begin: str) -> None:
+    """Between two parts of the sample lie epochs that it leaves out: there the counter need not begin anew."""
+    length = 300 if "300" in begin else 30
+    rows = [(epoch, at) for epoch in (1, 2, 3) for at in range(length)]
+    text = "".join(begin.format(epoch, at, 9 / (epoch + at / length)) + "\n" for epoch, at in rows)
+    (run,) = tables_of({"train.log": text})["runs"].to_dicts()
+    known = (run["first_step"], run["last_step"], run["steps_logged"], run["steps_planned"], run["status"])
+    assert known == (0, 3 * length - 1, 3 * length, 3 * length, "completed")
+
+
+def table(iteration: int, loss: float) -> str:
+    """As RL libraries print their figures: a row for each of them."""
+    rows = {
+        "time/": "",
+        "   fps": 4664,
+        "   iterations": iteration,
+        "train/": "",
+        "   loss": f"{loss:.4f}",
+        "   n_updates": 4,
+    }
+    bar = "-" * 40
+    return "\n".join([bar, *(f"| {name:<20} | {value!s:<11} |" for name, value in rows.items()), bar])
+
+
+@pytest.mark.parametrize("form", [table, lambda step, loss: f"epoch   {step}\n\nloss: {loss:.4f}\n\naccuracy: 12.5%\n"])
+def test_the_values_of_a_step_may_stand_in_lines_of_their_own(form: Callable[[int, float], str]) -> None:
+    steps = tables_of({"train.log": log(form)})["steps"].sort("step")
+    assert steps["step"].to_list() == list(range(1, STEPS + 1))
+    assert steps["loss"].to_list() == [round(loss, 4) for loss in losses()]
+
+
+def record(name: str, value: float, **metadata: float) -> str:
+    metadata = {"lineno": 17, **metadata}
+    return f':::REC {{"time_ms": 1684435437673, "key": "{name}", "value": {value}, "metadata": {json.dumps(metadata)}}}'
+
+
+@pytest.mark.parametrize(("each", "name"), [(64, "samples_count"), (64 * 2048, "step")])
+def test_a_counter_that_moves_by_whole_batches_of_the_job_is_one_of_steps(each: int, name: str) -> None:
+    head = record("global_batch_size", 64) + "\n" + record("max_sequence_length", 2048) + "\n"
+    text = log(lambda step, loss: record("train_loss", round(loss, 4), **{name: step * each}), head=head)
+    tables = tables_of({"train.log": text})
+    assert {("gbs", "64"), ("seq_len", "2048")} <= set(tables["settings"].select("name", "value").iter_rows())
+    assert tables["steps"].sort("step")["step"].to_list() == list(range(1, STEPS + 1))
+    assert tables["steps"].sort("step")["loss"].to_list() == [round(loss, 4) for loss in losses()]
+
+
+def test_a_counter_of_samples_of_an_unknown_batch_counts_no_steps() -> None:
+    text = log(lambda step, loss: record("train_loss", round(loss, 4), samples_count=step * 64))
+    assert tables_of({"train.log": text})["steps"].is_empty()
+
+
+def test_a_bar_that_names_its_epoch_counts_steps_without_a_loss() -> None:
+    def bar(epoch: int, done: int) -> str:
+        drawn = "█" * (done * 10 // 20)
+        return f"Epoch {epoch}/3: {5 * done:3d}%|{drawn:<10}| {done}/20 [00:{done:02d}<00:20,  1.01s/it]"
+
+    text = "".join(bar(epoch, done) + "\n" for epoch in (1, 2, 3) for done in range(1, 21))
+    (run,) = tables_of({"train.log": text})["runs"].to_dicts()
+    assert (run["first_step"], run["last_step"], run["steps_planned"], run["status"]) == (1, 60, 60, "completed")
+    assert tables_of({"train.log": text.replace("Epoch", "Shard")})["runs"].is_empty()
+
+
+@pytest.mark.parametrize(("done", "status"), [(3, "completed"), (2, "truncated")])
+def test_the_end_of_the_last_epoch_is_that_of_the_training(done: int, status: str) -> None:
+    def epoch(number: int) -> str:
+        rows = "".join(f"[step {10 * number + at}] loss={9 / (10 * number + at):.4f}\n" for at in range(10))
+        return f"=== Epoch {number}/3 ===\n{rows}Saved the weights\n== end of epoch {number} ==\n\n"
+
+    text = "".join(map(epoch, range(1, done + 1))) + ("" if done == 3 else f"=== Epoch {done + 1}/3 ===\n")
+    assert tables_of({"train.log": text})["runs"]["status"].to_list() == [status]
+
+
+def test_steps_that_lines_without_an_epoch_name_do_not_hide_that_they_begin_anew() -> None:
+    rows = [
+        f"INFO:__main__:Epoch {epoch} | step {at}/20 | loss={9 / (20 * epoch + at + 1):.4f}"
+        for epoch in (0, 1, 2)
+        for at in range(20)
+    ]
+    rows[15:15], rows[48:48] = ["Saved checkpoint at step 15"], ["Saved checkpoint at step 7"]
+    (run,) = tables_of({"train.log": "\n".join(rows) + "\n"})["runs"].to_dicts()
+    assert (run["first_step"], run["last_step"], run["steps_logged"]) == (0, 59, 60)

@@ -66,6 +66,18 @@ def test_epochs_and_speed_tell_the_steps_of_a_log_without_bars(tmp_path: Path, v
     assert known(run, "steps_planned", "gbs", "status") == [max(24, steps[-1]), 8, "completed"]
 
 
+@pytest.mark.parametrize(("decayed", "last"), [(True, 12720), (False, 1272)])
+def test_steps_of_a_long_training_whose_speed_is_rounded(tmp_path: Path, decayed: bool, last: int) -> None:
+    """Some planned number between 12,713 and 12,728: 1,272 dicts are 10 steps apart, if the training came to its end."""
+    rates = [1e-5 * (1 - step / 12720) if decayed else 1e-5 for step in range(10, 12721, 10)]
+    dicts = (
+        dict_of(3.0, step / 636, more=f", 'learning_rate': {rate}")
+        for step, rate in zip(range(10, 12721, 10), rates, strict=True)
+    )
+    run = run_of(tmp_path, "".join(dicts) + final(15475.849, 12720, 16, 3.0, 20.0))
+    assert run["last_step"] == last
+
+
 def test_a_bar_that_skips_steps_shows_the_last_one_on_the_line_of_the_final_dict(tmp_path: Path) -> None:
     text = drawn(0, 20, 0) + drawn(17, 20, 1) + "\n" + dict_of(3.0, 0.05) + drawn(20, 20, 1) + "\r   \r"
     text += final(1.0, 20, 4, 3.0, 0.05) + drawn(20, 20, 1) + drawn(20, 20, 1) + "\n"

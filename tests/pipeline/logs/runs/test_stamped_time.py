@@ -1,0 +1,50 @@
+"""Step times from the time stamps of lines, where a log states no time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+from tests.pipeline.ingest_in_memory import tables_of
+
+BEGIN = datetime(2026, 1, 31, 12)
+
+
+def run_of(
+    seconds: Sequence[float], *, form: str = "%Y-%m-%d %H:%M:%S.%f", every: int = 10, more: str = ""
+) -> dict[str, object]:
+    """The run of a log with a line every so many steps, printed so many seconds after its start."""
+    rows = enumerate(seconds, 1)
+    text = "".join(
+        f"{(BEGIN + timedelta(seconds=at)).strftime(form)} INFO step {nth * every}: loss {9 - nth / 10:.4f}{more}\n"
+        for nth, at in rows
+    )
+    (run,) = tables_of({"train.log": text})["runs"].to_dicts()
+    return run
+
+
+def test_the_median_distance_of_lines_is_that_of_their_steps() -> None:
+    pauses = [2.5] * 30
+    pauses[0], pauses[12] = 40, 600  # compilation, and an evaluation
+    run = run_of([sum(pauses[: nth + 1]) for nth in range(30)])
+    assert (run["step_time_s"], run["step_time_basis"]) == (pytest.approx(0.25), "time_stamps")
+
+
+def test_whole_seconds_are_measured_over_more_lines() -> None:
+    run = run_of([nth * 0.7 for nth in range(60)], form="%Y-%m-%d %H:%M:%S", every=1)
+    assert run["step_time_s"] == pytest.approx(0.7, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "more"),
+    [
+        pytest.param([nth * 2.5 for nth in range(30)], ", 13800 tokens/s", id="it states its speed"),
+        pytest.param([nth // 10 * 300 + nth % 10 / 1000 for nth in range(30)], "", id="printed together"),
+        pytest.param([nth * 2.5 for nth in range(5)], "", id="too few"),
+        pytest.param([30 - nth for nth in range(30)], "", id="the clock went back"),
+    ],
+)
+def test_stamps_that_tell_no_time_of_a_step(seconds: Sequence[float], more: str) -> None:
+    assert run_of(seconds, more=more)["step_time_basis"] != "time_stamps"
