@@ -10,13 +10,14 @@ import polars as pl
 
 from sweepscope.dashboard.charts.line_labels import LABEL_GAP, name_ends, within
 from sweepscope.dashboard.charts.marks import hovering, note, row_axis, segment, value_axis
-from sweepscope.dashboard.format.numbers import number, plain
+from sweepscope.dashboard.format.numbers import number, plain, shortened
 from sweepscope.dashboard.format.theme import MARKERS, Theme, category_colors
 from sweepscope.dashboard.view_models.network import RANK_STATE, size_text
 
 HEIGHT = 380
 _TOP, _BOTTOM = 12, 48
 _ROW_HEIGHT = 34
+_LABEL = 26  # letters that fit right of the plot
 _SQUARE = 30  # pixels from one rank to the next
 _MAX_TICKS = 7
 _NUMBERED = 512  # ranks up to which each square holds its number
@@ -53,11 +54,15 @@ def draw_bandwidth(
     top = max([highest, *(value / 1e9 for _, value in peaks)]) * 1.06
     _draw_peaks(figure, peaks, theme)
     sizes = drawn["message_bytes"].to_list() or [1, 2]
-    figure.update_layout(height=HEIGHT, margin={"l": 8, "r": 150, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
+    figure.update_layout(height=HEIGHT, margin={"l": 8, "r": 182, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
     figure.update_xaxes(title_text="Message size (log scale)", **_size_axis(min(sizes), max(sizes)))
     figure.update_yaxes(range=[0, top], showgrid=True, title_text="Bus bandwidth, GB/s")
     heights = within([value for _, value in ends], LABEL_GAP * top / (HEIGHT - _TOP - _BOTTOM), top)
-    labels = [(height, f"<b>{plain(line)}</b>", colors[line]) for (line, _), height in zip(ends, heights, strict=True)]
+    # in full in the hover and the table: a fabric's name may be as long as a file's
+    labels = [
+        (height, f"<b>{plain(shortened(line, _LABEL))}</b>", colors[line])
+        for (line, _), height in zip(ends, heights, strict=True)
+    ]
     name_ends(figure, labels, size=13)
     return figure
 

@@ -170,6 +170,8 @@ def _label_ends(figure: go.Figure, ends: list[End], *, lines: Sequence[str], the
         labels.append((height, f"<b>{plain(shortened(end.line, 14))}</b>  {end.value}{at}", colors[end.line]))
         if at:
             to_edge = {"width": 1, "dash": "dash", "color": colors[end.line]}
-            begin, edge = log10(end.size), figure.layout.xaxis.range[1]
-            figure.add_shape(type="line", x0=begin, y0=end.height, x1=edge, y1=height, layer="below", line=to_edge)
+            # unlike annotations and ranges, shapes take plain values on a log axis
+            edge = 10 ** figure.layout.xaxis.range[1]
+            begin, until = (10**y if figure.layout.yaxis.type == "log" else y for y in (end.height, height))
+            figure.add_shape(type="line", x0=end.size, y0=begin, x1=edge, y1=until, layer="below", line=to_edge)
     name_ends(figure, labels, size=13)

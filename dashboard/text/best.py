@@ -120,7 +120,8 @@ HOW_TO_READ = (
     "warm-up. Select a cell, or choose model and nodes above, for its ranking. A value in italics after a tilde was "
     "never measured: the estimator expects it of the layout that should be fastest there.",
     "**What it hides.** The batch in tokens is fixed, so more nodes also mean fewer micro-batches each. "
-    "A layout that was not tried cannot win, and a single run does not show its noise.",
+    "A layout that was not tried cannot win. On a bar, the line is the 95 % interval and each tick one repeat; without "
+    "repeats on as many nodes, the interval is assumed from bundled sweeps.",
 )
 
 

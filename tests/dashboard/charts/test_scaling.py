@@ -69,11 +69,12 @@ def test_a_line_that_ends_before_the_edge_says_where() -> None:
     names = [note.text for note in figure.layout.annotations if note.text.startswith("<b>")]
     assert names == ["<b>long</b>  50", "<b>short</b>  89 at 2"]
     (leader,) = [shape for shape in figure.layout.shapes if shape.line.dash == "dash"]
-    assert (leader.x0, leader.x1) == (pytest.approx(0.30103), figure.layout.xaxis.range[1])
+    assert (leader.x0, leader.x1) == (2, pytest.approx(10 ** figure.layout.xaxis.range[1]))
     assert (leader.y0, leader.line.color) == (pytest.approx(800 / 9), LIGHT.categories[1])
     lines = ["long", "short"]
     total = charts.draw_throughput(frame, LIGHT, noun="node", lines=lines, hovers=["h"] * frame.height)
     assert "<b>short</b>   at 2" in [note.text for note in total.layout.annotations]
+    assert total.layout.shapes[0].y0 == pytest.approx(8.0 * 8 * 2)
 
 
 def test_throughput_stands_beside_its_ideal() -> None:

@@ -123,6 +123,16 @@ def test_the_chart_draws_a_line_per_node_count_with_its_sizes() -> None:
     assert {note.text for note in figure.layout.annotations} == {"<b>1 node · 8 ranks</b>", "<b>2 nodes · 16 ranks</b>"}
 
 
+def test_a_long_fabric_is_cut_in_the_label_only() -> None:
+    long = bandwidths((2, 16, 3)).with_columns(fabric=pl.lit("NVIDIA A100-SXM4-40GB, AWS Libfabric"))
+    named, lines, _ = network.bandwidth_lines(pl.concat([bandwidths((2, 16, 3)), long]))
+    hovers = [texts.bandwidth_hover(row) for row in named.iter_rows(named=True)]
+    figure = charts.draw_bandwidth(named, lines, hovers, DARK)
+    labels = {note.text for note in figure.layout.annotations}
+    assert labels == {"<b>2 nodes · 16 ranks · H100</b>", "<b>2 nodes · 16 ranks · NVID…</b>"}
+    assert any("AWS Libfabric" in trace.hovertext[0] for trace in figure.data)
+
+
 def test_every_rank_has_one_square_whatever_the_size() -> None:
     for size in (1, 8, 100, 1000):
         ranks = ",".join(map(str, range(1, size)))
