@@ -65,7 +65,7 @@ def demo_sweep(folder: Path) -> Path:
     if not sweep.exists():
         note("Writing a small simulated sweep, failures included ...")
         shutil.rmtree(unfinished, ignore_errors=True)
-        write_sweep(unfinished, runs=DEMO_RUNS, seed=1).rename(sweep)
+        write_sweep(unfinished, runs=DEMO_RUNS, seed=1, evidence=True).rename(sweep)
     return sweep
 
 

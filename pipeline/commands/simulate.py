@@ -19,7 +19,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     if args.runs < 1:
         raise UsageError(f"--runs must be at least 1, not {args.runs}.")
-    path = write_sweep(args.directory, runs=args.runs, seed=args.seed)
+    path = write_sweep(args.directory, runs=args.runs, seed=args.seed, evidence=True)
     text = f"Wrote {args.runs:,} simulated run directories to {path}. Next: sweepscope ingest {path}"
     say_result({"path": str(path), "runs": args.runs, "seed": args.seed}, text, as_json=args.json)
     return 0

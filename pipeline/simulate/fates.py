@@ -60,10 +60,13 @@ def _oom_age(setup: SimulatedRun) -> str:
     return "torch_2_0" if setup.variant in {"comma", "2023"} else "torch_2_5"
 
 
-def logged_steps(rng: random.Random, setup: SimulatedRun, count: int) -> list[ExactStep]:
-    """The first `count` logged steps of a run. The first holds compilation and warm-up and is several times slower."""
+def logged_steps(rng: random.Random, setup: SimulatedRun, count: int, *, pace: float = 1.0) -> list[ExactStep]:
+    """The first `count` logged steps of a run. The first holds compilation and warm-up and is several times slower.
+
+    `pace` is its share of the usual step time.
+    """
     predicted = physics.predict(setup.model, setup.layout, setup.seq_len, setup.accelerator, setup.gpus_per_node)
-    pace = predicted.step_time_s * rng.lognormvariate(0, 0.04)
+    pace *= predicted.step_time_s * rng.lognormvariate(0, 0.04)
     fragmentation = rng.uniform(0.02, 0.12)
     allocated = int(min(predicted.mem_allocated_bytes, 0.97 * setup.accelerator.memory_bytes)) // 512 * 512
     ts = setup.started_at + timedelta(seconds=30)

@@ -7,3 +7,6 @@ MARKER_NAME = ".sweepscope-simulated.json"
 
 TRUTH_NAME = "truth.jsonl"
 """Beside the marker: the ground truth, one JSON object per run. Never ingested."""
+
+EVIDENCE_TRUTH_NAME = "truth_evidence.jsonl"
+"""Beside both: what lies beside the logs of some runs, one JSON object per set of files. Never ingested."""

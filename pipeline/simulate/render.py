@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from sweepscope.pipeline.simulate.console import LogLine
+from sweepscope.pipeline.simulate.console import LogLine, worker
 from sweepscope.pipeline.simulate.failures import tail
 from sweepscope.pipeline.simulate.noise import disturb, encode
 from sweepscope.pipeline.simulate.prologue import prologue
@@ -22,7 +22,8 @@ def render(run: SimulatedRun) -> dict[str, bytes]:
     else:
         body = _cut(renderer.body(replace(run, exact=(*run.exact, run.unfinished))), cosmetics(run, "cut"))
     end = tail(run, renderer.script, cosmetics(run, "tail"))
-    body = prologue(run, renderer.script) + body
+    version = worker([f"NCCL version {run.nccl_version}"]) if run.nccl_version else []
+    body = prologue(run, renderer.script) + version + body
     name = renderer.log_name(run)
     streams = {name: body, name.rsplit(".", 1)[0] + ".err": end} if run.stderr_apart else {name: body + end}
     noise_rng = cosmetics(run, "noise")

@@ -6,12 +6,14 @@ import calendar
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
 
 from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.simulate.evidence.repeats import repeats
+from sweepscope.pipeline.simulate.evidence.write import write_evidence
 from sweepscope.pipeline.simulate.generate import FRAMEWORKS, generate
 from sweepscope.pipeline.simulate.marker import MARKER_NAME, TRUTH_NAME
 from sweepscope.pipeline.simulate.render import render
@@ -20,9 +22,18 @@ from sweepscope.pipeline.simulate.truth import SimulatedRun, SimulatedStep
 
 
 def write_sweep(
-    directory: Path | str, *, runs: int, seed: int, frameworks: Sequence[str] = FRAMEWORKS, noise: bool = True
+    directory: Path | str,
+    *,
+    runs: int,
+    seed: int,
+    frameworks: Sequence[str] = FRAMEWORKS,
+    noise: bool = True,
+    evidence: bool = False,
 ) -> Path:
     """Write `runs` run directories as `<framework>/<sweep>/<run>/` below `directory`; return its path.
+
+    With `evidence`, some runs are repeated on two versions of NCCL, and some have NCCL's output, dumps of the flight
+    recorder, a memory snapshot and samples of their GPUs beside their logs; the sweep has nccl-tests and `sacct`.
 
     Deterministic: equal arguments give byte-identical files with equal modification times (the end of the run, so that
     no simulated run looks as if it were still being written).
@@ -43,14 +54,26 @@ def write_sweep(
         "runs": runs,
         "frameworks": list(frameworks),
         "noise": noise,
+        "evidence": evidence,
     }
     # First, so that an interrupted call leaves a marked directory.
     (root / MARKER_NAME).write_text(json.dumps(marker, indent=2) + "\n", encoding="utf-8")
+    found = generate(seed, runs, frameworks=frameworks, noise=noise)
+    written: list[SimulatedRun] = []
     with (root / TRUTH_NAME).open("w", encoding="utf-8") as truth:
-        for run in generate(seed, runs, frameworks=frameworks, noise=noise):
+        for run in _with_repeats(found, seed) if evidence else found:
+            written += [run] if evidence else []
             log = write_run(root, run)
             truth.write(json.dumps(truth_of(run, log), ensure_ascii=False) + "\n")
+    if evidence:
+        write_evidence(root, written, seed)
     return root
+
+
+def _with_repeats(runs: Iterable[SimulatedRun], seed: int) -> Iterator[SimulatedRun]:
+    drawn = list(runs)
+    yield from drawn
+    yield from repeats(drawn, seed)
 
 
 def _claim(directory: Path) -> None:

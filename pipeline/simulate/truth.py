@@ -92,7 +92,8 @@ class SimulatedRun:
     `exact` has the steps logged before the end, `steps` the same as printed; `unfinished` is the step whose line was
     being written when the file stopped. `variant` names the dialect's version.
     `prologue`: the job script prints `nvidia-smi` and its launch command first. `stderr_apart`: failures go to another
-    file. `seed` determines only host names, process ids and the positions of noise.
+    file. `nccl_version`: NCCL prints it before the first step (NCCL_DEBUG=VERSION).
+    `seed` determines only host names, process ids and the positions of noise.
     """
 
     name: str
@@ -120,6 +121,7 @@ class SimulatedRun:
     mem_peak_reserved_bytes: int | None = None
     prologue: bool = True
     stderr_apart: bool = False
+    nccl_version: str | None = None
     noise: Noise = field(default_factory=Noise)
 
     @property
