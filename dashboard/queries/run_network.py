@@ -1,4 +1,7 @@
-"""NCCL output in the files of one run: its own log if that holds any, else the files beside it."""
+"""NCCL output in the files of one run: its own log if that holds any, else the files beside it.
+
+Files beside it are those of its unit, and those in its directory where no other log there holds a run.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,13 @@ _BESIDE = """SELECT n.source_path
   JOIN nccl_files AS n ON n.source_path = f.path
   WHERE r.run_id = $run_id
   UNION
-  SELECT n.source_path FROM runs AS r JOIN nccl_files AS n USING (source_path) WHERE r.run_id = $run_id"""
+  SELECT n.source_path FROM runs AS r JOIN nccl_files AS n USING (source_path) WHERE r.run_id = $run_id
+  UNION
+  SELECT n.source_path
+  FROM runs AS r
+  JOIN nccl_files AS n USING (run_dir)
+  WHERE r.run_id = $run_id
+    AND NOT EXISTS (FROM runs AS other WHERE other.run_dir = r.run_dir AND other.source_path <> r.source_path)"""
 _FILES = f"""WITH beside AS ({_BESIDE}),
 paths AS (
   SELECT source_path FROM beside

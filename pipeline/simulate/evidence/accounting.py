@@ -37,7 +37,7 @@ def _rows(run: SimulatedRun) -> Iterator[str]:
         state, code = _FAILED if run.failure == "traceback_after" else _STATES["timeout"]
     start = run.started_at.replace(microsecond=0)
     end = run.ended_at.replace(microsecond=0) + timedelta(seconds=rng.randrange(2, 9))
-    submit = start - timedelta(seconds=rng.randrange(20, 5_400))
+    submit = start - timedelta(seconds=rng.randrange(20, 900))
     span = end - start
     elapsed = f"{span.days}-" * bool(span.days) + str(timedelta(seconds=span.seconds)).zfill(8)
     nodes = run.num_nodes

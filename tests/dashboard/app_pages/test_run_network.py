@@ -56,6 +56,14 @@ def test_files_beside_the_log_speak_for_it(tmp_path: Path, monkeypatch: pytest.M
     assert "NCCL output of 1 file" in text
 
 
+def test_files_in_the_directory_speak_for_the_one_log_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = run_row("r1", source_path="/logs/train.log", run_dir="/logs")
+    assert "NCCL output of 1 file" in page(tmp_path / "a", monkeypatch, runs=[alone], nccl_files=[nccl_file_row("a")])
+    beside = run_row("r2", source_path="/logs/other.log", run_dir="/logs")
+    several = page(tmp_path / "b", monkeypatch, runs=[alone, beside], nccl_files=[nccl_file_row("a")])
+    assert "NCCL output of" not in several
+
+
 def test_a_run_without_nccl_output_has_no_such_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = page(tmp_path, monkeypatch, runs=[run_row("r1")], nccl_files=[nccl_file_row("b")])
-    assert "NCCL output" not in text
+    assert "NCCL output of" not in text
