@@ -48,9 +48,7 @@ def answer(jobs: Sequence[Job]) -> str:
         if not dead:
             return NONE
         verb = "was" if dead == 1 else "were"
-        return (
-            f"**No run is being written.** {count(dead, 'run')} {verb} running when read last, and {verb} silent since."
-        )
+        return f"**No run is being written.** {count(dead, 'run')} {verb} running when read last, and silent since."
     parts = [f"**{count(len(live), 'run')} {'is' if len(live) == 1 else 'are'} running.**"]
     if silent:
         names = f"{count(len(silent), 'run')} {'has' if len(silent) == 1 else 'have'}"

@@ -136,7 +136,7 @@ class Allocator:
             self._event("segment_free", segment.address, segment.size, frames)
 
     def _event(self, action: str, address: int | None, size: int, frames: Frames) -> None:
-        self.time_us += 7
+        self.time_us += 1_900
         where = {"device_free": self.capacity - self.reserved} if address is None else {"addr": address}
         self.trace.append(
             {"action": action, **where, "size": size, "stream": 0, "time_us": self.time_us, "frames": frames}
