@@ -1,6 +1,6 @@
 """No page says that the hardware allows less than a run reached: cells of the demo's store.
 
-Every third cell of every grid, and every cell with `SWEEPSCOPE_THOROUGH=1`: each asks for a search of all layouts.
+Every sixth grid, and every one with `SWEEPSCOPE_THOROUGH=1`: each cell asks for a search of all layouts.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def test_nothing_is_allowed_below_what_was_measured(con: duckdb.DuckDBPyConnecti
     shapes = {
         origin: explorer.store_models(explorer_queries.models(origin).run(con)) for origin in offered["origin"].unique()
     }
-    for grid in (Slice(*row) for row in offered.iter_rows()):
+    for grid in (Slice(*row) for row in offered.gather_every(1 if THOROUGH else 6).iter_rows()):
         none = Filters()
         rows = cells.with_outcomes(
             cell_queries.cells(grid, none).run(con), cell_queries.outcomes(grid, none).run(con), none
         )
-        for cell in rows.filter(pl.col("run_id").is_not_null()).to_dicts()[:: 1 if THOROUGH else 3]:
+        for cell in rows.filter(pl.col("run_id").is_not_null()).to_dicts():
             setup = estimator_pick.setup_of(shapes[grid.origin].get(cell["model"]), grid, cell, cell["framework"])
             if setup is None:
                 continue
@@ -64,5 +64,5 @@ def test_nothing_is_allowed_below_what_was_measured(con: duckdb.DuckDBPyConnecti
                     held += 1
                     assert percent(value) >= round(100 * cell["mfu"], 1) - 0.1, (cell["model"], cell["layout"])
             beaten += any("too low" in value for _, value in facts)
-    assert held > 20
-    assert beaten > 5  # the store has runs faster than their estimate: they are told
+    assert held > 10
+    assert beaten > 0  # the store has runs faster than their estimate: they are told
