@@ -145,6 +145,11 @@ def _run(args: argparse.Namespace) -> int:
     for entry in done:
         error = f"{100 * entry['time_median']:.1f} % median, {100 * entry['time_mape']:.1f} % mean"
         lines.append(f"  {entry['profile']}: step time of unseen rows off by {error} ({entry['time_rows']} rows)")
+        if "outcomes" in entry:
+            share = f"{100 * entry['outcomes_right']:.0f} %"
+            lines.append(
+                f"    fits or not, told of {entry['outcomes']} unseen runs: {share} right, both outcomes alike"
+            )
         lines += [f"    {line}" for line in _record_lines(entry["record"], entry["patterns"])]
     say_result({"folder": str(target), "profiles": done}, "\n".join(lines), as_json=args.json)
     return 0

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from sweepscope.pipeline.estimate.physics.layouts import Array
 
@@ -53,3 +55,14 @@ def rank_cells(cell_of: Sequence[object], predicted: Array, measured: Array) -> 
         regret=float(np.mean(regret)),
         best_quarter_median=float(np.median(np.concatenate(quarter))),
     )
+
+
+_CELL = ("model", "accelerator", "num_gpus", "seq_len", "global_batch_tokens")
+
+
+def fastest_quarter(table: pl.DataFrame, seconds: Array) -> NDArray[np.bool_]:
+    """Mask of the fastest quarter of each cell of at least SMALLEST runs, and of all runs of smaller cells."""
+    names = [name for name in _CELL if name in table.columns]
+    known = table.select(names).with_columns(s=pl.Series(seconds).fill_nan(None))
+    count, limit = pl.col("s").count().over(names), pl.col("s").quantile(0.25, "higher").over(names)
+    return known.select(((count < SMALLEST) | (pl.col("s") <= limit)).fill_null(False).alias("kept"))["kept"].to_numpy()

@@ -1,7 +1,8 @@
 """Stand-ins for sweeps that are held back: tables judged by constants that were fitted on other tables only.
 
-Nothing here is fitted. A table whose rows have a profile of their own is estimated as a run of an unknown framework,
-with the constants of its card generation, which are published values.
+A table whose rows have a profile of their own is estimated as runs of a framework without one: by the constants of its
+card's generation, pooled over the other tables. What the framework's source decides (`rows.stated_facts`), and what
+nccl-tests measured of its cluster, is known.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from sweepscope.pipeline.estimate.calibration.pooled import without_table
 from sweepscope.pipeline.estimate.calibration.published_tables import published_table
 from sweepscope.pipeline.estimate.calibration.transfer_tables import transfers
 from sweepscope.pipeline.estimate.learned.transfer import transfer_interval
-from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
 from sweepscope.pipeline.estimate.rows.ceiling import ceilings
 from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, estimate_frame
 from tests.validation.cells import rank_cells
@@ -31,20 +32,15 @@ TABLES = (
 _SWEEP = ("model", "accelerator", "num_gpus", "seq_len", "global_batch_tokens")
 
 
-def of_no_framework(generation: str, _framework: str | None) -> Profile:
-    """Constants of the generation alone."""
-    return choose_profile(generation, None)
-
-
 def _number(frame: pl.DataFrame, name: str) -> pl.Series:
     if name not in frame.columns:
         return pl.Series(name, [None] * frame.height, dtype=pl.Float64)
     return frame[name].cast(pl.Float64, strict=False)
 
 
-def _estimated(table: str, choose: ChooseProfile = of_no_framework) -> pl.DataFrame:
+def _estimated(table: str, choose: ChooseProfile | None = None) -> pl.DataFrame:
     frame = published_table(table)
-    kept = estimate_frame(frame, choose)
+    kept = estimate_frame(frame, choose or without_table(table))
     return kept.filter(pl.col("est_status") == OK)
 
 
@@ -73,12 +69,14 @@ def elsewhere() -> pl.DataFrame:
             )
         )
     schema = ["table", "rows", "time MAPE %", "median %", "sweeps", "Spearman", "regret %"]
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    mean = frame.select(pl.lit("mean").alias("table"), pl.col("median %", "Spearman", "regret %").mean())
+    return pl.concat([frame, mean], how="diagonal")
 
 
 def fits() -> pl.DataFrame:
-    """Runs that are known to have fitted or not: how often `est_fits` agrees, by the constants of the generation alone
-    and by the framework's own, some of which were fitted to the peaks of these runs."""
+    """Runs that are known to have fitted or not: how often `est_fits` agrees, by constants in which the table has no
+    say and by the framework's own, some of which were fitted to the peaks of these runs."""
     rows: list[tuple[str, str, int, float, float]] = []
     for table in ("bigscience_sweeps", "ultrascale_playbook_all_runs", "simumax_b200", "torchtitan", "llm_foundry"):
         frame, own = _estimated(table), _estimated(table, choose_profile)

@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 
+from sweepscope.pipeline.estimate.calibration.transfer_tables import of_generation
 from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
 from sweepscope.pipeline.estimate.physics.question import Question
@@ -21,7 +22,6 @@ from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.rows.row_layouts import layouts_of
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import search
-from tests.validation.elsewhere import of_no_framework
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ def questions(of: Published) -> tuple[Question, Layouts]:
     choices = [dict(zip(of.left_open, values, strict=True)) for values in product(*of.left_open.values())]
     table = pl.DataFrame([{name: str(value) for name, value in {**of.stated, **more}.items()} for more in choices])
     rows = read_rows(table).to_dicts()
-    asked, reason, _ = ask(rows[0], of_no_framework)
+    asked, reason, _ = ask(rows[0], of_generation)
     if asked is None:
         raise ValueError(f"{of.name}: {reason}")
     if wrong := [reason for reason in reasons_against(asked, rows) if reason]:

@@ -65,16 +65,20 @@ def fit_time(rows: Rows, mask: NDArray[np.bool_], weights: Weights) -> dict[str,
 
 
 def fit_memory(rows: Rows, mask: NDArray[np.bool_]) -> dict[str, float]:
-    """Fitted constants of a recipe's memory from the rows of `mask`."""
-    chosen = rows.within(mask & np.isfinite(rows.mem_bytes))
+    """Fitted constants of a recipe's memory from the peaks and outcomes of the rows of `mask`."""
+    measured, told = mask & np.isfinite(rows.mem_bytes), mask & np.isfinite(rows.ran)
+    chosen = rows.within(measured | told)
     if not rows.recipe.memory or not chosen:
         return {}
-    indices = _indices(chosen)
+    has_peak, has_outcome = np.flatnonzero(measured), np.flatnonzero(told)
 
     def residuals(constants: dict[str, float]) -> Array:
         predicted = predict(chosen, constants, rows.table.height, allocated_bytes)
-        errors: Array = np.log(predicted[indices] / rows.mem_bytes[indices])
-        return errors
+        errors: Array = np.log(predicted[has_peak] / rows.mem_bytes[has_peak])
+        over = np.log(predicted[has_outcome] / rows.room_bytes[has_outcome])
+        # Censored: a run that fitted says "no more than there is", one out of memory "more", and neither how much.
+        missed = np.where(rows.ran[has_outcome] == 1, np.maximum(over, 0.0), np.maximum(-over, 0.0))
+        return np.concatenate([errors, missed])
 
     huber = 0.05 if rows.recipe.is_bound else 0.1
     return fit(residuals, dict(rows.recipe.memory), pull=rows.recipe.memory_pull, huber=huber)

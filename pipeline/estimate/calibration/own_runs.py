@@ -28,36 +28,48 @@ FEWEST = 8
 FOLDS = 5
 TIME = ("gemm_peak_share", "attention_efficiency", "elementwise_passes", "network_share", "fixed_step_s")
 MEMORY = ("context_bytes", "logit_bytes")
+FEWEST_OUTCOMES = 3
+"""Runs out of memory, and runs that fitted, from which on outcomes count."""
 
 
 def usable_runs(runs: pl.DataFrame) -> pl.DataFrame:
-    """Completed, ranked runs with a time of steps, in the columns of recipes; `generation` and `fold` are added."""
+    """Completed, ranked runs with a time of steps, and runs out of memory, in the columns of recipes.
+
+    `generation` and `fold` are added. What ran out of memory has no step time: only its outcome counts.
+    """
     generations = {name: find_cluster(name) for name in runs["accelerator"].drop_nulls().unique()}
     known = {name: cluster.generation for name, cluster in generations.items() if cluster is not None}
+    is_oom = pl.col("status") == "oom"
+    # A mean over start-up, evaluations and checkpoints is no time of a step; what lies between lines may hold them.
+    is_rough = pl.col("step_time_basis").is_in(["whole_run", "time_stamps"]).fill_null(value=False)
+    is_timed = (pl.col("step_time_s") > 0) & ~is_rough
     return runs.filter(
-        (pl.col("status") == "completed")
-        & pl.col("quarantine_reason").is_null()
-        & pl.col("duplicate_of").is_null()
-        & (pl.col("step_time_s") > 0)
-        # A mean over start-up, evaluations and checkpoints is no time of a step; what lies between lines may hold them.
-        & ~pl.col("step_time_basis").is_in(["whole_run", "time_stamps"]).fill_null(value=False)
-        & pl.col("framework").is_not_null()
+        is_oom | ((pl.col("status") == "completed") & is_timed),
+        pl.col("quarantine_reason").is_null(),
+        pl.col("duplicate_of").is_null(),
+        pl.col("framework").is_not_null(),
     ).with_columns(
+        pl.when(~is_oom).then("step_time_s").alias("step_time_s"),
         generation=pl.col("accelerator").replace_strict(known, default=None, return_dtype=pl.String),
-        peak_mem_gb=pl.col("mem_peak_allocated_bytes") / 1e9,
+        # A peak before it ran out is none of the layout's.
+        peak_mem_gb=pl.when(~is_oom).then(pl.col("mem_peak_allocated_bytes") / 1e9),
         fold=(pl.col("layout").fill_null("").rank("dense") % FOLDS).cast(pl.String),
     )
 
 
 def own_recipes(usable: pl.DataFrame) -> list[Recipe]:
     """One recipe per generation and framework with at least FEWEST runs, starting from the profile in force."""
-    groups = usable.filter(pl.col("generation").is_not_null()).group_by("generation", "framework").len().sort("len")
+    is_oom = pl.col("status") == "oom"
+    groups = usable.filter(pl.col("generation").is_not_null()).group_by("generation", "framework")
+    counts = groups.agg(ran=(~is_oom).sum(), failed=is_oom.sum()).sort("ran", "generation", "framework")
     recipes = []
-    for generation, framework, count in groups.iter_rows():
+    for generation, framework, count, failed in counts.iter_rows():
         if count < FEWEST:
             continue
+        learns = min(count, failed) >= FEWEST_OUTCOMES
+        memory = (*MEMORY, "memory_growth") if learns else MEMORY
         start = choose_profile(generation, framework)
-        fixed = {name: getattr(start, name) for name in CONSTANTS if name not in (*TIME, *MEMORY)}
+        fixed = {name: getattr(start, name) for name in CONSTANTS if name not in (*TIME, *memory)}
         recipes.append(
             Recipe(
                 profile=f"{generation}-{framework}",
@@ -65,10 +77,12 @@ def own_recipes(usable: pl.DataFrame) -> list[Recipe]:
                 rows=(pl.col("generation") == generation) & (pl.col("framework") == framework),
                 group="fold",
                 time={name: getattr(start, name) for name in TIME},
-                memory={name: getattr(start, name) for name in MEMORY},
+                memory={name: getattr(start, name) for name in memory},
                 fixed=fixed,
                 weights=(Weights(pull=0.3),),
-                memory_pull=0.3,
+                # Most outcomes are met whatever the constants: those that are not must not be drowned by the pull.
+                memory_pull=0.03 if learns else 0.3,
+                learns_outcomes=learns,
             )
         )
     return recipes

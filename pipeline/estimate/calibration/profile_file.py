@@ -23,7 +23,10 @@ def _ratio(measured: Array, predicted: Array) -> Array:
 
 
 def accuracy(unseen: Unseen) -> dict[str, Any]:
-    """Residuals of rows whose group the fit had not seen; `time_p10`, `time_p90` are of measured over predicted."""
+    """Residuals of rows whose group the fit had not seen; `time_p10`, `time_p90` are of measured over predicted.
+
+    `outcomes_right` is the mean share of right verdicts on runs that fitted and on runs out of memory.
+    """
     facts: dict[str, Any] = {"split": f"leave {unseen.rows.recipe.split}"}
     for what, predicted, measured in (
         ("time", unseen.step_time_s, unseen.rows.step_time_s),
@@ -35,6 +38,11 @@ def accuracy(unseen: Unseen) -> dict[str, Any]:
             facts[f"{what}_rows"] = found["rows"]
             facts[f"{what}_mape"], facts[f"{what}_median"] = round(found["mape"], 4), round(found["median"], 4)
             facts[f"{what}_p10"], facts[f"{what}_p90"] = (round(float(q), 4) for q in np.quantile(ratio, (0.1, 0.9)))
+    if (told := np.isfinite(unseen.rows.ran) & np.isfinite(unseen.mem_bytes)).any():
+        fits = unseen.mem_bytes[told] <= unseen.rows.room_bytes[told]
+        ran = unseen.rows.ran[told] == 1
+        facts["outcomes"] = int(told.sum())
+        facts["outcomes_right"] = round(float(np.mean([np.mean(fits[ran]), np.mean(~fits[~ran])])), 4)
     return facts
 
 

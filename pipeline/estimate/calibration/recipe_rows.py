@@ -32,7 +32,7 @@ class Recipe:
     `rows` selects rows of `dataset`; `time` and `memory` name the constants with where their search starts; `fixed` are
     set and not fitted. `group` splits the rows for cross-validation. A recipe that is a bound is fitted to the runs
     at most PENALISED_RATIO times slower than estimated; of several `weights`, each of its fits chooses those that
-    predict unseen groups best.
+    predict unseen groups best. `learns_outcomes`: that a run fitted, or ran out of memory, bounds its peak.
     """
 
     profile: str
@@ -46,6 +46,7 @@ class Recipe:
     memory_pull: float = 0.05
     memory_unit: float = 1e9
     is_bound: bool = False
+    learns_outcomes: bool = False
 
     @property
     def split(self) -> str:
@@ -55,13 +56,19 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a recipe, ready to be estimated. `fits` caches fits of step times, which nested choices repeat."""
+    """The rows of a recipe, ready to be estimated. `fits` caches fits of step times, which nested choices repeat.
+
+    `ran` is 1 for rows that completed, 0 for rows out of memory and NaN where outcomes do not count; `room_bytes` is
+    what may be allocated of the row's card, beside fragmentation and what no allocator counts.
+    """
 
     recipe: Recipe
     table: pl.DataFrame
     batches: list[Batch]
     step_time_s: Array
     mem_bytes: Array
+    ran: Array
+    room_bytes: Array
     fits: dict[tuple[Weights, bytes], dict[str, float]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -109,4 +116,16 @@ def gather_rows(recipe: Recipe, published: pl.DataFrame) -> Rows:
         estimable[batch.indices] = True
     seconds = np.where(estimable, _numbers(table, "step_time_s"), np.nan)
     bytes_ = np.where(estimable, _numbers(table, "peak_mem_gb") * recipe.memory_unit, np.nan)
-    return Rows(recipe, table, found, seconds, bytes_)
+    room = np.full(table.height, np.nan)
+    for batch in found:
+        profile = batch.asked.profile
+        room[batch.indices] = (batch.asked.cluster.memory_bytes - profile.outside_bytes) / (1 + profile.fragmentation)
+    ran = np.where(estimable, _outcomes(table), np.nan) if recipe.learns_outcomes else np.full(table.height, np.nan)
+    return Rows(recipe, table, found, seconds, bytes_, ran, room)
+
+
+def _outcomes(table: pl.DataFrame) -> Array:
+    """1 for completed rows, 0 for those out of memory, NaN for others."""
+    status = pl.col("status")
+    ran = pl.when(status.is_in(["completed", "success"])).then(1.0).when(status == "oom").then(0.0)
+    return table.select(ran.cast(pl.Float64).fill_null(np.nan).alias("ran"))["ran"].to_numpy()

@@ -24,7 +24,10 @@ _MOST = 600
 """Rows of a table that are asked; of more, every n-th. SimuMax takes 20 a second."""
 KNOWS = {
     ("SimuMax", "simumax_b200"): "products and attention profiled on this machine, at 0.48 of its peak",
+    ("SimuMax", "selene_megatron"): "products at 0.75 of the peak, measured on an A100",
+    ("SimuMax", "bigscience_sweeps"): "products at 0.75 of the peak, measured on an A100",
     ("Calculon", "selene_megatron"): "efficiencies set on this table",
+    ("llm-analysis", "bigscience_sweeps"): "0.5 of the peak in all, what large runs of that time reported",
 }
 """What a peer knows of a table that ours, with the table withheld, does not."""
 
@@ -144,7 +147,7 @@ def beside() -> pl.DataFrame:
             both = np.isfinite(theirs[0].seconds) & np.isfinite(ours.seconds)
             entries.append(_row(peer, rows, theirs, both))
             if known := KNOWS.get((peer, name)):
-                entries[-1]["note"] = f"knows: {known}"
+                entries[-1]["note"] = "; ".join([f"knows: {known}", *([theirs[0].reason] if theirs[0].reason else [])])
             if 0 < both.sum() < np.isfinite(ours.seconds).sum():
                 entries.append(_row(f"{OURS}, the same rows", rows, said, both))
     return pl.DataFrame(entries, infer_schema_length=None)

@@ -103,6 +103,57 @@ def test_runs_that_say_nothing_are_not_fitted_on(change: dict[str, object]) -> N
     assert own_recipes(usable_runs(measured_runs().with_columns(**{k: pl.lit(v) for k, v in change.items()}))) == []
 
 
+def labelled_runs(growth: float) -> pl.DataFrame:
+    """Runs of one machine whose activations take `growth` times the estimate: completed, or out of memory."""
+
+    def hungry(generation: str, framework: str | None) -> Profile:
+        return with_values(choose_profile(generation, framework), {**TRUE, "memory_growth": growth})
+
+    shapes = ((16, 2048, 5632), (24, 4096, 11008), (32, 4096, 11008), (32, 4096, 14336))
+    changed = [
+        measured_runs(num_layers=layers, hidden_size=hidden, ffn_hidden_size=ffn, seq_len=length, num_heads=heads)
+        .with_columns(run_id=pl.format("{}-{}-{}-{}", "run_id", pl.lit(layers), pl.lit(ffn), pl.lit(length)))
+        .drop("step_time_s", "mem_peak_allocated_bytes")
+        for layers, hidden, ffn in shapes
+        for length in (2048, 4096, 8192, 16384)
+        for heads in (hidden // 128,)
+    ]
+    runs = complete_runs(pl.concat(changed, how="diagonal")).runs
+    found = estimate_frame(runs, hungry)
+    is_oom = ~found["est_fits"]
+    runs = runs.with_columns(
+        status=pl.when(is_oom).then(pl.lit("oom")).otherwise(pl.lit("completed")),
+        step_time_s=pl.when(~is_oom).then(found["est_step_time_s"]),
+        mem_peak_allocated_bytes=pl.lit(None, pl.Int64),
+    )
+    return complete_runs(runs).runs
+
+
+def test_runs_out_of_memory_bound_what_others_need() -> None:
+    runs = labelled_runs(1.5)
+    usable = usable_runs(runs)
+    failed = usable.filter(status="oom").height
+    assert min(failed, usable.height - failed) > 20
+    (recipe,) = own_recipes(usable)
+    rows = gather_rows(recipe, as_cells(usable))
+    assert fit_recipe(rows)["memory_growth"] > 1.2
+    facts = accuracy(cross_validate(rows))
+    said = estimate_frame(usable)["est_fits"]
+    is_oom = usable["status"] == "oom"
+    before = (said.filter(~is_oom).mean() + (~said).filter(is_oom).mean()) / 2  # type: ignore[operator]
+    assert facts["outcomes"] == usable.height
+    assert facts["outcomes_right"] > before + 0.05
+    assert facts["outcomes_right"] >= 0.92
+
+
+def test_a_handful_of_failures_does_not_count() -> None:
+    usable = usable_runs(labelled_runs(1.5))
+    kept = pl.concat([usable.filter(status="completed"), usable.filter(status="oom").head(2)])
+    (recipe,) = own_recipes(kept)
+    assert not recipe.learns_outcomes
+    assert "memory_growth" not in recipe.memory
+
+
 def test_few_runs_are_no_profile() -> None:
     assert own_recipes(usable_runs(measured_runs().head(FEWEST - 1))) == []
 
