@@ -18,6 +18,7 @@ from sweepscope.dashboard.sections import compare_links, compare_parts
 from sweepscope.dashboard.selection.comparison import parse_runs
 from sweepscope.dashboard.text import compare as texts
 from sweepscope.dashboard.text import compare_results
+from sweepscope.dashboard.text import compare_sections as section_texts
 from sweepscope.dashboard.view_models import compare, compare_losses, compare_speed
 from sweepscope.dashboard.view_models.compare import Line, Subject
 from sweepscope.dashboard.view_models.compare_losses import Difference
@@ -59,10 +60,10 @@ def _page(view: View) -> None:
     explained = _explained(view, race)
     with head:
         origins = tuple(dict.fromkeys(row["origin"] for row in found.iter_rows(named=True)))
-        meta = texts.meta(columns, asked.left_out)
+        meta = section_texts.meta(columns, asked.left_out)
         basic.head(TITLE, texts.answer(race, columns, explained, differing), meta, origins=origins)
         if missing:
-            basic.note(texts.unknown(missing))
+            basic.note(section_texts.unknown(missing))
     results = compare_results.lines(columns)
     decisive = compare_results.main(columns, results)
     groups = {group: part.shown for group, part in configuration.items()}
@@ -81,7 +82,7 @@ def _page(view: View) -> None:
             compare_parts.draw_difference(view, race, explained)
         with right, st.container(gap="xsmall"):
             compare_parts.draw_curves(view, columns)
-        basic.section("What differs in their configuration", texts.differing_qualifier(len(differing)))
+        basic.section("What differs in their configuration", section_texts.differing_qualifier(len(differing)))
         if differing:
             _draw_lines(view, columns, groups)
     _draw_more(columns, [line for line in results if line not in decisive])
@@ -94,7 +95,7 @@ def _draw_too_few(view: View, single: Sequence[Subject], missing: Sequence[str])
     answer = texts.NOTHING_CHOSEN if not single else texts.one_chosen(single[0])
     basic.head(TITLE, answer)
     if missing:
-        basic.note(texts.unknown(missing))
+        basic.note(section_texts.unknown(missing))
     compare_links.draw_adding(view, [run_id for one in single for run_id in one.run_ids])
     compare_parts.draw_suggestions(view, single[0].runs[0] if single else None)
 
@@ -161,7 +162,7 @@ def _draw_lines(view: View, columns: Sequence[Subject], groups: Mapping[str, Seq
 
 def _draw_no_difference(groups: Mapping[str, Sequence[Line]]) -> None:
     if not any(groups.values()):
-        basic.note(f"Configuration: {texts.differing_qualifier(0)}.")
+        basic.note(f"Configuration: {section_texts.differing_qualifier(0)}.")
 
 
 def _draw_more(columns: Sequence[Subject], more: Sequence[Line]) -> None:
@@ -181,7 +182,7 @@ def _draw_folded(view: View, columns: Sequence[Subject], equal: list[Line]) -> N
                 _draw_plain(columns, raw.shown[_RAW_SHOWN:])
     folded = [*equal, *raw.equal]
     if folded or raw.alone:
-        with st.expander(texts.folded_title(len(folded), len(raw.alone)).capitalize()):
+        with st.expander(section_texts.folded_title(len(folded), len(raw.alone)).capitalize()):
             _draw_plain(columns, [*folded, *raw.alone])
             every = [*equal, *raw.shown, *raw.equal, *raw.alone]
             tables.csv_button(compare.table(columns, every, lambda one: f"{one.letter} {one.run_ids[0]}"), "comparison")

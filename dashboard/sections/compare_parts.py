@@ -16,6 +16,7 @@ from sweepscope.dashboard.queries import run_network as network_queries
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text import compare as texts
 from sweepscope.dashboard.text import compare_network as network_texts
+from sweepscope.dashboard.text import compare_sections as section_texts
 from sweepscope.dashboard.view_models import compare_curves
 from sweepscope.dashboard.view_models.compare import Subject
 from sweepscope.dashboard.view_models.compare_losses import Difference
@@ -31,7 +32,7 @@ def draw_curves(view: View, columns: Sequence[Subject]) -> None:
     offered = compare_curves.measures(steps)
     if not offered:
         basic.section("Steps")
-        basic.note(texts.curves_note(columns, set(), "steps") or "No step was logged.")
+        basic.note(section_texts.curves_note(columns, set(), "steps") or "No step was logged.")
         return
     keys = [measure.key for measure in offered]
     top = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
@@ -42,8 +43,8 @@ def draw_curves(view: View, columns: Sequence[Subject]) -> None:
     drawn = compare_curves.overlay(columns, steps, measure)
     with title:
         basic.section(measure.title, "over the steps of each")
-    basic.chart(charts.draw_curves(drawn, view.theme), key="curves", alt=texts.curves_alt(drawn))
-    basic.note(" ".join(filter(None, [texts.curves_note(columns, drawn.letters, measure.label.lower())])))
+    basic.chart(charts.draw_curves(drawn, view.theme), key="curves", alt=section_texts.curves_alt(drawn))
+    basic.note(" ".join(filter(None, [section_texts.curves_note(columns, drawn.letters, measure.label.lower())])))
 
 
 def draw_difference(view: View, race: Race, explained: Difference | None) -> None:
@@ -58,13 +59,13 @@ def draw_difference(view: View, race: Race, explained: Difference | None) -> Non
         basic.section("Where the time differs")
         basic.note(_why_no_difference(view, pair))
         return
-    title, qualifier = texts.difference_title(explained, first, second)
+    title, qualifier = section_texts.difference_title(explained, first, second)
     basic.section(title, qualifier)
     figure = charts.draw_difference(explained, view.theme)
-    basic.chart(figure, key="difference", alt=texts.difference_alt(explained, first, second))
+    basic.chart(figure, key="difference", alt=section_texts.difference_alt(explained, first, second))
     basic.note(texts.terms_sentence(explained, texts.short_names(pair)[first], most=3))
     with st.expander("The two waterfalls as a table"):
-        tables.table(texts.difference_table(explained, first, second))
+        tables.table(section_texts.difference_table(explained, first, second))
 
 
 def _why_no_difference(view: View, pair: Sequence[Subject]) -> str:
@@ -73,7 +74,7 @@ def _why_no_difference(view: View, pair: Sequence[Subject]) -> str:
     run_ids = [one.run_ids[0] for one in pair]
     estimated = set(queries.estimates(run_ids).run(view.store.con)["run_id"])
     reasons = dict(queries.not_estimated(run_ids).run(view.store.con).iter_rows())
-    return texts.no_difference(pair[0], pair[1], estimated, reasons)
+    return section_texts.no_difference(pair[0], pair[1], estimated, reasons)
 
 
 def draw_network(view: View, columns: Sequence[Subject]) -> None:

@@ -7,6 +7,7 @@ import pytest
 from sweepscope.dashboard.format.numbers import NBSP
 from sweepscope.dashboard.text import compare as texts
 from sweepscope.dashboard.text import compare_results
+from sweepscope.dashboard.text import compare_sections as section_texts
 from sweepscope.dashboard.view_models import compare, compare_losses, compare_speed
 from sweepscope.dashboard.view_models.compare import Subject
 from tests.dashboard.compare_rows import compared, estimated, failed, subject
@@ -171,5 +172,7 @@ def test_a_publication_adds_what_only_it_states(extra: str | None) -> None:
 
 def test_the_note_under_the_curves_names_who_has_none() -> None:
     columns = [subject("A", compared()), subject("B", compared("p", origin="published")), subject("C", failed())]
-    assert texts.curves_note(columns, {"A"}, "loss") == "No curve: C logged no loss; B is published without steps."
-    assert texts.curves_note(columns, {"A", "B", "C"}, "loss") == ""
+    assert (
+        section_texts.curves_note(columns, {"A"}, "loss") == "No curve: C logged no loss; B is published without steps."
+    )
+    assert section_texts.curves_note(columns, {"A", "B", "C"}, "loss") == ""
