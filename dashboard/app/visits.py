@@ -20,7 +20,7 @@ _REMEMBER = """export default function (component) {
     sessionStorage.setItem(key, before);
   }
   localStorage.setItem(key, JSON.stringify(now));
-  if (before && before !== component.data.told) component.setStateValue("before", before);
+  if (before && before !== component.data.known) component.setStateValue("before", before);
 }"""
 _KEY = "last_visit"
 
@@ -28,13 +28,13 @@ _KEY = "last_visit"
 def last_visit(now: Mapping[str, object]) -> dict[str, Any] | None:
     """What `now` was at the last visit to this home; None at the first one. Has the browser remember `now`."""
     state = st.session_state.get(_KEY)
-    told = (state or {}).get("before", "")
+    known = (state or {}).get("before", "")
     home = hashlib.sha256(str(published.default_home()).encode()).hexdigest()[:12]
     component = st.components.v2.component("last_visit", js=_REMEMBER)
-    data = {"key": f"sweepscope.visit.{home}", "now": dict(now), "told": told}
+    data = {"key": f"sweepscope.visit.{home}", "now": dict(now), "known": known}
     component(key=_KEY, data=data, height=1, on_before_change=lambda: None)
     try:
-        before = json.loads(told) if told else None
+        before = json.loads(known) if known else None
     except ValueError:  # another program's, or a damaged one
         return None
     return before if isinstance(before, dict) else None

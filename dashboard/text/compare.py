@@ -88,8 +88,8 @@ def answer(race: Race, columns: Sequence[Subject], explained: Difference | None,
         only = race.standings[0]
         reasons = "; ".join(f"{one.letter} {_why_none(one, race)}" for one in race.without[:4])
         return f"**Only {only.subject.letter} has a speed**, {_figure(race, 0)}: {reasons}."
-    told = _speed(race, columns)
-    return f"{told} {_explanation(race, explained, settings)}".strip()
+    sentence = _speed(race, columns)
+    return f"{sentence} {_explanation(race, explained, settings)}".strip()
 
 
 def _why_none(one: Subject, race: Race) -> str:
@@ -125,8 +125,8 @@ def _speed(race: Race, columns: Sequence[Subject]) -> str:
         lead = f"**{a} is {part_of(race.lead, 1)} ahead of {b}, within the noise** ({percent(race.noise)}"
         return f"{lead}{_chance(race)}){_conditions(first, second)}."
     by = f"{ratio(1 + race.lead)} as fast as {b}" if race.lead >= 1 else f"{part_of(race.lead, 1)} faster than {b}"
-    told = f"{of_many}**{by}**" if of_many else f"**{a} is {by}**"
-    return f"{told}{_conditions(first, second)}{_certainty(race)}."
+    sentence = f"{of_many}**{by}**" if of_many else f"**{a} is {by}**"
+    return f"{sentence}{_conditions(first, second)}{_certainty(race)}."
 
 
 def _left_behind(race: Race) -> str:
@@ -222,11 +222,11 @@ def _explanation(race: Race, explained: Difference | None, settings: Sequence[Li
 
 def _short(explained: Difference, name: str) -> str:
     """The largest part of each side, for the headline."""
-    told = _saved_and_paid(explained, name, most=1)
+    sentence = _saved_and_paid(explained, name, most=1)
     rest = abs(explained.unexplained) * 100
-    if told and not explained.is_estimated and rest >= 100 * max(0.005, abs(explained.total) / 2):
-        return f"{told}; {number(rest, 1)} are unexplained."
-    return f"{told}." if told else ""
+    if sentence and not explained.is_estimated and rest >= 100 * max(0.005, abs(explained.total) / 2):
+        return f"{sentence}; {number(rest, 1)} are unexplained."
+    return f"{sentence}." if sentence else ""
 
 
 def terms_sentence(explained: Difference, name: str, *, most: int) -> str:
@@ -234,8 +234,8 @@ def terms_sentence(explained: Difference, name: str, *, most: int) -> str:
 
     Empty where no part differs by half a point.
     """
-    told = _saved_and_paid(explained, name, most=most)
-    return f"{told}.{_unexplained(explained)}" if told else _unexplained(explained).strip()
+    sentence = _saved_and_paid(explained, name, most=most)
+    return f"{sentence}.{_unexplained(explained)}" if sentence else _unexplained(explained).strip()
 
 
 def _saved_and_paid(explained: Difference, name: str, *, most: int) -> str:
