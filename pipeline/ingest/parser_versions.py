@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -70,21 +70,22 @@ def _modules_of(module: str) -> dict[str, str]:
         path = f"{waiting.pop().replace('.', '/')}.py"
         if path in sources and path not in found and path.startswith(_OF_SINGLE_DIALECTS[:2]):
             found[path] = sources[path]
-            waiting += _imports(path)
+            waiting += _imports(_pipeline()[path][1])
     return found
 
 
-def _sources(parts: Collection[str]) -> dict[str, str]:
+def _sources(parts: tuple[str, ...]) -> dict[str, str]:
     """Hash of each module of some packages, by its path below the pipeline."""
-    return {path: hashed for path, (hashed, _) in _pipeline().items() if path.startswith(tuple(parts))}
+    return {path: hashed for path, (hashed, _) in _pipeline().items() if path.startswith(parts)}
 
 
-def _imports(path: str) -> list[str]:
-    """Modules, or names in them, that a module imports of `pipeline.logs`."""
+@cache
+def _imports(text: str) -> tuple[str, ...]:
+    """Modules, or names in them, that a module with this text imports of `pipeline.logs`."""
     names = []
-    for package, imported in _IMPORT.findall(_pipeline()[path][1]):
+    for package, imported in _IMPORT.findall(text):
         names += [package, *(f"{package}.{name}" for name in re.findall(r"\w+", imported))]
-    return names
+    return tuple(names)
 
 
 @cache

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from sweepscope.pipeline.logs.sidecars.speed_metrics import Span, rounded
 
@@ -18,6 +19,7 @@ _MOST_TRIED = 1000
 _ROUND = (1000, 500, 250, 200, 100, 50, 25, 20, 10, 5, 2, 1)
 
 
+@lru_cache(maxsize=4_096)  # with two decimals, many dicts have the same
 def span_of(text: str) -> Span | None:
     """The epochs that are printed so; None for the beginning, and for what is no number.
 

@@ -40,33 +40,31 @@ def _between_neighbours(dicts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _between_distant(part: pl.DataFrame) -> pl.DataFrame:
-    seconds = list(zip(part["seconds"], part["seconds_off"], strict=True))
-    tokens = list(zip(part["tokens"], part["tokens_off"], strict=True))
-    steps = part["step"].to_list()
+    seconds, tokens, steps = part["seconds"].to_list(), part["tokens"].to_list(), part["step"].to_list()
     times, rates = [None] * part.height, [None] * part.height
-    for before, after in _stretches([seconds]):
+    for before, after in _stretches(part, ["seconds"]):
         done = steps[after] - steps[before]
-        times[after] = round((seconds[after][0] - seconds[before][0]) / done, 6) if done > 0 else None
-    for before, after in _stretches([seconds, tokens]):
-        rates[after] = round((tokens[after][0] - tokens[before][0]) / (seconds[after][0] - seconds[before][0]), 3)
+        times[after] = round((seconds[after] - seconds[before]) / done, 6) if done > 0 else None
+    for before, after in _stretches(part, ["seconds", "tokens"]):
+        rates[after] = round((tokens[after] - tokens[before]) / (seconds[after] - seconds[before]), 3)
     return part.with_columns(
         pl.Series("step_time_s", times, dtype=pl.Float64), pl.Series("tokens_per_s", rates, dtype=pl.Float64)
     )
 
 
-def _stretches(totals: Sequence[Sequence[tuple[float | None, float | None]]]) -> Iterator[tuple[int, int]]:
-    """Indices between which every total grew by much more than it may be off."""
-    start: int | None = None
-    for index, values in enumerate(zip(*totals, strict=True)):
-        if any(value is None for value, _ in values):
-            continue
-        if start is None:
-            start = index
-            continue
-        pairs = [(known[start], now) for known, now in zip(totals, values, strict=True)]
-        grown = [(now - then, (off or 0) + (was_off or 0)) for (then, was_off), (now, off) in pairs]
-        if any(growth < 0 for growth, _ in grown):
-            start = index
-        elif all(growth > 0 and off <= _PRECISE * growth for growth, off in grown):
-            yield start, index
-            start = index
+def _stretches(part: pl.DataFrame, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Rows between which every one of the totals of these names grew by much more than it may be off."""
+    known = part.with_row_index().filter(pl.all_horizontal(pl.col(names).is_not_null()))
+    rows = known["index"].to_list()
+    totals = [(known[name].to_list(), known[f"{name}_off"].fill_null(0).to_list()) for name in names]
+    start = 0
+    for row in range(1, len(rows)):
+        is_back, is_far = False, True
+        for total, off in totals:  # a loop over plain numbers: a log has as many rows as steps
+            growth = total[row] - total[start]
+            is_back |= growth < 0
+            is_far &= growth > 0 and off[row] + off[start] <= _PRECISE * growth
+        if is_far:
+            yield rows[start], rows[row]
+        if is_far or is_back:
+            start = row

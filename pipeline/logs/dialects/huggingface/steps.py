@@ -136,6 +136,8 @@ def _by_epochs(dicts: pl.DataFrame, ends: Mapping[tuple[int, int], totals.End]) 
 
 
 def _of_epochs(part: pl.DataFrame, end: totals.End | None) -> pl.DataFrame:
+    if end is None and not part["anchor"].count():
+        return part
     spans = [epochs.span_of(text) if text else None for text in part["epoch"]]
     steps: int | None
     over: Span | None
