@@ -213,6 +213,10 @@ SLOWDOWN_SIDE_STEPS = 5
 SLOWDOWN_MIN_STEPS = 20
 """Logged steps that a run needs before a change is looked for."""
 
+SLOWDOWN_MOST_STEPS = 400_000
+"""Logged steps of a run that are looked at; of more, so many from everywhere: ranks of ten million take
+half a gigabyte."""
+
 SLOWDOWN_COVERAGE = 0.8
 """Share of the steps that must log a quantity before a change is looked for in it."""
 

@@ -10,7 +10,7 @@ import polars as pl
 from sweepscope.pipeline.ingest.nccl_collector import NcclCollector
 from sweepscope.pipeline.ingest.resume import ResumeState, extract_of
 from sweepscope.pipeline.io.malloc import give_back
-from sweepscope.pipeline.io.spill import spilled
+from sweepscope.pipeline.io.spill import on_disk
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter, text_bytes
@@ -151,10 +151,10 @@ class BatchAccumulator:
         give_back()
 
     def _spill(self) -> None:
-        """Put the steps of extracts on disk, once they are many: as one extract, since each has a file of its own."""
+        """Put steps and peaks on disk, once they are many: as one extract, since each has a file of its own."""
         in_memory = self.extracts[self.on_disk :]
-        if sum(part.step_bytes for part in in_memory) > SPILL_BYTES:
-            self.extracts[self.on_disk :] = [extract.merge(in_memory, self.dialects).map_steps(spilled)]
+        if sum(part.large_bytes for part in in_memory) > SPILL_BYTES:
+            self.extracts[self.on_disk :] = [extract.merge(in_memory, self.dialects).map_large(on_disk)]
             self.on_disk = len(self.extracts)
 
     def _read_undecided(self, owners: Mapping[int, str], open_sources: Collection[int]) -> None:

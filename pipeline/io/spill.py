@@ -11,7 +11,7 @@ import mmap
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -99,7 +99,14 @@ def is_large(frame: pl.DataFrame) -> bool:
 
 def spilled(frame: pl.DataFrame) -> pl.DataFrame:
     """The same rows, on disk if they are many, and then each column in one piece."""
-    return in_slices(frame, lambda part: part) if is_large(frame) else frame
+    return on_disk(frame) if is_large(frame) else frame
+
+
+def on_disk(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same rows on disk, each column in one piece."""
+    if frame.is_empty():
+        return frame
+    return gathered(lambda: frame.iter_slices(SLICE_ROWS), frame.schema, frame.height)
 
 
 def in_slices(frame: pl.DataFrame, change: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
@@ -179,7 +186,8 @@ class _SpillWriter:
         self._values = {name: self._room(capacity * _width(dtype)) for name, dtype in self._on_disk.items()}
         self._validity = {name: self._room(capacity // 8 + 1) for name in self._on_disk}
         self._is_known: dict[str, list[pl.Series]] = {name: [] for name in self._on_disk}
-        self._texts: dict[str, list[pa.Buffer]] = {name: [] for name in self._on_disk}
+        self._texts: dict[str, list[tuple[int, int]]] = {name: [] for name in self._on_disk}
+        self._latest: dict[str, dict[tuple[int, int], tuple[pa.Buffer, int]]] = {name: {} for name in self._on_disk}
         self._in_memory: dict[str, list[pl.Series]] = {name: [] for name in schema if name not in self._on_disk}
 
     def _room(self, size: int) -> int:
@@ -216,11 +224,27 @@ class _SpillWriter:
         self._put(values, self._values[column.name] + row * width)
 
     def _renumbered(self, name: str, array: pa.Array, views: pa.Buffer) -> bytes:
-        """Views with the numbers that their buffers have among all of the column."""
+        """Views with the numbers that their buffers have among all of the column; the buffers are written, too."""
         fields = np.frombuffer(views, dtype=np.int32).reshape(-1, _VIEW_BYTES // 4).copy()
-        fields[fields[:, 0] > _INLINE_BYTES, 2] += len(self._texts[name])
-        self._texts[name] += array.buffers()[2:]
+        is_long = fields[:, 0] > _INLINE_BYTES
+        if is_long.any():
+            numbers = np.array(self._numbers(name, array.buffers()[2:]), dtype=np.int32)
+            fields[is_long, 2] = numbers[fields[is_long, 2]]
         return fields.tobytes()
+
+    def _numbers(self, name: str, buffers: Sequence[pa.Buffer]) -> list[int]:
+        """Numbers of text buffers; slices of one frame share them. Held meanwhile, so that no other has its address."""
+        before, written, numbers = self._latest[name], self._texts[name], []
+        self._latest[name] = {}
+        for buffer in buffers:
+            key = buffer.address, buffer.size
+            if key not in before:
+                written.append((self._room(buffer.size), buffer.size))
+                self._put(buffer, written[-1][0])
+            number = before[key][1] if key in before else len(written) - 1
+            self._latest[name][key] = buffer, number
+            numbers.append(number)
+        return numbers
 
     def _put(self, data: pa.Buffer | bytes, offset: int) -> None:
         rest = memoryview(data)
@@ -246,7 +270,8 @@ class _SpillWriter:
         for name, dtype in self._on_disk.items():
             validity = whole.slice(self._validity[name], self._height // 8 + 1) if has_null[name] else None
             values = whole.slice(self._values[name], self._height * _width(dtype))
-            arrays[name] = pa.Array.from_buffers(dtype, self._height, [validity, values, *self._texts[name]])
+            texts = [whole.slice(begin, size) for begin, size in self._texts[name]]
+            arrays[name] = pa.Array.from_buffers(dtype, self._height, [validity, values, *texts])
         frame = pl.DataFrame(pa.record_batch(list(arrays.values()), names=list(arrays)))
         held = [pl.concat(parts).rechunk() for parts in self._in_memory.values()]
         return frame.with_columns(held).select(self._schema.names())

@@ -12,7 +12,6 @@ from its beginning when it has come to rest (`pipeline.ingest.plan.plan`), and t
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import zipfile
@@ -25,6 +24,7 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope.pipeline.io.fault_points import reach
+from sweepscope.pipeline.io.spill import SLICE_ROWS
 from sweepscope.pipeline.io.stream import ResumePoint
 from sweepscope.pipeline.store.durable_files import storing
 from sweepscope.pipeline.text.secret_columns import hide_frame
@@ -108,23 +108,20 @@ class Records:
         """
         about = {name: value for name, value in vars(record).items() if name not in _GROUPS}
         about |= {"path": path, "identity": identity, "mark": vars(record.mark), "end": vars(record.end)}
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w") as archive:  # checks a sum over each member when it is read
-            archive.writestr(_ABOUT, json.dumps(about))
-            for group in _GROUPS:
-                for name, frame in getattr(record, group).items():
-                    with archive.open(f"{group}/{name}", "w") as member:
-                        hide_frame(frame).write_ipc(member, compression="zstd")
-        if packed.tell() > _MAX_RECORD_BYTES:
-            self.forget(path)
-            return
         file = self._file(path)
+        temporary = file.with_suffix(f".{os.getpid()}")
         with storing(file, "write"):
             self.folder.mkdir(parents=True, exist_ok=True)
-            temporary = file.with_suffix(f".{os.getpid()}")
-            temporary.write_bytes(packed.getbuffer())
-            self._date(temporary)
-            temporary.replace(file)
+            try:
+                is_kept = _is_packed(temporary, about, record)
+                if is_kept:
+                    self._date(temporary)
+                    temporary.replace(file)
+            finally:
+                temporary.unlink(missing_ok=True)
+        if not is_kept:
+            self.forget(path)
+            return
         reach("record.saved")
 
     def forget(self, path: str) -> None:
@@ -161,9 +158,31 @@ _ABOUT = "about.json"
 _GROUPS = ("frames", "nccl")
 
 
+def _is_packed(file: Path, about: Mapping[str, object], record: Record) -> bool:
+    """Write a record to a file; False once that is too large.
+
+    Slice by slice: the facts of a long log would else be in memory, packed, and perhaps for nothing.
+    """
+    with file.open("wb") as packed, zipfile.ZipFile(packed, "w") as archive:  # checks a sum over each when it is read
+        archive.writestr(_ABOUT, json.dumps(about))
+        for group in _GROUPS:
+            for name, frame in getattr(record, group).items():
+                parts = hide_frame(frame).iter_slices(SLICE_ROWS) if frame.height else [frame]
+                for number, rows in enumerate(parts):
+                    with archive.open(f"{group}/{name}/{number:06}", "w") as member:
+                        rows.write_ipc(member, compression="zstd")
+                    if packed.tell() > _MAX_RECORD_BYTES:
+                        return False
+    return True
+
+
 def _frames(archive: zipfile.ZipFile, group: str) -> dict[str, pl.DataFrame]:
-    names = [name for name in archive.namelist() if name.startswith(f"{group}/")]
-    return {name.removeprefix(f"{group}/"): pl.read_ipc(archive.read(name)) for name in names}
+    parts: dict[str, list[pl.DataFrame]] = {}
+    for name in archive.namelist():
+        if name.startswith(f"{group}/"):
+            frame, _, _number = name.removeprefix(f"{group}/").rpartition("/")
+            parts.setdefault(frame, []).append(pl.read_ipc(archive.read(name)))
+    return {name: pl.concat(found) for name, found in parts.items()}
 
 
 def _seconds(moment: datetime) -> float:

@@ -18,6 +18,7 @@ from datetime import datetime
 
 import polars as pl
 
+from sweepscope.pipeline.io.spill import of_groups
 from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
 from sweepscope.pipeline.logs.steady_state import in_runs
 from sweepscope.schemas.thresholds import (
@@ -37,9 +38,11 @@ SILENCE = pl.Schema({"run_id": pl.String, "longest_pause_s": pl.Float64, "silenc
 
 def pauses(steps: pl.DataFrame) -> pl.DataFrame:
     """Per run with timed steps: `usual_s` and `longest_s` between logged steps, and line and time of the last one."""
-    timed = in_runs(steps.drop_nulls("ts"))
+    timed = _timed(steps)
     pause_s = pl.col("ts").diff().dt.total_microseconds() / 1e6
-    found = timed.group_by("run", maintain_order=True).agg(
+    found = of_groups(
+        timed,
+        "run",
         pl.col("run_id").first(),
         n=pl.len(),
         usual_s=pause_s.median(),
@@ -88,25 +91,27 @@ def silences(steps: pl.DataFrame, runs: pl.DataFrame, *, now: datetime) -> pl.Da
 
 def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
     """FINDING rows, at most one per run: the pause that stands out among those that it survived."""
-    timed = in_runs(steps.drop_nulls("ts")).select("run", "run_id", "source_path", "line_no", "ts", "step")
-    rows = timed.with_columns(
-        pause_s=_seconds(pl.col("ts").diff()).over("run"), before=pl.col("step").shift(1).over("run")
-    )
-    rows = rows.filter((pl.col("pause_s").max() >= SILENCE_S).over("run"))
-    if rows.is_empty():
+    timed = _timed(steps)
+    widest = timed["run", "ts"].group_by("run").agg(pause_s=_seconds(pl.col("ts").diff()).max())
+    long = widest.filter(pl.col("pause_s") >= SILENCE_S)["run"]
+    if long.is_empty():
         return pl.DataFrame(schema=FINDING)
-    ranked = rows.drop_nulls("pause_s").sort("run", "pause_s", descending=[False, True])
-    widest = ranked.group_by("run", maintain_order=True).agg(
+    rows = timed if long.len() == widest.height else timed.filter(pl.col("run").is_in(long.implode()))
+    pause_s = _seconds(pl.col("ts").diff())
+    at = pause_s.arg_max()
+    widest = of_groups(
+        rows,
+        "run",
         pl.col("run_id").first(),
-        n=pl.len(),
-        usual_s=pl.col("pause_s").median(),
-        pause_s=pl.col("pause_s").first(),
-        next_s=pl.col("pause_s").get(1, null_on_oob=True),
-        step=pl.col("step").first(),
-        before=pl.col("before").first(),
-        ts=pl.col("ts").first(),
-        source_path=pl.col("source_path").first(),
-        line_no=pl.col("line_no").first(),
+        n=pause_s.count(),
+        usual_s=pause_s.median(),
+        pause_s=pause_s.max(),
+        next_s=pause_s.top_k(2).get(1, null_on_oob=True),
+        step=pl.col("step").get(at),
+        before=pl.col("step").get(at - 1),
+        source_path=pl.col("source_path").get(at),
+        ts=pl.col("ts").get(at),
+        line_no=pl.col("line_no").get(at),
     )
     is_clock = _from_whole(pl.col("pause_s"), 3600) <= ZONE_TOLERANCE_S
     is_long = pl.col("pause_s") >= _limit_s("next_s")
@@ -120,6 +125,12 @@ def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
         pl.col("usual_s").round(2),
     )
     return finding(found.with_columns(text=text), "silence")
+
+
+def _timed(steps: pl.DataFrame) -> pl.DataFrame:
+    """Steps with a time: `run`, `run_id`, `source_path`, `line_no`, `ts`, `step`."""
+    numbered = in_runs(steps)["run", "run_id", "source_path", "line_no", "ts", "step"]
+    return numbered.drop_nulls("ts") if numbered["ts"].null_count() else numbered
 
 
 def at_end(silences: pl.DataFrame, status: pl.DataFrame) -> pl.DataFrame:

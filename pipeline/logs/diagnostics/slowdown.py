@@ -11,14 +11,17 @@ The cost of a step is the inverse of its tokens/s, so that a growing batch is no
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
+from sweepscope.pipeline.io.spill import release
 from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
-from sweepscope.pipeline.logs.steady_state import in_runs, warmup_steps
+from sweepscope.pipeline.logs.steady_state import MAX_WARMUP_STEPS, in_runs, warmup_steps
 from sweepscope.schemas.thresholds import (
     SLOWDOWN_COVERAGE,
     SLOWDOWN_FACTOR,
     SLOWDOWN_MIN_STEPS,
+    SLOWDOWN_MOST_STEPS,
     SLOWDOWN_P_MAX,
     SLOWDOWN_SIDE_STEPS,
 )
@@ -31,7 +34,7 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
 
     `steps`: `run_id`, `source_path`, `line_no`, `ts`, `step`, `step_time_s`, `tokens_per_s`, `tokens_per_s_per_gpu`.
     """
-    numbered = in_runs(steps).with_row_index("row")
+    numbered = _thinned(in_runs(steps)).with_row_index("row")
     parts = [_risen(numbered, quantity, runs) for quantity, runs in _covered(numbered).items()]
     if all(part.is_empty() for part in parts):
         return pl.DataFrame(schema=FINDING)
@@ -75,6 +78,29 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
     ratio = pl.col("after") / pl.col("before")
     slow = changes.filter(ratio >= SLOWDOWN_FACTOR).with_columns(ratio=ratio)
     return finding(slow.with_columns(text=_text()), "slowdown")
+
+
+def _thinned(steps: pl.DataFrame) -> pl.DataFrame:
+    """The steps in order; of a run with very many, some from everywhere and those to be left out as warm-up.
+
+    A change that lasts shows in them as well, and ranks of all would take as much memory as the run is long.
+    """
+    stretches = steps["run"].rle().struct.unnest()
+    lengths = stretches["len"].to_numpy().astype(np.int64)
+    if not (lengths > SLOWDOWN_MOST_STEPS).any():
+        return steps
+    stops = np.cumsum(lengths)
+    kept = [
+        np.unique(
+            np.concatenate([np.arange(begin, min(begin + MAX_WARMUP_STEPS, stop)), np.arange(begin, stop, every)])
+        )
+        for begin, stop, every in zip(stops - lengths, stops, -(-lengths // SLOWDOWN_MOST_STEPS), strict=True)
+    ]
+    rows, columns = np.concatenate(kept), []
+    for name in ("run", "run_id", "source_path", "line_no", "ts", "step", *_QUANTITIES):
+        columns.append(steps[name][rows])
+        release()
+    return pl.DataFrame(columns)
 
 
 def _is_good(quantity: str) -> pl.Expr:

@@ -98,15 +98,19 @@ class Extract:
         readings = {name: facts.map(change) for name, facts in self.readings.items()}
         return replace(self, readings=readings, evidence=change(self.evidence))
 
-    def map_steps(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Extract:
-        """`change` applied to the steps."""
-        readings = {name: replace(facts, steps=change(facts.steps)) for name, facts in self.readings.items()}
+    def map_large(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Extract:
+        """`change` applied to the facts of which each line may have some: steps and peaks."""
+        readings = {
+            name: replace(facts, steps=change(facts.steps), peaks=change(facts.peaks))
+            for name, facts in self.readings.items()
+        }
         return replace(self, readings=readings)
 
     @property
-    def step_bytes(self) -> int:
-        """Bytes that the steps take."""
-        return sum(int(facts.steps.estimated_size()) for facts in self.readings.values())
+    def large_bytes(self) -> int:
+        """Bytes that steps and peaks take."""
+        frames = (frame for facts in self.readings.values() for frame in (facts.steps, facts.peaks))
+        return sum(int(frame.estimated_size()) for frame in frames)
 
     def condensed(self) -> Extract:
         """The same without what no further block can need: it stays small however many blocks a file comes in."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from sweepscope.pipeline.io.spill import is_large
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract as engine
 from sweepscope.pipeline.logs.engine.extract import Extract
@@ -50,10 +51,26 @@ def split(extract: Extract, sources: Collection[int]) -> dict[int, dict[str, pl.
     """The frames of each of some sources, as `flatten` names them, with 0 for the source; one pass over each frame."""
     parts: dict[int, dict[str, pl.DataFrame]] = {source: {} for source in sources}
     for name, frame in flatten(extract).items():
+        for source, part in _of_each(frame, sources):
+            parts[source][name] = numbered(part, 0)
+    return parts
+
+
+def _of_each(frame: pl.DataFrame, sources: Collection[int]) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The rows of each of some sources; of a large frame, in which those of a file are mostly neighbours, no copy."""
+    if not is_large(frame):
         mine = frame.filter(pl.col("source").is_in(list(sources)))
         for (source,), part in mine.partition_by("source", as_dict=True, maintain_order=True).items():
-            parts[int(source)][name] = numbered(part, 0)
-    return parts
+            yield int(source), part
+        return
+    stretches: dict[int, list[pl.DataFrame]] = {}
+    begin = 0
+    for length, source in frame["source"].rle().struct.unnest().iter_rows():
+        if source in sources:
+            stretches.setdefault(source, []).append(frame[begin : begin + length])
+        begin += length
+    for source, found in stretches.items():
+        yield source, pl.concat(found)
 
 
 def numbered(frame: pl.DataFrame, source: int) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.io.spill import in_slices
+from sweepscope.pipeline.io.spill import SLICE_ROWS, in_slices
 from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
 from sweepscope.pipeline.logs.facts import Facts, in_order
 
@@ -70,13 +70,15 @@ def with_run(facts: pl.DataFrame, runs: pl.DataFrame, owners: pl.DataFrame) -> p
         return facts.with_columns(run_id=pl.lit(None, pl.String))
     single = owners.filter(pl.len().over("source") == 1)
     of_attempts = in_slices(in_order(facts), lambda rows: attempt_of(rows, runs).drop_nulls("run_id"))
-    return pl.concat([of_attempts, facts.join(single, on="source")])
+    return of_attempts if single.is_empty() else pl.concat([of_attempts, facts.join(single, on="source")])
 
 
 def steps_of_all_ranks(steps: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
     """STEP_FACTS rows of every rank with `run_id` and `source_path`, of files in which several ranks print."""
-    many = steps.group_by("source").agg(pl.col("rank").n_unique()).filter(pl.col("rank") > 1)
-    of_many = steps.join(many, on="source", how="semi")
+    pairs = steps["source", "rank"]
+    ranks = pl.concat([pairs.clear(), *(rows.unique() for rows in pairs.iter_slices(SLICE_ROWS))])
+    many = ranks.group_by("source").agg(pl.col("rank").n_unique()).filter(pl.col("rank") > 1)
+    of_many = steps.join(many, on="source", how="semi") if many.height else steps.clear()
     return attempt_of(of_many, runs).join(runs.select("run_id", source_path="path"), on="run_id", maintain_order="left")
 
 

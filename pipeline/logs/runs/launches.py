@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import polars as pl
 
+from sweepscope.pipeline.io.spill import SLICE_ROWS
 from sweepscope.pipeline.logs.evidence import endings, jobs, symptoms
 from sweepscope.pipeline.logs.facts import Facts, in_order
 
@@ -53,11 +56,18 @@ def _without_other_ranks(lines: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """
     if lines.is_empty():
         return lines
-    steps = in_order(facts.steps["source", "line_no", "step"].join(lines, on="source", how="semi"))
     begun = lines.with_columns(launch=pl.col("line_no"))
-    known = steps.join_asof(begun, on="line_no", by="source", strategy="backward", check_sortedness=False)
-    parts = known.group_by("source", "launch", maintain_order=True).agg(
-        first=pl.col("step").first(), last=pl.col("step").max(), from_line=pl.col("line_no").first()
+
+    def steps_of_launches(steps: pl.DataFrame) -> pl.DataFrame:
+        own = steps.join(lines, on="source", how="semi", maintain_order="left")
+        known = own.join_asof(begun, on="line_no", by="source", strategy="backward", check_sortedness=False)
+        return known.group_by("source", "launch", maintain_order=True).agg(
+            first=pl.col("step").first(), last=pl.col("step").max(), from_line=pl.col("line_no").first()
+        )
+
+    parts = pl.concat(map(steps_of_launches, _slices(facts)))
+    parts = parts.group_by("source", "launch", maintain_order=True).agg(
+        pl.col("first").first(), pl.col("last").max(), pl.col("from_line").first()
     )
     before = pl.col("last").shift(1).over("source"), pl.col("first").shift(1).over("source")
     is_same = (pl.col("first") == before[0]) & (pl.col("first") == before[1])
@@ -82,11 +92,32 @@ def _without_other_ranks(lines: pl.DataFrame, facts: Facts) -> pl.DataFrame:
 
 def _with_steps_before(rows: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """`rows` with `before`, the number of lines of the same file in front of each that log a step."""
-    lines = in_order(facts.steps["source", "line_no", "step"].drop_nulls("step").select(LINES.names()))
-    # Lines that repeat are neighbours.
-    lines = lines.filter(pl.any_horizontal(pl.all() != pl.all().shift(1)).fill_null(value=True))
-    counted = lines.with_columns(before=pl.int_range(1, pl.len() + 1).over("source"))
-    joined = rows.sort(LINES.names()).join_asof(
-        counted, on="line_no", by="source", strategy="backward", check_sortedness=False
+    wanted = rows.select(LINES.names()).unique().sort(LINES.names())
+    parts, last = [], None
+    for steps in _slices(facts):
+        lines = steps.drop_nulls("step").select(LINES.names())
+        # Lines that repeat are neighbours, also over the end of a slice.
+        lines = lines.filter(pl.any_horizontal(pl.all() != pl.all().shift(1)).fill_null(value=True))
+        if lines.height and lines.row(0) == last:
+            lines = lines[1:]
+        last = lines.row(-1) if lines.height else last
+        ahead = lines.join_asof(
+            wanted.with_columns(ahead="line_no"),
+            on="line_no",
+            by="source",
+            strategy="forward",
+            check_sortedness=False,
+        )
+        parts.append(ahead.drop_nulls("ahead").group_by("source", "ahead").agg(pl.len().cast(pl.Int64)))
+    counts = pl.concat(parts).group_by("source", "ahead").agg(pl.col("len").sum())
+    between = wanted.join(
+        counts, left_on=LINES.names(), right_on=["source", "ahead"], how="left", maintain_order="left"
     )
-    return joined.with_columns(pl.col("before").fill_null(0))
+    before = between.with_columns(before=pl.col("len").fill_null(0).cum_sum().over("source")).drop("len")
+    return rows.sort(LINES.names()).join(before, on=LINES.names(), how="left", maintain_order="left")
+
+
+def _slices(facts: Facts) -> Iterator[pl.DataFrame]:
+    """Steps in order, at least one slice: `source`, `line_no`, `step`."""
+    steps = in_order(facts.steps["source", "line_no", "step"])
+    yield from steps.iter_slices(SLICE_ROWS) if steps.height else [steps]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.io.spill import SLICE_ROWS, in_slices, release
+from sweepscope.pipeline.io.spill import SLICE_ROWS, few_of, in_slices, release
 from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
 from sweepscope.pipeline.logs.facts import STEP_FACTS
 from sweepscope.schemas.core.column import Column
@@ -70,12 +70,13 @@ def checked_peaks(peaks: pl.DataFrame, sources: pl.DataFrame) -> tuple[pl.DataFr
     """Observations of peak memory (`source`, `line_no`, `name`, `value`) that are possible, and rows of `rejects`."""
     is_bad = pl.any_horizontal((pl.col("name") == c.name) & _is_impossible(c, "value") for c in _PEAKS)
     is_bad = is_bad.fill_null(value=False)
-    bad = peaks.filter(is_bad)
+    bad = few_of(peaks, is_bad)
     rejects = [
         _impossible(bad.filter(name=column.name), sources, column, table="runs", value=pl.col("value"))
         for column in _PEAKS
     ]
-    return peaks.filter(~is_bad), pl.concat(rejects)
+    good = in_slices(peaks, lambda rows: rows.filter(~is_bad)) if bad.height else peaks
+    return good, pl.concat(rejects)
 
 
 def _without_unknown(steps: pl.DataFrame) -> pl.DataFrame:

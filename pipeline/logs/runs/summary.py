@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from sweepscope.pipeline.io.spill import SLICE_ROWS, of_groups
 from sweepscope.pipeline.logs.steady_state import in_runs
 
 _PEAKS = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
@@ -17,7 +18,10 @@ def reported_peaks(observed: pl.DataFrame) -> pl.DataFrame:
 
     `observed`: facts of peak memory (`name`, `value`) with `run_id`.
     """
-    return observed.group_by("run_id").agg(
+    values = observed["run_id", "name", "value"]
+    slices = values.iter_slices(SLICE_ROWS)  # every step may report some
+    largest = pl.concat([values.clear(), *(rows.group_by("run_id", "name").agg(pl.max("value")) for rows in slices)])
+    return largest.group_by("run_id").agg(
         pl.col("value").filter(pl.col("name") == name).max().cast(pl.Int64, strict=False).alias(f"{name}_reported")
         for name in _PEAKS
     )
@@ -47,18 +51,17 @@ def step_lines(steps: pl.DataFrame) -> pl.DataFrame:
     `first_ts` and `last_step_ts` are the times of first and last step, NULL where they have none.
     """
     line = pl.col("line_no").drop_nulls()
-    of_run = (
-        in_runs(steps)
-        .group_by("run", maintain_order=True)
-        .agg(
-            pl.col("run_id", "source_path").first(),
-            pl.col("steps_planned").max(),
-            first_line=line.first(),
-            last_line=line.last(),
-            line_before=line.get(-2, null_on_oob=True),
-            first_ts=pl.col("ts").first(),
-            last_step_ts=pl.col("ts").last(),
-        )
+    of_run = of_groups(
+        in_runs(steps),
+        "run",
+        pl.col("run_id").first(),
+        pl.col("source_path").first(),
+        pl.col("steps_planned").max(),
+        first_line=line.first(),
+        last_line=line.last(),
+        line_before=line.get(-2, null_on_oob=True),
+        first_ts=pl.col("ts").first(),
+        last_step_ts=pl.col("ts").last(),
     )
     return of_run.drop("run")
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from sweepscope.pipeline.logs.diagnostics import slowdown
 from sweepscope.pipeline.logs.diagnostics.slowdown import slowdowns
 from sweepscope.schemas.thresholds import SLOWDOWN_FACTOR
 from tests.pipeline.ingest_in_memory import tables_of
@@ -116,3 +118,10 @@ def test_the_line_is_an_event_of_its_run() -> None:
     events = tables_of({"train.log": text})["events"].filter(kind="slowdown")
     assert events.select("source_path", "line_no").rows() == [("train.log", 31)]
     assert events["ts"].dt.strftime("%H:%M:%S").to_list() == ["04:00:31"]
+
+
+def test_a_very_long_run_is_judged_by_steps_from_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slowdown, "SLOWDOWN_MOST_STEPS", 100)
+    found = slowdowns(steps_table(step_time_s=slow(700, 300, 2.0)))
+    assert found["text"].str.starts_with("from step 701 on").to_list() == [True]
+    assert found["text"].str.contains("medians of 30 and 69 ", literal=True).to_list() == [True]
