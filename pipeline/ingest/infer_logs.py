@@ -162,10 +162,12 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
             dialect, has_steps = best
             return _Reading(sample, inference, dialect, has_steps, _read(source, log, dialect, sample, has_steps=True))
         found = replace(compile_document(inference.document), name=INFERRED) if inference.document else None
-        if has_steps := inference.has_steps and not log.is_only_completed and _knows_more(inference, log):
+        has_steps = False
+        if (is_surer := _knows_more(inference, log)) or _counts_between(inference, log):
             facts = _read(source, log, found, sample, has_steps=True)
             # Ranks print a step once each: as lines they are many more than as steps.
-            has_steps = facts.steps["step"].n_unique() >= FAR_MORE * mine["step"].n_unique()
+            is_ahead = facts.steps["step"].n_unique() >= FAR_MORE * mine["step"].n_unique()
+            has_steps = is_ahead and (is_surer or _goes_together(mine, facts.steps))
         if found and not has_steps and _has_sure_steps(inference) and _is_without_loss(mine):
             facts = _read(source, log, found, sample, has_steps=True)
             if _goes_together(mine, facts.steps):
@@ -236,13 +238,25 @@ def _goes_together(known: pl.DataFrame, inferred: pl.DataFrame) -> bool:
 
 def _knows_more(inference: Inference, log: Candidate) -> bool:
     """Whether far more steps were inferred than a dialect has found in the same lines, and it is the one in doubt."""
+    if not inference.has_steps or log.is_only_completed:
+        return False
     if not log.is_known:
         return True
     if not log.step_lines:
         return len(inference.step_lines) >= FAR_MORE or not log.missed_lines.issuperset(inference.step_lines)
+    return (log.is_doubtful or _has_sure_steps(inference)) and _is_far_ahead(inference, log)
+
+
+def _counts_between(inference: Inference, log: Candidate) -> bool:
+    """Whether far more steps were inferred than a dialect has found, by a sure counter: it may read evaluations."""
+    is_counted = any(one.column == "step" and one.is_used and one.confidence == HIGH for one in inference.columns)
+    is_found = inference.has_steps and bool(log.step_lines) and not log.is_only_completed
+    return is_found and is_counted and _is_far_ahead(inference, log)
+
+
+def _is_far_ahead(inference: Inference, log: Candidate) -> bool:
     found = len(log.step_lines & inference.seen_lines)
-    is_sure = log.is_doubtful or _has_sure_steps(inference)
-    return is_sure and len(inference.step_lines) >= max(FAR_MORE * found, _LEAST_LINES)
+    return len(inference.step_lines) >= max(FAR_MORE * found, _LEAST_LINES)
 
 
 def infer_log(path: str, opened: Open) -> Inference:

@@ -55,3 +55,14 @@ def test_an_unknown_log_is_inferred(inferred: list[int]) -> None:
     read = batch_of({"run.log": OWN_STEPS})
     assert len(inferred) == 1
     assert read.facts.steps["step"].to_list() == list(range(1, 100))
+
+
+def test_steps_of_a_known_format_that_are_evaluations_give_way_to_the_steps_between_them() -> None:
+    """nanoGPT's model and evaluation, in a script that prints its own steps with a loss of no sure name."""
+    lines = ["num decayed parameter tensors: 50, with 124,354,560 parameters"]
+    for step in range(20, 2020, 20):
+        lines.append(f"After {step} steps the loss is {9 - step / 500:.4f}, learning rate {step / 1e7:.2e}")
+        if step % 400 == 0:
+            lines.append(f"step {step}: train loss {9 - step / 500:.4f}, val loss {9.1 - step / 500:.4f}")
+    read = batch_of({"run.log": "\n".join(lines) + "\n"})
+    assert read.facts.steps["step"].to_list() == list(range(20, 2020, 20))
