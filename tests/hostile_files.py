@@ -79,7 +79,7 @@ HOSTILE: dict[str, tuple[str, Callable[[int], bytes | str]]] = {
     "YAML that merges": ("a/hparams.yaml", lambda _: _merged(26)),
     "YAML that nests deep": ("a/hparams.yaml", lambda n: "[" * n),
     "YAML with dashes": ("a/default_config.yaml", lambda n: "- " * (n // 2)),
-    "YAML with keys of one hash": ("a/hparams.yaml", lambda n: _colliding(n // 24)),
+    "YAML with keys of one hash": ("a/hparams.yaml", lambda n: _colliding(n // 10)),
     "YAML with a number to the base of 60": ("a/hparams.yaml", lambda n: "a: " + "1:" * (n // 2) + "1"),
     "a table with very many columns": ("a/metrics.csv", lambda n: "step,loss," + "," * n + "\n1,2\n"),
     "a table whose rows are short": (

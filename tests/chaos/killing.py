@@ -19,6 +19,7 @@ import duckdb
 from sweepscope.pipeline.commands.servers import stop_all
 from sweepscope.pipeline.io.fault_points import POINTS, VARIABLE
 from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lock import holder
 from sweepscope.pipeline.store.maintenance import verify
 from sweepscope.pipeline.store.published import connect, current
 from sweepscope.schemas.registry import TABLES
@@ -151,9 +152,11 @@ class Chaos:
         end = time.monotonic() + WATCH_LIMIT_S
         while time.monotonic() < end:
             for lock in (self.home.dagster / "working").glob("*.lock"):
-                with suppress(OSError, ValueError, IndexError):
-                    os.kill(int(lock.read_text().split()[1]), signal.SIGKILL)
-                    return "run of the watcher"
+                # Locks of ingests that were killed before name processes that are gone, and whose numbers others have now.
+                if who := holder(lock):
+                    with suppress(OSError, ValueError, IndexError):
+                        os.kill(int(who.split()[1]), signal.SIGKILL)
+                        return "run of the watcher"
             time.sleep(0.02)
         return "no run was launched"
 

@@ -347,7 +347,7 @@ def test_a_batch_of_broken_rows_stops_before_the_lake(home: Home, sweep: Path, m
 
 
 def test_batches_of_runs_long_over_are_removed(home: Home, tmp_path: Path) -> None:
-    batch = pl.DataFrame({"path": ["/a.log"], "bytes": [1], "mtime": [0.0]})
+    batch = pl.DataFrame({"path": ["/a.log"], "bytes": [1], "mtime": [0.0], "stated": [None]})
     home.batches.mkdir(parents=True)
     old, recent = home.batches / "old.parquet", home.batches / "recent.parquet"
     for path, days in ((old, 8), (recent, 6)):
