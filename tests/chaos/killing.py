@@ -152,7 +152,7 @@ class Chaos:
         end = time.monotonic() + WATCH_LIMIT_S
         while time.monotonic() < end:
             for lock in (self.home.dagster / "working").glob("*.lock"):
-                # Locks of ingests that were killed before name processes that are gone, and whose numbers others have now.
+                # A lock that nobody holds names a process that is gone, and whose number another may have now.
                 if who := holder(lock):
                     with suppress(OSError, ValueError, IndexError):
                         os.kill(int(who.split()[1]), signal.SIGKILL)
