@@ -75,12 +75,13 @@ def certainty(first: str, second: str) -> Query:
     """One row on two runs: by how much they differ by chance, and the chance that the first is the faster.
 
     `noise` is in the unit of a lead. A run that stands for the repeats of its layout is as sure as their median.
-    `repeats` and `other_repeats` count the runs of each layout, `is_same` is true where that is one layout.
+    `repeats` and `other_repeats` count the runs of each layout, `median` and `other_median` are their throughputs in
+    tokens/s/GPU, as rankings have them; `is_same` is true where that is one layout.
     """
     same = "\n    AND ".join(f"layouts.{name} IS NOT DISTINCT FROM runs.{name}" for name in _RANKED_BY)
     sql = f"""WITH doubted AS (
   SELECT runs.run_id, runs.tokens_per_s_per_gpu AS speed, layouts.run_id AS stands_for_it,
-    coalesce(layouts.repeats, 1) AS repeats,
+    coalesce(layouts.repeats, 1) AS repeats, layouts.tokens_per_s_per_gpu AS median,
     coalesce(
       CASE WHEN layouts.run_id = runs.run_id THEN layouts.speed_noise ELSE layouts.run_noise END,
       noise_of_nodes(runs.num_nodes)
@@ -90,7 +91,8 @@ def certainty(first: str, second: str) -> Query:
   WHERE runs.run_id IN ($first, $second) AND runs.tokens_per_s_per_gpu IS NOT NULL
   QUALIFY row_number() OVER (PARTITION BY runs.run_id ORDER BY layouts.run_id = runs.run_id DESC, layouts.run_id) = 1
 )
-SELECT one.repeats, two.repeats AS other_repeats, coalesce(one.stands_for_it = two.stands_for_it, false) AS is_same,
+SELECT one.repeats, two.repeats AS other_repeats, one.median, two.median AS other_median,
+  coalesce(one.stands_for_it = two.stands_for_it, false) AS is_same,
   lead_noise(one.noise, two.noise) AS noise,
   chance_of_first([one.speed, two.speed], [one.noise, two.noise]) AS chance
 FROM doubted AS one, doubted AS two

@@ -123,10 +123,20 @@ def _speed(race: Race, columns: Sequence[Subject]) -> str:
         )
     if race.is_within_noise:
         lead = f"**{a} is {part_of(race.lead, 1)} ahead of {b}, within the noise** ({percent(race.noise)}"
-        return f"{lead}{_chance(race)}){_conditions(first, second)}."
+        return f"{lead}{_chance(race)}){_conditions(first, second)}.{_over_repeats(race)}"
     by = f"{ratio(1 + race.lead)} as fast as {b}" if race.lead >= 1 else f"{part_of(race.lead, 1)} faster than {b}"
     sentence = f"{of_many}**{by}**" if of_many else f"**{a} is {by}**"
-    return f"{sentence}{_conditions(first, second)}{_certainty(race)}."
+    return f"{sentence}{_conditions(first, second)}{_certainty(race)}.{_over_repeats(race)}"
+
+
+def _over_repeats(race: Race) -> str:
+    """Whose layout leads over all repeats, where that is not the faster of these two runs."""
+    if not race.is_turned_by_repeats or race.medians is None:
+        return ""
+    second = race.standings[1].subject.letter
+    runs = f"{race.repeats[1]} and {race.repeats[0]} runs" if max(race.repeats) > 1 else "one run each"
+    speeds = f"{number(race.medians[1])} to {number(race.medians[0])} tokens/s/GPU"
+    return f" **Over all repeats {second}'s layout leads:** {speeds} in the median ({runs})."
 
 
 def _left_behind(race: Race) -> str:

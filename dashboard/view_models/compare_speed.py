@@ -26,7 +26,8 @@ class Race:
 
     `measure` is throughput where all do the same work per token on the same chips, else utilisation of each one's own
     peak. `noise` is what the lead of the first over the second has to exceed, as a share; None where nothing is known
-    of it. `chance` is that of the first to be the faster. `is_same`: the two ran one configuration.
+    of it. `chance` is that of the first to be the faster. `is_same`: the two ran one configuration. `medians` are the
+    throughputs of the first two's layouts over all their repeats, in tokens/s/GPU; None where either is not ranked.
     """
 
     measure: Measure
@@ -36,12 +37,18 @@ class Race:
     chance: float | None = None
     is_same: bool = False
     repeats: tuple[int, int] = (1, 1)
+    medians: tuple[float, float] | None = None
 
     @property
     def lead(self) -> float:
         """How far the first is ahead of the second: a share of the second's throughput, or a difference of shares."""
         first, second = self.standings[0].value, self.standings[1].value
         return first / second - 1 if self.measure == "throughput" else first - second
+
+    @property
+    def is_turned_by_repeats(self) -> bool:
+        """Whether the second's layout leads over all repeats, as rankings count, though this run of it does not."""
+        return self.medians is not None and not self.is_same and self.medians[1] > self.medians[0]
 
     @property
     def is_within_noise(self) -> bool:
@@ -104,4 +111,6 @@ def judged(found: Race, certainty: Row | None) -> Race:
         return found
     counts = (int(certainty["repeats"]), int(certainty["other_repeats"]))
     known = {name: certainty[name] for name in ("noise", "chance", "is_same")}
-    return replace(found, repeats=counts, **known)
+    medians = certainty.get("median"), certainty.get("other_median")
+    both = (float(medians[0]), float(medians[1])) if medians[0] and medians[1] else None
+    return replace(found, repeats=counts, medians=both, **known)

@@ -47,6 +47,15 @@ def test_a_lead_within_the_noise_is_told_with_its_chance() -> None:
     assert text.startswith("**B is 10.0 % ahead of A, within the noise** (12.0 %; chance that B is the faster: 66 %).")
 
 
+def test_a_fast_repeat_of_the_runner_up_does_not_hide_who_leads_over_all() -> None:
+    repeats = {**noise(0.12, chance=0.66), "repeats": 2, "median": 6900.0, "other_median": 6990.0}
+    text = told(*pair(), repeats=repeats)
+    assert text.startswith("**B is 10.0 % ahead of A, within the noise**")
+    assert "**Over all repeats A's layout leads:** 6,990 to 6,900 tokens/s/GPU in the median (1 and 2 runs)." in text
+    assert "Over all repeats" not in told(*pair(), repeats={**repeats, "median": 7000.0})
+    assert "Over all repeats" not in told(*pair(), repeats={**repeats, "median": None})
+
+
 def test_of_an_unknown_noise_nothing_is_claimed() -> None:
     assert "how much repeats would differ is unknown" in told(*pair())
 
