@@ -22,8 +22,12 @@ def main() -> int:
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         outcome = Chaos(Path(folder), args.seed).run(
-            ingests=args.kills, watches=args.watches, seconds=60 * args.minutes
+            ingests=args.kills,
+            watches=args.watches,
+            seconds=60 * args.minutes,
+            on_kill=lambda kills: print(f"\r{kills:,d} of {args.kills:,d} kills", end="", file=sys.stderr, flush=True),
         )
+    print(file=sys.stderr)
     for what, count in sorted(outcome.kills.items()):
         print(f"{count:6,d}  killed: {what}")
     print(f"{sum(outcome.kills.values()):6,d}  kills in {time.monotonic() - begin:.0f} s")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,10 +60,17 @@ class Chaos:
         self.home = Home.resolve(str(folder / "home"))
         self.outcome = Outcome()
 
-    def run(self, *, ingests: int, watches: int, seconds: float = float("inf")) -> Outcome:
+    def run(
+        self,
+        *,
+        ingests: int,
+        watches: int,
+        seconds: float = float("inf"),
+        on_kill: Callable[[int], None] = lambda _kills: None,
+    ) -> Outcome:
         """What came of so many killed ingests (every fifth a compaction) and so many killed watchers.
 
-        After `seconds` no further ingest is started.
+        After `seconds` no further ingest is started. `on_kill` gets the number of kills so far.
         """
         end = time.monotonic() + seconds
         for _ in range(5):
@@ -73,6 +80,7 @@ class Chaos:
             points = self._points()
             while sum(self.outcome.kills.values()) < ingests and time.monotonic() < end:
                 self._kill_one(next(points))
+                on_kill(sum(self.outcome.kills.values()))
             self._watch(watches)
         outcome = self.outcome
         outcome.reads = readers.reads
