@@ -42,7 +42,7 @@ VIEW_FOLDER = Path(__file__).parent / "views"
 MACRO_FOLDER = Path(__file__).parent / "macros"
 KEPT = 3
 _MEMORY_LIMIT = "128MB"
-"""For DuckDB, which sorts on disk what is more. Without a limit it takes 150 bytes per row at once; with half of this one,
+"""For DuckDB, which sorts on disk what is more. Without a limit it takes 150 bytes per row at once; with half of this,
 ten million rows do not fit."""
 # The file format of DuckDB 1.2, so that clients older than ours can read the store as well.
 _STORAGE_VERSION = "v1.2.0"
