@@ -208,7 +208,7 @@ def _unknown_logs(
 
 def _lines_of(steps: pl.DataFrame, source: int, is_wanted: pl.Series) -> frozenset[int]:
     """The lines of those STEP_FACTS rows of a source that are wanted."""
-    return frozenset(steps["line_no"].filter(is_wanted & (steps["source"] == source)))
+    return frozenset(steps["line_no"].filter(is_wanted & (steps["source"] == source)).to_list())
 
 
 def _log_file(row: dict[str, object], note: dict[str, object], seconds: float) -> None:
