@@ -66,11 +66,11 @@ def fit_time(rows: Rows, mask: NDArray[np.bool_], weights: Weights) -> dict[str,
 
 def fit_memory(rows: Rows, mask: NDArray[np.bool_]) -> dict[str, float]:
     """Fitted constants of a recipe's memory from the peaks and outcomes of the rows of `mask`."""
-    measured, told = mask & np.isfinite(rows.mem_bytes), mask & np.isfinite(rows.ran)
-    chosen = rows.within(measured | told)
+    measured, ended = mask & np.isfinite(rows.mem_bytes), mask & np.isfinite(rows.ran)
+    chosen = rows.within(measured | ended)
     if not rows.recipe.memory or not chosen:
         return {}
-    has_peak, has_outcome = np.flatnonzero(measured), np.flatnonzero(told)
+    has_peak, has_outcome = np.flatnonzero(measured), np.flatnonzero(ended)
 
     def residuals(constants: dict[str, float]) -> Array:
         predicted = predict(chosen, constants, rows.table.height, allocated_bytes)

@@ -38,10 +38,10 @@ def accuracy(unseen: Unseen) -> dict[str, Any]:
             facts[f"{what}_rows"] = found["rows"]
             facts[f"{what}_mape"], facts[f"{what}_median"] = round(found["mape"], 4), round(found["median"], 4)
             facts[f"{what}_p10"], facts[f"{what}_p90"] = (round(float(q), 4) for q in np.quantile(ratio, (0.1, 0.9)))
-    if (told := np.isfinite(unseen.rows.ran) & np.isfinite(unseen.mem_bytes)).any():
-        fits = unseen.mem_bytes[told] <= unseen.rows.room_bytes[told]
-        ran = unseen.rows.ran[told] == 1
-        facts["outcomes"] = int(told.sum())
+    if (judged := np.isfinite(unseen.rows.ran) & np.isfinite(unseen.mem_bytes)).any():
+        fits = unseen.mem_bytes[judged] <= unseen.rows.room_bytes[judged]
+        ran = unseen.rows.ran[judged] == 1
+        facts["outcomes"] = int(judged.sum())
         facts["outcomes_right"] = round(float(np.mean([np.mean(fits[ran]), np.mean(~fits[~ran])])), 4)
     return facts
 

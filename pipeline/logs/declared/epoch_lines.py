@@ -59,9 +59,9 @@ class EpochLines:
         that are counted from 0: of 100 steps with a line every ten, the last line has the number 90.
         """
         number = pl.col("value").cast(pl.Int64, strict=False)
-        told = facts.settings.with_columns(number).sort("source", "line_no")
-        epochs = told.filter(pl.col("name") == _EPOCH).select("source", "line_no", epoch="value")
-        planned = told.filter(pl.col("name") == _EPOCHS).group_by("source").agg(epochs=pl.col("value").last())
+        settings = facts.settings.with_columns(number).sort("source", "line_no")
+        epochs = settings.filter(pl.col("name") == _EPOCH).select("source", "line_no", epoch="value")
+        planned = settings.filter(pl.col("name") == _EPOCHS).group_by("source").agg(epochs=pl.col("value").last())
         rest = facts.settings.filter(~pl.col("name").is_in([_EPOCH, _EPOCHS]))
         rows = in_order(facts.steps).join_asof(
             epochs, on="line_no", by="source", strategy="backward", check_sortedness=False

@@ -22,7 +22,7 @@ _LINE = re.compile(
 
 
 @dataclass(frozen=True)
-class Told:
+class EpochLine:
     """A line that tells the number of an epoch, and of how many; 0 where it does not say."""
 
     line_no: int
@@ -44,22 +44,22 @@ def with_epoch_line(
     """
     if counter.epoch or counter.is_epoch:
         return counter
-    told = tellings(others)
-    if len({one.piece for one in told}) != 1:
+    epochs = epoch_lines(others)
+    if len({one.piece for one in epochs}) != 1:
         return counter
     rows = [(lines[row].number, one.number or 0) for row, one in found[counter.key].by_row.items()]
-    agree, differ = _anew(rows, told)
+    agree, differ = _anew(rows, epochs)
     if not agree or agree < CLEAR * differ:
         return counter
-    return replace(counter, epoch_line=told[0].piece, first_epoch=0 if any(not one.epoch for one in told) else 1)
+    return replace(counter, epoch_line=epochs[0].piece, first_epoch=0 if any(not one.epoch for one in epochs) else 1)
 
 
-def tellings(lines: Iterable[tuple[int, str]]) -> list[Told]:
+def epoch_lines(lines: Iterable[tuple[int, str]]) -> list[EpochLine]:
     """Those of some lines that tell the number of an epoch, and nothing else."""
-    return [one for line_no, text in lines if (one := _told(line_no, text))]
+    return [one for line_no, text in lines if (one := _epoch_line(line_no, text))]
 
 
-def _told(line_no: int, text: str) -> Told | None:
+def _epoch_line(line_no: int, text: str) -> EpochLine | None:
     logged = _LOGGED.match(text)
     hit = _LINE.fullmatch(text, logged.end() if logged else 0)
     if not hit:
@@ -67,14 +67,14 @@ def _told(line_no: int, text: str) -> Told | None:
     name = hit["name"].replace("{", "{{").rstrip()
     total = f"{hit['slash']}{{epochs}}" if hit["epochs"] else ""
     blank = " " if hit["name"][-1:].isspace() else ""
-    return Told(line_no, int(hit["epoch"]), int(hit["epochs"] or 0), f"{name}{blank}{{epoch}}{total}")
+    return EpochLine(line_no, int(hit["epoch"]), int(hit["epochs"] or 0), f"{name}{blank}{{epoch}}{total}")
 
 
-def _anew(rows: Sequence[tuple[int, float]], told: Sequence[Told]) -> tuple[int, int]:
+def _anew(rows: Sequence[tuple[int, float]], epochs: Sequence[EpochLine]) -> tuple[int, int]:
     """At how many lines of a new epoch a counter begins anew, and at how many it goes on."""
     at = [line_no for line_no, _ in rows]
     agree = differ = 0
-    for before, one in pairwise(told):
+    for before, one in pairwise(epochs):
         row = bisect_left(at, one.line_no)
         if one.epoch <= before.epoch or not 0 < row < len(rows):
             continue

@@ -23,7 +23,7 @@ from sweepscope.pipeline.logs.inference.counter import (
     named,
     prints_losses,
 )
-from sweepscope.pipeline.logs.inference.epoch_lines import tellings, with_epoch_line
+from sweepscope.pipeline.logs.inference.epoch_lines import epoch_lines, with_epoch_line
 from sweepscope.pipeline.logs.inference.fields import is_unnamed
 from sweepscope.pipeline.logs.inference.milestones import end_of_epoch, epilogue, form, training_end
 from sweepscope.pipeline.logs.inference.samples import in_samples, of_amounts
@@ -207,12 +207,12 @@ def _ending(sample: pl.DataFrame, others: pl.DataFrame, steps: _Steps) -> tuple[
     kind, text = "training_end", training_end(list((behind if steps.listed else behind.tail(_LAST_LINES)).iter_rows()))
     earlier = before["text"]
     if text is None and steps.listed:
-        told = tellings(others.iter_rows())
-        is_open = any(one.line_no > last for one in told) or bool(told and told[-1].epoch < told[-1].epochs)
+        epochs = epoch_lines(others.iter_rows())
+        is_open = any(one.line_no > last for one in epochs) or bool(epochs and epochs[-1].epoch < epochs[-1].epochs)
         above, below = list(before.iter_rows()), list(behind.iter_rows())
         kind, text = "epilogue", None
         if not is_open:
-            ended = end_of_epoch(above, below, [one.line_no for one in told])
+            ended = end_of_epoch(above, below, [one.line_no for one in epochs])
             text = ended or epilogue({form(line) for _, line in above}, below)
         earlier = sample.filter(pl.col("line_no") <= last)["text"]
     return ((kind, text),) if text and not earlier.str.contains(text, literal=True).any() else ()

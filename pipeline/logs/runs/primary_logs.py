@@ -28,8 +28,8 @@ def primary_logs(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect
     for name, frame in numbers.items():
         counted = counted.join(frame["source"].value_counts(name=name), on="source", how="left")
     counted = counted.with_columns(pl.col(*numbers).fill_null(0), known=pl.col("dialect").is_not_null())
-    is_log, told = pl.col("kind") == "log", pl.col("n_events") > 0
-    counted = counted.filter(pl.when(is_log).then(pl.col("known") | told).otherwise(pl.col("n_steps") > 0))
+    is_log, has_events = pl.col("kind") == "log", pl.col("n_events") > 0
+    counted = counted.filter(pl.when(is_log).then(pl.col("known") | has_events).otherwise(pl.col("n_steps") > 0))
     counted = counted.with_columns(is_log=is_log, of_log=pl.col("dialect").filter(is_log).first().over("unit", "job"))
     counted = counted.with_columns(launch=pl.when(is_log).then("launch").otherwise("path"))
     group = ["unit", "job", "launch"]

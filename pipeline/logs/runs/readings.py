@@ -201,7 +201,7 @@ def _by_place(
     def with_joined(reading: int) -> list[int]:
         return [reading, *(other for other, joined in targets.items() if reading in joined)]
 
-    told = {launch: with_joined(launch) for launch in launches}
+    by_launch = {launch: with_joined(launch) for launch in launches}
     waiting = [file for file in reversed(unit.files) if file not in targets]
     is_new = True
     while is_new:
@@ -210,13 +210,13 @@ def _by_place(
             of_file = with_joined(file)
             fits = [
                 launch
-                for launch, readings in told.items()
+                for launch, readings in by_launch.items()
                 if not any(compared.contradict(one, other) for one in of_file for other in readings)
                 and any(follows(one, other) for one in of_file for other in readings)
             ]
             if fits:
                 targets[file] = fits[-1:]
-                told[fits[-1]] += of_file
+                by_launch[fits[-1]] += of_file
                 waiting.remove(file)
                 is_new = True
 
