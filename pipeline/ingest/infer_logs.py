@@ -167,7 +167,8 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
             facts = _read(source, log, found, sample, has_steps=True)
             # Ranks print a step once each: as lines they are many more than as steps.
             is_ahead = facts.steps["step"].n_unique() >= FAR_MORE * mine["step"].n_unique()
-            has_steps = is_ahead and (is_surer or _goes_together(mine, facts.steps))
+            is_better = (is_surer or _goes_together(mine, facts.steps)) and not _counts_coarser(mine, facts.steps)
+            has_steps = is_ahead and is_better
         if found and not has_steps and _has_sure_steps(inference) and _is_without_loss(mine):
             facts = _read(source, log, found, sample, has_steps=True)
             if _goes_together(mine, facts.steps):
@@ -227,6 +228,13 @@ def _has_sure_steps(inference: Inference) -> bool:
 
 def _is_without_loss(steps: pl.DataFrame) -> bool:
     return not steps.is_empty() and steps["loss"].is_null().all()
+
+
+def _counts_coarser(known: pl.DataFrame, inferred: pl.DataFrame) -> bool:
+    """Whether a dialect counts by another number of the same lines: optimizer steps beside micro batches."""
+    counted = known.select("line_no", "step").drop_nulls()
+    both = counted.join(inferred.select("line_no", other="step"), on="line_no")
+    return 2 * both.height >= counted.height and 2 * int((both["step"] < both["other"]).sum()) > both.height
 
 
 def _goes_together(known: pl.DataFrame, inferred: pl.DataFrame) -> bool:

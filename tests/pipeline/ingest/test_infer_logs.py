@@ -66,3 +66,15 @@ def test_steps_of_a_known_format_that_are_evaluations_give_way_to_the_steps_betw
             lines.append(f"step {step}: train loss {9 - step / 500:.4f}, val loss {9.1 - step / 500:.4f}")
     read = batch_of({"run.log": "\n".join(lines) + "\n"})
     assert read.facts.steps["step"].to_list() == list(range(20, 2020, 20))
+
+
+def test_optimizer_steps_of_a_known_format_do_not_give_way_to_its_micro_batches() -> None:
+    """litgpt's lines count both: a dialect that takes every fourth of them does so on purpose."""
+    line = "Epoch 1 | iter {} step {} | loss train: {:.3f}, val: n/a | iter time: {:.2f} ms{}\n"
+    lines = (
+        line.format(batch, batch // 4, 4 - batch / 1000, 400 + batch % 7, "" if batch % 4 else " (step)")
+        for batch in range(1, 401)
+    )
+    read = batch_of({"run.log": "".join(lines)})
+    assert read.files["parser"].to_list() == ["litgpt"]
+    assert read.facts.steps["step"].drop_nulls().to_list() == list(range(1, 101))
