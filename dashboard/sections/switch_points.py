@@ -44,7 +44,7 @@ def _chart(theme: Theme, request: Request, found: Switches, runs: pl.DataFrame, 
     points = found.over_gpus if axis == GPUS else found.over_batches
     near = measured(runs, request, axis)
     values = found.counts if axis == GPUS else [each * request.asked.seq_len for each in batches_around(request.gbs)]
-    shown = [value for value in values if axis != GPUS or value >= (points[GPUS].min() or 0)]  # type: ignore[operator]  # of whole numbers
+    shown = [value for value in values if axis != GPUS or value >= (points[GPUS].min() or 0)]  # type: ignore[operator]  # polars types the minimum of integers as any literal
     near = near.filter(pl.col(axis).is_between(shown[0], shown[-1]))
     figure = charts.draw(
         points,

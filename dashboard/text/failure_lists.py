@@ -59,8 +59,8 @@ def idle_title(costs: Sequence[Row]) -> str:
     """Qualifier of that list: GPU-hours idle, in start-up and in the queue, as far as logs and scheduler tell."""
     names = {"gpu_hours_idle": "idle", "gpu_hours_startup": "in start-up", "gpu_hours_queued": "in the queue"}
     sums = {word: sum(row[name] or 0.0 for row in costs) for name, word in names.items()}
-    told = [f"{hours_figure(hours)} {word}" for word, hours in sums.items() if hours]
-    return f"GPU-hours: {', '.join(told)}" if told else ""
+    parts = [f"{hours_figure(hours)} {word}" for word, hours in sums.items() if hours]
+    return f"GPU-hours: {', '.join(parts)}" if parts else ""
 
 
 def retry_title(configurations: int) -> str:

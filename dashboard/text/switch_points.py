@@ -119,7 +119,7 @@ def alt(rows: pl.DataFrame, axis: str, found: Switches) -> str:
     """What a chart shows, for those who cannot see it."""
     what = "GPUs" if axis == GPUS else "tokens in a batch"
     values = rows[axis]
-    span = f"{number(values.min())} to {number(values.max())} {what}" if rows.height else f"no value of {what}"  # type: ignore[arg-type]  # of whole numbers
+    span = f"{number(values.min())} to {number(values.max())} {what}" if rows.height else f"no value of {what}"  # type: ignore[arg-type]  # as above: of integers
     flips = "; ".join(f"{letter}: {words} from {number(value)}" for letter, value, words in marks(found))
     return f"Estimated MFU of the fastest layout of each kind over {span}. {flips if axis == GPUS else ''}".strip()
 

@@ -148,7 +148,7 @@ def _run(args: argparse.Namespace) -> int:
         if "outcomes" in entry:
             share = f"{100 * entry['outcomes_right']:.0f} %"
             lines.append(
-                f"    fits or not, told of {entry['outcomes']} unseen runs: {share} right, both outcomes alike"
+                f"    fits or not, predicted for {entry['outcomes']} unseen runs: {share} right, both outcomes alike"
             )
         lines += [f"    {line}" for line in _record_lines(entry["record"], entry["patterns"])]
     say_result({"folder": str(target), "profiles": done}, "\n".join(lines), as_json=args.json)

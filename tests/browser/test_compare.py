@@ -44,9 +44,9 @@ def test_best_layout_of_a_cell_and_why_the_second_lost_within_four_clicks(browse
         reader.on(page.get_by_role("link", name="Compare with the runner-up"))
         page.wait_for_url("**/compare?runs=*")
         settled(page)
-        told = answer(page)
-        assert told.startswith("A is 5.8 % ahead of B, within the noise")
-        assert re.search(r"DP16 TP8 saves [\d.]+ points of DP communication and loses [\d.]+ to TP", told)
+        sentence = answer(page)
+        assert sentence.startswith("A is 5.8 % ahead of B, within the noise")
+        assert re.search(r"DP16 TP8 saves [\d.]+ points of DP communication and loses [\d.]+ to TP", sentence)
         page.locator(".st-key-difference .js-plotly-plot .annotation-text").first.wait_for()
         assert reader.made <= 4
 
@@ -58,9 +58,9 @@ def test_own_best_against_llama_405b_and_deepseek_v3_within_three_clicks(browser
         reader.on(page.get_by_role("link", name=re.compile("the best here on")))
         page.wait_for_url("**/compare?runs=*")
         settled(page)
-        told = answer(page)
-        assert "reaches the most" in told
-        assert re.search(r"Llama 3\.1 405B \(B\) by \d", told), "in points"
+        sentence = answer(page)
+        assert "reaches the most" in sentence
+        assert re.search(r"Llama 3\.1 405B \(B\) by \d", sentence), "in points"
         layouts = page.locator(".ss-beside tbody tr", has_text=re.compile(r"^TP")).first.inner_text().split("\t")
         assert layouts[2:4] == ["8", "1"], "and in layout: TP of Llama 3.1 405B and of DeepSeek-V3"
         assert reader.made <= 3

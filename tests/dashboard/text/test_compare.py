@@ -15,7 +15,7 @@ from tests.dashboard.compare_rows import compared, estimated, failed, subject
 FAST = {"run_id": "f", "tokens_per_s_per_gpu": 7689.0, "tp": 8, "dp": 2, "layout": "DP2 TP8 PP1 · GAS2 MBS5 · Z1"}
 
 
-def told(
+def sentence_on(
     *columns: Subject,
     repeats: dict[str, Any] | None = None,
     explained: compare_losses.Difference | None = None,
@@ -36,32 +36,32 @@ def pair() -> tuple[Subject, Subject]:
 
 
 def test_the_faster_run_is_named_with_lead_and_noise() -> None:
-    text = told(*pair(), repeats=noise(0.01))
+    text = sentence_on(*pair(), repeats=noise(0.01))
     assert text.startswith(
         "**B is 10.0 % faster than A**, more than the noise (1.0 %; chance that B is the faster: 90 %)."
     )
 
 
 def test_a_lead_within_the_noise_is_told_with_its_chance() -> None:
-    text = told(*pair(), repeats=noise(0.12, chance=0.66))
+    text = sentence_on(*pair(), repeats=noise(0.12, chance=0.66))
     assert text.startswith("**B is 10.0 % ahead of A, within the noise** (12.0 %; chance that B is the faster: 66 %).")
 
 
 def test_a_fast_repeat_of_the_runner_up_does_not_hide_who_leads_over_all() -> None:
     repeats = {**noise(0.12, chance=0.66), "repeats": 2, "median": 6900.0, "other_median": 6990.0}
-    text = told(*pair(), repeats=repeats)
+    text = sentence_on(*pair(), repeats=repeats)
     assert text.startswith("**B is 10.0 % ahead of A, within the noise**")
     assert "**Over all repeats A's layout leads:** 6,990 to 6,900 tokens/s/GPU in the median (1 and 2 runs)." in text
-    assert "Over all repeats" not in told(*pair(), repeats={**repeats, "median": 7000.0})
-    assert "Over all repeats" not in told(*pair(), repeats={**repeats, "median": None})
+    assert "Over all repeats" not in sentence_on(*pair(), repeats={**repeats, "median": 7000.0})
+    assert "Over all repeats" not in sentence_on(*pair(), repeats={**repeats, "median": None})
 
 
 def test_of_an_unknown_noise_nothing_is_claimed() -> None:
-    assert "how much repeats would differ is unknown" in told(*pair())
+    assert "how much repeats would differ is unknown" in sentence_on(*pair())
 
 
 def test_two_runs_of_one_configuration_are_repeats_and_no_race() -> None:
-    text = told(
+    text = sentence_on(
         subject("A", compared()),
         subject("B", compared("b", tokens_per_s_per_gpu=7100.0)),
         repeats=noise(0.03, is_same=True),
@@ -70,7 +70,7 @@ def test_two_runs_of_one_configuration_are_repeats_and_no_race() -> None:
 
 
 def test_twice_as_fast_is_told_in_times() -> None:
-    assert "3.0 × as fast as A" in told(
+    assert "3.0 × as fast as A" in sentence_on(
         subject("A", compared()), subject("B", compared("b", tokens_per_s_per_gpu=20_970.0))
     )
 
@@ -78,35 +78,35 @@ def test_twice_as_fast_is_told_in_times() -> None:
 def test_what_explains_it_is_saved_and_paid_in_points() -> None:
     parts = {"est_time_dp_s": 0.1, "est_time_tp_s": 0.3, "est_step_time_s": 2.1, "est_mfu": 0.4 * 2 / 2.1}
     explained = compare_losses.difference(estimated("f", **parts, step_time_s=2.2), estimated())
-    text = told(*pair(), repeats=noise(0.01), explained=explained)
+    text = sentence_on(*pair(), repeats=noise(0.01), explained=explained)
     assert "DP2 TP8 saves 4.5 points of DP communication and loses 9.1 to TP communication" in text
     assert text.endswith(f"{100 * explained.unexplained:.1f} are unexplained."), "the estimate does not account for it"
 
 
 def test_without_an_estimate_the_settings_that_differ_are_named() -> None:
-    assert told(*pair(), repeats=noise(0.01)).endswith("They differ in 2 settings, among them DP, TP.")
+    assert sentence_on(*pair(), repeats=noise(0.01)).endswith("They differ in 2 settings, among them DP, TP.")
     one = subject("A", compared()), subject("B", compared("b", tokens_per_s_per_gpu=9000.0, mbs=6))
-    assert told(*one).endswith("They differ in one setting: MBS, 5 against 6.")
+    assert sentence_on(*one).endswith("They differ in one setting: MBS, 5 against 6.")
 
 
 def test_a_run_without_a_speed_is_told_with_the_reason() -> None:
-    assert told(subject("A", failed()), subject("B", compared())) == (
+    assert sentence_on(subject("A", failed()), subject("B", compared())) == (
         "**Only B has a speed**, 6,990 tokens/s/GPU: A ran out of GPU memory."
     )
-    assert told(subject("A", failed()), subject("B", failed("o2"))).startswith(
+    assert sentence_on(subject("A", failed()), subject("B", failed("o2"))).startswith(
         "**None of these has a speed to compare:**"
     )
     published = compared("p", origin="published", tokens_per_s_per_gpu=None, mfu=None)
-    assert "B is published without one" in told(subject("A", failed()), subject("B", published))
+    assert "B is published without one" in sentence_on(subject("A", failed()), subject("B", published))
 
 
 def test_of_more_than_two_the_fastest_is_named_with_those_left_behind() -> None:
-    text = told(*pair(), subject("C", compared("c", tokens_per_s_per_gpu=5000.0)), subject("D", failed()))
+    text = sentence_on(*pair(), subject("C", compared("c", tokens_per_s_per_gpu=5000.0)), subject("D", failed()))
     assert text.startswith("**B is the fastest of 3** (D ran out of GPU memory), **10.0 % faster than A**")
 
 
 def test_unlike_sizes_of_the_job_are_said() -> None:
-    text = told(subject("A", compared(num_gpus=64)), subject("B", compared(**FAST)))
+    text = sentence_on(subject("A", compared(num_gpus=64)), subject("B", compared(**FAST)))
     assert "faster than A** at 16 instead of 64 GPUs" in text
 
 
@@ -124,31 +124,31 @@ def test_other_models_are_compared_in_points_of_their_peak() -> None:
     doubtful = compared(
         "d", model="DeepSeek-V3", params=671_000_000_000, mfu=0.224, comparability="derived from GPU-hours"
     )
-    text = told(subject("A", compared()), subject("B", other), subject("C", doubtful))
+    text = sentence_on(subject("A", compared()), subject("B", other), subject("C", doubtful))
     assert text.startswith(
         "**Llama 3.1 405B (B) reaches the most, 41.0 % of its peak**; points behind: DeepSeek-V3 (C) by"
     )
     assert "tokens/s do not compare" in text
     assert "The figure of C is not comparable" in text
-    assert told(subject("A", compared()), subject("B", other)).startswith(
+    assert sentence_on(subject("A", compared()), subject("B", other)).startswith(
         "**Llama 3.1 405B (B) reaches 41.0 % of its peak, 19.4 points more than Llama 8B (A)**."
     )
 
 
 def test_one_model_on_unlike_accelerators_is_told_by_letter_and_an_unstated_one_is_named() -> None:
     other = subject("B", compared("b", accelerator="H100-SXM-80GB", mfu=0.4))
-    assert told(subject("A", compared()), other).startswith(
+    assert sentence_on(subject("A", compared()), other).startswith(
         "**B reaches 40.0 % of its peak, 18.4 points more than A**."
     )
     unstated = subject("C", compared("c", accelerator=None, mfu=None, mfu_logged=1.02))
-    text = told(subject("A", compared()), subject("B", compared("b", mfu=0.4)), unstated)
+    text = sentence_on(subject("A", compared()), subject("B", compared("b", mfu=0.4)), unstated)
     assert "(C has no comparable MFU)" in text
     assert "The accelerator of C is not stated" in text
 
 
 def test_groups_are_told_with_their_spread() -> None:
     group = subject("A", *(compared(str(speed), tokens_per_s_per_gpu=float(speed)) for speed in (90, 100, 110)))
-    text = told(group, subject("B", compared("b", tokens_per_s_per_gpu=60.0)))
+    text = sentence_on(group, subject("B", compared("b", tokens_per_s_per_gpu=60.0)))
     assert text.startswith("**A is 66.7 % faster than B**, more than the noise (20.0 %)")
 
 
