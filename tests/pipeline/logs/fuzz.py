@@ -124,11 +124,14 @@ def seeds(folder: Path) -> list[bytes]:
     ]
 
 
-def fuzz(pool: list[bytes], rng: np.random.Generator, *, seconds: float, keep: Path) -> Found:
-    """Mutate until `seconds` have passed. Raises FuzzError with the first batch that breaks a rule, kept in `keep`."""
+def fuzz(pool: list[bytes], rng: np.random.Generator, *, keep: Path, batches: int = 0, seconds: float = 0.0) -> Found:
+    """Mutate until `batches` are read and `seconds` have passed: a count alone repeats itself on any machine.
+
+    Raises FuzzError with the first batch that breaks a rule, kept in `keep`.
+    """
     found = Found(pool=list(pool))
     until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    while found.batches < batches or time.monotonic() < until:
         mutants = {f"{place:02d}/train.log": mutant(found.pool, rng) for place in range(BATCH)}
         beside = {
             f"{place:02d}/{name}": mutant([seed, *found.pool[:1]], rng) if rng.random() < 0.8 else seed
