@@ -183,7 +183,7 @@ def page(ingested: Installed) -> Iterator[str]:
 
 
 def test_the_dashboard_of_an_installed_wheel_answers(page: str) -> None:
-    with urlopen(f"{page}/_stcore/health", timeout=20) as answer:  # noqa: S310  # on this host
+    with urlopen(f"{page}/_stcore/health", timeout=120) as answer:  # noqa: S310  # on this host
         assert answer.read() == b"ok"
-    with urlopen(page, timeout=20) as answer:  # noqa: S310  # on this host
+    with urlopen(page, timeout=120) as answer:  # noqa: S310  # on this host
         assert answer.status == 200

@@ -14,7 +14,7 @@ def opened(browser: Any, url: str, *, scheme: str = "light", width: int = 1440, 
     """A tab of its own, with nothing in its memory."""
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page = context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(120_000)
     page.goto(url)
     settled(page)
     yield page

@@ -41,7 +41,7 @@ Opener = Callable[..., AppTest]
 
 def open_page(home: Path, monkeypatch: pytest.MonkeyPatch, name: str, /, **query: str) -> AppTest:
     monkeypatch.setenv("SWEEPSCOPE_HOME", str(home))
-    app = AppTest.from_file(str(APP), default_timeout=30)
+    app = AppTest.from_file(str(APP), default_timeout=120)
     app.switch_page(f"app_pages/{name}.py")
     for parameter, value in query.items():
         app.query_params[parameter] = value

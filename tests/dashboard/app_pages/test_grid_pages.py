@@ -37,7 +37,7 @@ def sweep(sweep_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def opened(page: str, **query: str) -> AppTest:
-    app = AppTest.from_file(str(APP), default_timeout=60)
+    app = AppTest.from_file(str(APP), default_timeout=120)
     if page != "overview":
         app.switch_page(f"app_pages/{page}.py")
     for name, value in query.items():

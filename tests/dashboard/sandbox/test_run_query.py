@@ -237,7 +237,7 @@ def test_a_query_without_end_is_stopped_on_time(store: Path, sql: str) -> None:
     started = time.monotonic()
     with pytest.raises(QueryError, match=r"Stopped after 1\.5 s"):
         run_query(store, sql, limits=Limits(wall_s=1.5))
-    assert time.monotonic() - started < 15  # of which a busy machine may need some to start a process
+    assert time.monotonic() - started < 60  # of which a busy machine may need some to start a process
 
 
 def test_processor_time_has_a_ceiling_of_its_own(store: Path) -> None:

@@ -19,7 +19,7 @@ def shown(**columns: list[Any]) -> dict[str, Any]:
 
         tables.table(pl.DataFrame(columns))
 
-    app = AppTest.from_function(page, args=(columns,), default_timeout=30).run()
+    app = AppTest.from_function(page, args=(columns,), default_timeout=120).run()
     assert not app.exception
     return dict(json.loads(app.dataframe[0].proto.columns))
 

@@ -57,7 +57,7 @@ def test_a_server_that_is_still_starting_ends_with_us() -> None:
         server = int(ours.stdout.readline())
         ours.send_signal(signal.SIGTERM)
         rest = ours.stdout.read()
-        code = ours.wait(timeout=30)
+        code = ours.wait(timeout=120)
     assert (code, rest) == (0, "")
     assert not is_running(server)
 

@@ -20,14 +20,14 @@ import os, sys, time
 from pathlib import Path
 from sweepscope.pipeline.io import children
 print(children.start("acme_server", environment={"PYTHONPATH": sys.argv[1]}, folder=Path("/")).pid, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 _SERVER = """
 import signal, time
 from sweepscope.pipeline.io.children import end_with_parent
 end_with_parent()
 %s
-time.sleep(60)
+time.sleep(600)
 """
 
 

