@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn
@@ -19,28 +20,28 @@ from sweepscope.pipeline.io.event_log import configure
 from sweepscope.pipeline.store.home_access import VARIABLE as SHARED_VARIABLE
 from sweepscope.pipeline.text.secrets import hide
 
-VERBS = (
-    "demo",
-    "ingest",
-    "stated",
-    "dialect",
-    "query",
-    "report",
-    "nccl",
-    "memory",
-    "estimate",
-    "calibrate",
-    "search",
-    "next",
-    "rules",
-    "dashboard",
-    "watch",
-    "serve",
-    "store",
-    "doctor",
-    "simulate",
-)
-"""In the order of the help."""
+VERBS = {
+    "demo": "ingest the bundled data and open the dashboard",
+    "ingest": "read logs into the store; running it again reads only what is new",
+    "stated": "list what you have stated of runs whose logs do not say it",
+    "dialect": "dialect files for log formats of your own: test, infer, list, show, example, forget",
+    "query": "run a read-only SQL query against the store",
+    "report": "write what the dashboard says as one offline HTML file",
+    "nccl": "summarise NCCL logs, nccl-tests tables, hangs and flight recorder dumps",
+    "memory": "peak, fragmentation and what was alive at the peak, of one memory snapshot, timeline or trace",
+    "estimate": "predict memory, step time and MFU for the rows of a table",
+    "calibrate": "fit the estimator to this store's measured runs",
+    "search": "find the best layouts of a model on a cluster",
+    "next": "propose what to run next, by expected gain per GPU-hour",
+    "rules": "score what documents advise on the store's own runs",
+    "dashboard": "serve the dashboard",
+    "watch": "ingest new runs as they appear (Dagster daemon with a sensor)",
+    "serve": "watch and dashboard together",
+    "store": "path, versions, verification and compaction of the store; forget files",
+    "doctor": "check the installation and the home, with a remedy for what is wrong",
+    "simulate": "write a simulated raw sweep to try things on",
+}
+"""What each verb does, in the order of the help: here, because importing all verbs takes a second."""
 
 _MODULES = {"next": "next_run"}
 """Verbs whose module has another name."""
@@ -58,13 +59,13 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def verb(name: str) -> Verb:
-    """The verb of that name. Only its module is imported: importing all takes a second."""
+    """The verb of that name. Its module is imported."""
     found: Verb = import_module(f"sweepscope.pipeline.commands.{_MODULES.get(name, name)}").VERB
     return found
 
 
-def build_parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
-    """The command line with those verbs."""
+def build_parser(names: Collection[str] = VERBS) -> argparse.ArgumentParser:
+    """The command line: every verb by name, and the arguments of those in `names`."""
     parser = OneLineParser(
         prog="sweepscope",
         description="Which parallel layout is best for a model on these nodes, how sure is that, why do others lose?",
@@ -72,27 +73,34 @@ def build_parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sweepscope {version('sweepscope')}")
     added = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for added_verb in map(verb, names):
-        sub = added.add_parser(added_verb.name, help=added_verb.help, description=added_verb.description)
-        sub.add_argument(
-            "--home", metavar="DIR", help="where lake and store live (default: $SWEEPSCOPE_HOME, else XDG data)"
-        )
-        sub.add_argument(
-            "--shared",
-            action="store_true",
-            help="let your group read the home as far as the umask does; it stays so (default: only you can)",
-        )
-        sub.add_argument("--json", action="store_true", help="print the result as JSON")
-        sub.add_argument(
-            "-v",
-            "--verbose",
-            action="count",
-            default=0,
-            help="log what is done to stderr as key=value lines; -vv logs each file (SWEEPSCOPE_LOG=info, debug)",
-        )
-        added_verb.add_arguments(sub)
-        sub.set_defaults(run=added_verb.run)
+    for name, does in VERBS.items():
+        found = verb(name) if name in names else None
+        sub = added.add_parser(name, help=does, description=found.description if found else None)
+        if found:
+            _add_arguments(sub, found)
     return parser
+
+
+def _add_arguments(sub: argparse.ArgumentParser, found: Verb) -> None:
+    """The arguments that every verb has, and its own."""
+    sub.add_argument(
+        "--home", metavar="DIR", help="where lake and store live (default: $SWEEPSCOPE_HOME, else XDG data)"
+    )
+    sub.add_argument(
+        "--shared",
+        action="store_true",
+        help="let your group read the home as far as the umask does; it stays so (default: only you can)",
+    )
+    sub.add_argument("--json", action="store_true", help="print the result as JSON")
+    sub.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="log what is done to stderr as key=value lines; -vv logs each file (SWEEPSCOPE_LOG=info, debug)",
+    )
+    found.add_arguments(sub)
+    sub.set_defaults(run=found.run)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -128,13 +136,16 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parsed(words: list[str]) -> argparse.Namespace:
-    """The parsed arguments. Raises UsageError for one that the verb does not know.
+    """The parsed arguments. Raises UsageError for a verb or an argument that there is not.
 
-    Only the modules of verbs that are needed are imported: all for help and errors, none for the version.
+    Only the module of the verb is imported, and none for the help and the version.
     """
-    first = words[:1]
-    names = () if first == ["--version"] else first if first and first[0] in VERBS else VERBS
-    known, unknown = build_parser(names).parse_known_args(words)
+    named = next((word for word in words if not word.startswith("-")), None)
+    if named is not None and named not in VERBS:
+        near = get_close_matches(named, VERBS, n=1)
+        meant = f"Did you mean `sweepscope {near[0]}`? " if near else ""
+        raise UsageError(f"there is no verb {named!r}. {meant}`sweepscope --help` lists the verbs.")
+    known, unknown = build_parser(() if named is None else (named,)).parse_known_args(words)
     if unknown:
         raise UsageError(
             f"unrecognized arguments: {' '.join(unknown)}. `sweepscope {known.verb} --help` shows the usage."

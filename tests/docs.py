@@ -33,9 +33,9 @@ _EVERYWHERE = frozenset({"help", "home", "shared", "json", "verbose"})
 
 def command_line() -> str:
     """The README's table of commands."""
-    from sweepscope.pipeline.__main__ import VERBS, verb
+    from sweepscope.pipeline.__main__ import VERBS
 
-    rows = [f"| `sweepscope {one.name}` | {one.help} |" for one in map(verb, VERBS)]
+    rows = [f"| `sweepscope {name}` | {does} |" for name, does in VERBS.items()]
     options = "Every command takes `--help`, `--home DIR` and `--json`; [docs/cli.md](docs/cli.md) has all options."
     return "\n".join(["## Commands", "", "| command | what it does |", "|---|---|", *rows, "", options])
 

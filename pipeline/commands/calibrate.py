@@ -157,7 +157,6 @@ def _run(args: argparse.Namespace) -> int:
 
 VERB = Verb(
     name="calibrate",
-    help="fit the estimator to this store's measured runs",
     description="Fit the estimator's constants per accelerator and framework to the store's completed runs. Each "
     "profile records what it was fitted on, when, and its error on runs that the fit had not seen; `estimate` with the "
     "same home uses it from then on.",

@@ -29,7 +29,6 @@ def _run(args: argparse.Namespace) -> int:
 
 VERB = Verb(
     name="dashboard",
-    help="serve the dashboard",
     description="Serve the dashboard over the published store. It never writes to the store.",
     add_arguments=add_dashboard_arguments,
     run=_run,

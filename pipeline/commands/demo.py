@@ -71,7 +71,6 @@ def demo_sweep(folder: Path) -> Path:
 
 VERB = Verb(
     name="demo",
-    help="ingest the bundled data and open the dashboard",
     description="Ingest the bundled published sweeps and a small simulated one through the same graph as your own "
     "logs, then serve the dashboard.",
     add_arguments=_add_arguments,

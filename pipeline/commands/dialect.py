@@ -106,7 +106,6 @@ def _forget(args: argparse.Namespace) -> int:
 
 VERB = Verb(
     name="dialect",
-    help="dialect files for log formats of your own: test, infer, list, show, example, forget",
     description="Read logs of an in-house trainer without code: start from `dialect infer LOG` or `dialect example`, "
     "try it with `dialect test FILE LOG`, and give it to `ingest --dialect FILE`. See docs/dialects.md.",
     add_arguments=_add_arguments,

@@ -27,7 +27,6 @@ def _run(args: argparse.Namespace) -> int:
 
 VERB = Verb(
     name="doctor",
-    help="check the installation and the home, with a remedy for what is wrong",
     description="Check the packages, the machine, the home, its disk space and locks, the store, dialects, calibration "
     "and Dagster's settings. Exits with 1 for a fault; notes are no faults.",
     add_arguments=_add_arguments,

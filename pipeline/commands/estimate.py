@@ -78,7 +78,6 @@ def _run(args: argparse.Namespace) -> int:
 
 VERB = Verb(
     name="estimate",
-    help="predict memory, step time and MFU for the rows of a table",
     description="Predict memory, step time and MFU for every row of a CSV or Parquet file, from first principles. "
     "est_status has the reason where a row cannot be estimated, est_assumptions what was assumed.",
     add_arguments=_add_arguments,

@@ -207,7 +207,6 @@ def _unknown(paths: Sequence[str]) -> str:
 
 VERB = Verb(
     name="ingest",
-    help="read logs into the store; running it again reads only what is new",
     description="Find run directories and logs, parse them, validate the rows and publish the store. Idempotent.",
     add_arguments=_add_arguments,
     run=_run,

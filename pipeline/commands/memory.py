@@ -188,7 +188,6 @@ def _gpu_line(gpu: Mapping[str, Any]) -> str:
 
 VERB = Verb(
     name="memory",
-    help="peak, fragmentation and what was alive at the peak, of one memory snapshot, timeline or trace",
     description="Read memory artefacts as ingest does and print their contents, without a store: levels, fragmentation "
     "and its parts, failures, and the blocks that were alive at the peak by use and source line.",
     add_arguments=_add_arguments,

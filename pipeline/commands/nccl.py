@@ -96,7 +96,6 @@ def _is_large(paths: Iterable[str]) -> bool:
 
 VERB = Verb(
     name="nccl",
-    help="summarise NCCL logs, nccl-tests tables, hangs and flight recorder dumps",
     description="Summarise versions, communicators, transports, traffic, bandwidths, warnings, the suspects of hangs "
     "and the findings of the rules. Reads files directly; nothing is stored.",
     add_arguments=_add_arguments,

@@ -181,7 +181,6 @@ def _cell_value(cell: Cell, proposed: NextRuns) -> dict[str, Any]:
 
 VERB = Verb(
     name="next",
-    help="propose what to run next, by expected gain per GPU-hour",
     description="For every cell of the store (model x accelerators x sequence x batch) propose unmeasured layouts, "
     "ranked by expected gain over the measured best per GPU-hour of a test run. Leaves out what ran out of "
     "memory and what needs at least as much; each proposal has its reason.",

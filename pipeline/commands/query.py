@@ -143,7 +143,6 @@ def _plain_value(value: object) -> object:
 
 VERB = Verb(
     name="query",
-    help="run a read-only SQL query against the store",
     description="Run one read-only SQL query against the published store. Tables and columns: schemas/DICTIONARY.md.",
     add_arguments=_add_arguments,
     run=_run,

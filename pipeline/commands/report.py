@@ -72,7 +72,6 @@ def _error(done: subprocess.CompletedProcess[str]) -> SweepscopeError:
 
 VERB = Verb(
     name="report",
-    help="write what the dashboard says as one offline HTML file",
     description="Write one HTML file that needs no network: headline, best configurations, grids, scaling, failures "
     "and their cost, distance to theory and to published runs, each figure with its SQL.",
     add_arguments=_add_arguments,

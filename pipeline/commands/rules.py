@@ -112,7 +112,6 @@ def _run(args: argparse.Namespace) -> int:
 
 VERB = Verb(
     name="rules",
-    help="score what documents advise on the store's own runs",
     description="Hold the rules of five documents (by model size, scale, memory, order of steps; they disagree) "
     "against every cell of the store: how often a layout that follows a rule is within 2 % of the fastest, what "
     "following it costs, and which runs speak for and against it.",

@@ -295,7 +295,6 @@ def _counts(request: Request, found: Found, *, margin: float) -> list[tuple[str,
 
 VERB = Verb(
     name="search",
-    help="find the best layouts of a model on a cluster",
     description="Enumerate every layout of a model on a cluster, estimate memory and step time of each, and show the "
     "fastest that fit, why the others do not, and the three-step recipe (fit, batch, throughput) in figures. With "
     "--gpus, or --tokens and --days: how many accelerators are needed.",

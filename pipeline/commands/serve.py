@@ -47,7 +47,6 @@ def _run(args: argparse.Namespace) -> int:
 
 VERB = Verb(
     name="serve",
-    help="watch and dashboard together",
     description="Ingest new runs as they appear and serve the dashboard.",
     add_arguments=_add_arguments,
     run=_run,

@@ -27,7 +27,6 @@ def _run(args: argparse.Namespace) -> int:
 
 VERB = Verb(
     name="simulate",
-    help="write a simulated raw sweep to try things on",
     description="Write run directories as nanotron, picotron, Megatron and torchtitan would, failures included. "
     "Ingest marks them 'simulated' and never mixes them with measured runs.",
     add_arguments=_add_arguments,

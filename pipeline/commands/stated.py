@@ -39,7 +39,6 @@ def _run(args: argparse.Namespace) -> int:
 
 VERB = Verb(
     name="stated",
-    help="list what you have stated of runs whose logs do not say it",
     description="List the statements of the home (`ingest --set`, Data health) and of sweepscope.toml files. Withdraw "
     "one with `ingest PATH --unset NAME`.",
     add_arguments=_add_arguments,

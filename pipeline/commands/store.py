@@ -99,7 +99,6 @@ def _agrees(question: str) -> bool:
 
 VERB = Verb(
     name="store",
-    help="path, versions, verification and compaction of the store; forget files",
     description="path: the store, under a name that stays. versions: those kept. verify: every table against the lake. "
     "compact: merge small files in the lake. forget: remove what was read of a file or folder; "
     "the next ingest of the path reads it anew.",

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Verb:
-    """One subcommand. `run` returns the exit code and raises SweepscopeError for what a user can correct."""
+    """One subcommand, listed in `pipeline.__main__.VERBS`.
+
+    `run` returns the exit code and raises SweepscopeError for what a user can correct.
+    """
 
     name: str
-    help: str
     description: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]

@@ -102,7 +102,6 @@ def _close_lost_runs(home: Home) -> int:
 
 VERB = Verb(
     name="watch",
-    help="ingest new runs as they appear (Dagster daemon with a sensor)",
     description="Run Dagster's webserver and daemon. A sensor looks for new or changed runs every 30 seconds; "
     "an hourly schedule, off until you switch it on, is for places where sensors are off.",
     add_arguments=_add_arguments,

@@ -47,13 +47,14 @@ def test_every_verb_explains_itself_and_takes_home_and_json(verb: str, capsys: p
 
 
 def test_a_command_imports_no_more_than_it_needs() -> None:
-    """What `--version`, the arguments of `nccl`, whose helpers begin first, and `store path` may not wait for."""
+    """What the list of verbs, the arguments of `nccl`, whose helpers begin first, and `store path` may not wait for."""
     program = (
-        "import sys; from sweepscope.pipeline.__main__ import build_parser; build_parser([{!r}]); print(*sys.modules)"
+        "import sys; from sweepscope.pipeline.__main__ import build_parser; build_parser({!r}); print(*sys.modules)"
     )
-    unneeded = {"nccl": {"polars", "numpy", "duckdb", "pyarrow", "dagster"}, "store": {"polars", "deltalake"}}
-    for verb, modules in unneeded.items():
-        command = [sys.executable, "-c", program.format(verb)]
+    libraries = {"polars", "numpy", "duckdb", "pyarrow", "dagster"}
+    unneeded = {(): libraries, ("nccl",): libraries, ("store",): {"polars", "deltalake"}}
+    for verbs, modules in unneeded.items():
+        command = [sys.executable, "-c", program.format(verbs)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         assert not modules & set(done.stdout.split())
 
@@ -71,6 +72,16 @@ def test_help_and_errors_name_every_verb(argv: list[str], capsys: pytest.Capture
     told = capsys.readouterr()
     assert stop.value.code == (0 if argv else 2)
     assert all(verb in told.out for verb in VERBS) if argv else "VERB" in told.err
+
+
+@pytest.mark.parametrize(("word", "meant"), [("ingset", "Did you mean `sweepscope ingest`? "), ("qqq", "")])
+def test_a_verb_that_there_is_not_is_answered_with_the_nearest(
+    word: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word, "somewhere"]) == 2
+    assert capsys.readouterr().err == (
+        f"sweepscope: there is no verb {word!r}. {meant}`sweepscope --help` lists the verbs.\n"
+    )
 
 
 def test_query_formats(filled: Path, tmp_path: Path) -> None:
@@ -249,7 +260,6 @@ def test_ingest_wants_a_number_of_workers_that_can_be(tmp_path: Path, workers: s
     ("argv", "said", "helped"),
     [
         ([], "required: VERB", ""),
-        (["unknown"], "invalid choice: 'unknown'", ""),
         (["ingest"], "required: PATH", "ingest "),
         (["query", "select 1", "--format", "xml"], "invalid choice: 'xml'", "query "),
         (["dialect", "test", "x.toml"], "required: LOG", "dialect test "),
