@@ -227,18 +227,19 @@ def store(store_home: HomeResource) -> dg.MaterializeResult[None]:
     group_name="store",
     kinds={"duckdb", "sql"},
     owners=OWNERS,
-    description="The views of the published store (cells, winners, findings), each run once: all of them answer.",
+    description="The views of the published store (cells, winners, findings), each prepared once against its tables.",
     deps=[store],
 )
 def marts(store_home: HomeResource) -> dg.MaterializeResult[None]:
-    """Row count of every view of the published version; a view that fails fails the run."""
+    """Number of columns of each view of the published version; one that does not fit its tables fails the run."""
     with one_sentence():
         connection = connect(current(store_home.home.path))
     try:
-        rows = {f"rows_{name}": connection.sql(f'SELECT count(*) FROM "{name}"').fetchall()[0][0] for name in VIEWS}
+        # Prepared and not counted: counting reads every run that there is, for a batch of a few.
+        columns = {f"columns_{name}": len(connection.sql(f'SELECT * FROM "{name}"').columns) for name in VIEWS}
     finally:
         connection.close()
-    return dg.MaterializeResult(metadata=rows)
+    return dg.MaterializeResult(metadata=columns)
 
 
 ASSETS = [discovered, parsed, validated, lake, store, marts]

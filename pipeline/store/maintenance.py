@@ -129,8 +129,7 @@ def _lake_digests(home: Home, release: Release) -> dict[str, Digest]:
     lake = Lake(home)
     found = {}
     with duckdb.connect(":memory:") as connection, reading(home.lake, duckdb.Error, remedy=remedy(home.lake)):
-        different = published_contents.changed(lake, release)
+        contents = published_contents.contents(lake, release)
         for name, table in TABLES.items():
-            query, parameters = published_contents.select(connection, name, lake, release, different)
-            found[name] = digest(connection, table, query, parameters)
+            found[name] = digest(connection, table, *contents.select(connection, name))
     return found

@@ -1,4 +1,4 @@
-"""Publish: build a new DuckDB file from the pinned release beside the old one, then let the link point to it.
+"""Publish: write a new DuckDB file for the pinned release beside the old one, then let the link point to it.
 
 Readers open the file behind the link read-only; they keep the version they opened and never wait. Writing into the
 file that they read would not work: DuckDB allows one writing process or many reading ones.
@@ -24,7 +24,8 @@ from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.logs.runs import same_runs
 from sweepscope.pipeline.scheduler import reconcile
-from sweepscope.pipeline.store import published_contents
+from sweepscope.pipeline.store import release as releases
+from sweepscope.pipeline.store import store_file
 from sweepscope.pipeline.store.durable_files import storing, sync
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake, Release
@@ -33,7 +34,6 @@ from sweepscope.pipeline.store.published import StoreInfo, connect, current, sto
 from sweepscope.pipeline.store.rule_scores_sql import with_rules
 from sweepscope.schemas.core import ddl
 from sweepscope.schemas.registry import STORE, TABLES, VIEWS
-from sweepscope.schemas.tables.ledger import STORE_INFO
 from sweepscope.schemas.thresholds import THRESHOLDS
 
 _LOG = logging.getLogger(__name__)
@@ -41,11 +41,6 @@ _LOG = logging.getLogger(__name__)
 VIEW_FOLDER = Path(__file__).parent / "views"
 MACRO_FOLDER = Path(__file__).parent / "macros"
 KEPT = 3
-_MEMORY_LIMIT = "128MB"
-"""For DuckDB, which sorts on disk what is more. Without a limit it takes 150 bytes per row at once; with half of this,
-ten million rows do not fit."""
-# The file format of DuckDB 1.2, so that clients older than ours can read the store as well.
-_STORAGE_VERSION = "v1.2.0"
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,7 @@ def publish(home: Home, *, view_folder: Path = VIEW_FOLDER) -> Published:
             raise StoreError(f"There is nothing to publish in {home.path}. Run `sweepscope ingest PATH` first.")
         done = _current(home)
         is_new = done is None or not _shows(done, release, fingerprint(views))
-        path = _publish(home, release, views) if is_new else current(home.path)
+        path = _publish(home, release, views, done) if is_new else current(home.path)
         rows = _count(path)
     published = Published(version_of(path), path, release.number, rows, time.perf_counter() - begin, is_new)
     name = "published" if is_new else "already_published"
@@ -117,7 +112,7 @@ def fingerprint(views: Mapping[str, str]) -> str:
         for text in (ddl.create_table(table), *ddl.comments(table))
     ]
     texts = [
-        _STORAGE_VERSION,
+        store_file.STORAGE_VERSION,
         str(reconcile.VERSION),
         str(same_runs.VERSION),
         *tables,
@@ -127,17 +122,23 @@ def fingerprint(views: Mapping[str, str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-def _publish(home: Home, release: Release, views: Mapping[str, str]) -> Path:
+def _publish(home: Home, release: Release, views: Mapping[str, str], done: StoreInfo | None) -> Path:
     version = 1 + max((kept.version for kept in versions(home.path)), default=0)
     final = home.store / f"results-{version}.duckdb"
     temporary = home.store / f".{final.name}"
+    info = StoreInfo(
+        version=version,
+        release=release.number,
+        published_at=datetime.now(UTC).replace(tzinfo=None),
+        package_version=installed_version("sweepscope"),
+        fingerprint=fingerprint(views),
+        row_count=0,
+    )
     _remove_leftovers(home)
     try:
-        try:
-            _build(temporary, home, release, version, views, memory_limit=_MEMORY_LIMIT)
-        except duckdb.OutOfMemoryException:  # not all of its work can go to the disk
+        if not _is_renewed(home, temporary, release, info, done):
             _remove_leftovers(home)
-            _build(temporary, home, release, version, views)
+            store_file.build(temporary, Lake(home), release, views, info)
         sync(temporary)
         reach("store.built")
         temporary.rename(final)
@@ -151,65 +152,20 @@ def _publish(home: Home, release: Release, views: Mapping[str, str]) -> Path:
     return final
 
 
-def _build(
-    path: Path, home: Home, release: Release, version: int, views: Mapping[str, str], *, memory_limit: str | None = None
-) -> None:
-    """Write the whole store to `path`, from which this process is then detached."""
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "temp_directory": f"{path}.spill",
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-    }
-    if memory_limit:
-        settings["memory_limit"] = memory_limit
-    with duckdb.connect(":memory:", config=settings) as connection:
-        connection.execute(f"ATTACH {ddl.literal(str(path))} AS store (STORAGE_VERSION '{_STORAGE_VERSION}')")
-        connection.execute("USE store")
-        # One transaction: on its own each of the 400 statements would wait for the disk (2 s instead of 0.3 s).
-        connection.execute("BEGIN")
-        row_count = _fill_tables(connection, Lake(home), release)
-        reach("store.filled")
-        for statement in views.values():
-            connection.execute(statement)
-        _write_info(
-            connection,
-            StoreInfo(
-                version=version,
-                release=release.number,
-                published_at=datetime.now(UTC).replace(tzinfo=None),
-                package_version=installed_version("sweepscope"),
-                fingerprint=fingerprint(views),
-                row_count=row_count,
-            ),
-        )
-        for table in (*TABLES.values(), *VIEWS.values(), STORE_INFO):
-            for statement in ddl.comments(table):
-                connection.execute(statement)
-        connection.execute("COMMIT")
-        connection.execute("CHECKPOINT store")
-        connection.execute("USE memory")
-        connection.execute("DETACH store")
-
-
-def _fill_tables(connection: duckdb.DuckDBPyConnection, lake: Lake, release: Release) -> int:
-    """Create and fill every table of the lake; the number of rows over all of them."""
-    total = 0
-    different = published_contents.changed(lake, release)
-    for name, table in TABLES.items():
-        connection.execute(ddl.create_table(table))
-        query, parameters = published_contents.select(connection, name, lake, release, different)
-        # In key order: equal content gives equal tables, and the rows of a run lie together, as queries want them.
-        order = ", ".join(map(ddl.quote, table.primary_key))
-        connection.execute(f"INSERT INTO {ddl.quote(name)} {query} ORDER BY {order}", parameters)
-        total += _rows(connection, name)
-    return total
-
-
-def _write_info(connection: duckdb.DuckDBPyConnection, info: StoreInfo) -> None:
-    values = vars(info)
-    columns = ", ".join(f"${name} AS {name}" for name in values)
-    connection.execute(ddl.create_table(STORE_INFO))
-    connection.execute(f"INSERT INTO store_info BY NAME SELECT {columns}", values)
+def _is_renewed(home: Home, path: Path, release: Release, info: StoreInfo, done: StoreInfo | None) -> bool:
+    """Whether a store could be written to `path` from the current version, the one that `done` describes."""
+    kept = {one.number: one for one in releases.kept(home.releases)}
+    if done is None or done.fingerprint != info.fingerprint or done.release not in kept:
+        return False
+    before = kept[done.release]
+    if before.number >= release.number or _is_older(done, before):
+        return False
+    try:
+        store_file.renew(path, current(home.path), Lake(home), (before, release), info)
+    except (duckdb.Error, StoreError) as error:  # what is wrong with the disk, building meets as well
+        event(_LOG, logging.WARNING, "not_renewed", version=done.version, reason=str(error).splitlines()[0])
+        return False
+    return True
 
 
 def _shows(done: StoreInfo, release: Release, wanted_fingerprint: str) -> bool:
@@ -217,8 +173,12 @@ def _shows(done: StoreInfo, release: Release, wanted_fingerprint: str) -> bool:
 
     The number does not suffice: where a damaged release was moved away, the next one takes its number.
     """
-    is_older = done.published_at < release.created_at.astimezone(UTC).replace(tzinfo=None)
-    return (done.release, done.fingerprint) == (release.number, wanted_fingerprint) and not is_older
+    return (done.release, done.fingerprint) == (release.number, wanted_fingerprint) and not _is_older(done, release)
+
+
+def _is_older(done: StoreInfo, release: Release) -> bool:
+    """Whether a version was published before a release was made, from another one of the same number."""
+    return done.published_at < release.created_at.astimezone(UTC).replace(tzinfo=None)
 
 
 def _current(home: Home) -> StoreInfo | None:
@@ -237,12 +197,7 @@ def _current(home: Home) -> StoreInfo | None:
 
 def _count(path: Path) -> dict[str, int]:
     with connect(path) as connection:
-        return {name: _rows(connection, name) for name in TABLES}
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, name: str) -> int:
-    ((count,),) = connection.execute(f"SELECT count(*) FROM {ddl.quote(name)}").fetchall()
-    return int(count)
+        return {name: store_file.count(connection, name) for name in TABLES}
 
 
 def _point_to(link: Path, target: Path) -> None:

@@ -7,7 +7,7 @@ Publishing and verifying both take them from here, so that a store can be compar
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -22,11 +22,46 @@ from sweepscope.schemas.registry import TABLES
 
 Changes = dict[str, tuple[pl.DataFrame, pl.DataFrame]]
 
+DIFFERENT = frozenset({"runs", "events", "settings"})
+"""Tables of which `Contents.different` may have rows."""
 
-def changed(lake: Lake, release: Release) -> Changes:
+
+@dataclass(frozen=True)
+class Contents:
+    """What a store shows of a release.
+
+    Attributes:
+        different: by table, keys of rows of the lake that are left out, and rows that replace or join them.
+    """
+
+    lake: Lake
+    release: Release
+    different: Changes
+
+    def select(self, connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, dict[str, Any]]:
+        """A SELECT of a table's rows, and its parameters. `connection` must be allowed to read files."""
+        table = TABLES[name]
+        query, parameters = lake_sql.select(connection, table, self.lake.files(name, self.release))
+        if name not in self.different:
+            return query, parameters
+        gone, new = self.different[name]
+        connection.register(f"gone_{name}", gone.to_arrow())
+        connection.register(f"new_{name}", new.to_arrow())
+        same = " AND ".join(f"kept.{quote(key)} IS NOT DISTINCT FROM gone.{quote(key)}" for key in table.primary_key)
+        stay = f"SELECT * FROM ({query}) AS kept WHERE NOT EXISTS (FROM {quote(f'gone_{name}')} AS gone WHERE {same})"
+        columns = ", ".join(map(quote, table.column_names))
+        return f"{stay} UNION ALL SELECT {columns} FROM {quote(f'new_{name}')}", parameters
+
+
+def contents(lake: Lake, release: Release) -> Contents:
+    """What a store shows of a release. Raises StoreError when the lake is damaged."""
+    return Contents(lake, release, _changed(lake, release))
+
+
+def _changed(lake: Lake, release: Release) -> Changes:
     """By table: keys of rows of the lake that are left out, and rows that replace or join them."""
     jobs = lake.read("scheduler_jobs", release=release)
-    histories = lake.read("files", ["path"], pl.col("kind") == "history", release=release)["path"]
+    histories = _histories(lake, release)
     if jobs.is_empty() and histories.is_empty():
         return {}
     runs = lake.read("runs", predicate=pl.col("origin") != "published", release=release)
@@ -40,6 +75,21 @@ def changed(lake: Lake, release: Release) -> Changes:
     return {name: parts for name, parts in changes(found).items() if parts[0].height}
 
 
+def may_differ(lake: Lake, release: Release) -> bool:
+    """Whether `Contents.different` may have rows: a scheduler's table or a file of steps is there.
+
+    Raises StoreError when the lake is damaged.
+    """
+    return not (
+        lake.read("scheduler_jobs", ["job_id"], release=release).is_empty() and _histories(lake, release).is_empty()
+    )
+
+
+def _histories(lake: Lake, release: Release) -> pl.Series:
+    """Paths of the files of steps, as of transformers' Trainer."""
+    return lake.read("files", ["path"], pl.col("kind") == "history", release=release)["path"]
+
+
 def _told_again(lake: Lake, release: Release, runs: pl.DataFrame, histories: pl.Series) -> pl.DataFrame:
     """same_runs.SAME rows of runs that only a file of steps tells of, and a log as well."""
     counting = runs.filter(pl.col("duplicate_of").is_null() & (pl.col("steps_logged") > 0))
@@ -51,20 +101,3 @@ def _told_again(lake: Lake, release: Release, runs: pl.DataFrame, histories: pl.
     ids = pl.concat([pairs["run_id"], pairs["log_id"]]).unique()
     steps = lake.read("steps", ["run_id", "step", "loss"], pl.col("run_id").is_in(ids.implode()), release=release)
     return same_runs(pairs, steps)
-
-
-def select(
-    connection: duckdb.DuckDBPyConnection, name: str, lake: Lake, release: Release, different: Changes
-) -> tuple[str, dict[str, Any]]:
-    """A SELECT of a table's rows, and its parameters. `connection` must be allowed to read files."""
-    table = TABLES[name]
-    query, parameters = lake_sql.select(connection, table, lake.files(name, release))
-    if name not in different:
-        return query, parameters
-    gone, new = different[name]
-    connection.register(f"gone_{name}", gone.to_arrow())
-    connection.register(f"new_{name}", new.to_arrow())
-    same = " AND ".join(f"kept.{quote(key)} IS NOT DISTINCT FROM gone.{quote(key)}" for key in table.primary_key)
-    stay = f"SELECT * FROM ({query}) AS kept WHERE NOT EXISTS (FROM {quote(f'gone_{name}')} AS gone WHERE {same})"
-    columns = ", ".join(map(quote, table.column_names))
-    return f"{stay} UNION ALL SELECT {columns} FROM {quote(f'new_{name}')}", parameters
