@@ -129,9 +129,22 @@ def elementwise_s(on: Machine, shape: ModelShape, tokens: Array, *, tp: Array, s
     return on.profile.elementwise_passes * traffic / on.memory_bytes_per_s
 
 
-def head_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array) -> tuple[Array, Array]:
-    """Output projection and loss, forward and backward: the product, and passes over logits in 32 bit."""
+@dataclass(frozen=True)
+class Head:
+    """Seconds of the output projection and the loss for one micro-batch."""
+
+    forward: Array
+    backward: Array
+
+    @property
+    def total(self) -> Array:
+        """Seconds of both passes."""
+        return self.forward + self.backward
+
+
+def head_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array) -> Head:
+    """Output projection and loss: the product, and passes over logits in 32 bit."""
     logits = tokens * shape.vocab_size / tp
     product = gemm_s(on, tokens, shape.vocab_size / tp, shape.hidden_size * np.ones_like(tp))
     passes = on.profile.head_bytes_per_logit * logits / on.memory_bytes_per_s
-    return product + passes / 3, 2 * product + 2 * passes / 3
+    return Head(forward=product + passes / 3, backward=2 * product + 2 * passes / 3)

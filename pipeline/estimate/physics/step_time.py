@@ -1,7 +1,8 @@
 """Seconds of one training step, by what they are spent on.
 
-The parts add up to the step: compute of the fullest stage, communication that compute does not hide, the pipeline's
-idle time, the optimizer. Overlap follows one rule per dimension, its share a constant of the profile.
+The parts add up to the step: compute of the slowest stage (`slowest_stage`), communication that compute does not hide,
+the pipeline's idle time, the optimizer (`optimizer`). Overlap follows one rule per dimension, its share a constant of
+the profile.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ import numpy as np
 from sweepscope.pipeline.estimate.physics import collectives as comm
 from sweepscope.pipeline.estimate.physics.compute import head_s, machine
 from sweepscope.pipeline.estimate.physics.data_parallel import data_parallel_s
-from sweepscope.pipeline.estimate.physics.layer_time import layer_time
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
-from sweepscope.pipeline.estimate.physics.memory import stage_params
+from sweepscope.pipeline.estimate.physics.optimizer import accumulation_s, held_params, update_s
 from sweepscope.pipeline.estimate.physics.question import Question
-from sweepscope.pipeline.estimate.physics.schedule import bubble_share, copies
+from sweepscope.pipeline.estimate.physics.slowest_stage import bubble_s, mean_layer, slowest_stage
 from sweepscope.pipeline.estimate.physics.stages import Stages
 
 
@@ -48,94 +48,67 @@ class StepTime:
 
 
 def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
-    """All parts of one step. The fullest stage sets the pace; the rest of the pipeline sets the idle time."""
-    shape, cluster, profile = asked.shape, asked.cluster, asked.profile
+    """All parts of one step. The slowest stage sets the pace; the rest of the pipeline sets the idle time."""
+    shape, profile = asked.shape, asked.profile
     on = machine(asked)
     tokens = at.mbs * asked.seq_len / at.cp
-    dense = layer_time(asked, on, at, is_moe=False) if shape.num_moe_layers < shape.num_layers else None
-    moe = layer_time(asked, on, at, is_moe=True) if shape.num_moe_layers else None
-    head_forward, head_backward = head_s(on, shape, tokens, at.tp)
-    head = head_forward + head_backward
-
-    single = at.pp == 1
-    share = np.where(single, shape.num_dense_layers / shape.num_layers, 0.0) if moe is not None else np.ones(1)
-
-    def per_layer(name: str) -> Array:
-        of_dense = getattr(dense, name) if dense is not None else 0.0
-        of_moe = getattr(moe, name) if moe is not None else 0.0
-        return share * of_dense + (1.0 - share) * of_moe
-
-    layer = per_layer("total")
-    middle = stages.middle * layer
-    last = stages.last * layer + head
-    has_head = single | (last > middle)
-    layers = np.where(has_head, stages.last, stages.middle)
-    paced = np.where(has_head, last, middle) + profile.microbatch_s
-    count = at.gas * layers
-    # While the pipeline fills and drains, every other stage runs once: the sum of all stages less the paced one.
-    free = layer - per_layer("stall")
-    others = (shape.num_layers - layers) * free + np.where(has_head, 0.0, head) + (at.pp - 1.0) * profile.microbatch_s
-    weights_share = per_layer("linear") / 3.0 / free
-    bubble = np.where(single, 0.0, bubble_share(at, weights_share) * others)
-
-    boundary = 2.0 * tokens * shape.hidden_size / at.sigma
-    p2p = 2.0 * comm.send_s(asked, comm.group_of(asked, at.tp * at.cp * at.dp, at.pp), boundary)
-    # Between chunks the next one computes meanwhile (Megatron's `overlap_p2p_communication`, for interleaving alone).
-    steady = at.gas * at.vpp * p2p
-    hidden = np.where(at.vpp > 1, profile.pp_hidden * np.minimum(steady, at.gas * paced), 0.0)
-    transfers = steady - hidden + (at.pp - 1.0) * p2p
+    layer = mean_layer(asked, on, at)
+    head = head_s(on, shape, tokens, at.tp)
+    slowest = slowest_stage(asked, at, stages, layer, head)
+    sends = sends_s(asked, at, tokens, slowest.seconds)
+    held = held_params(shape, at, stages)
     # What sends hide behind, exchanges over data-parallel ranks cannot.
-    left = 1.0 - hidden / (at.gas * paced)
-
-    # Gradients and states are those of the stage that holds the most layers, which need not be the slowest.
-    held = np.maximum(stages.middle, stages.last)
-    dense_layers = np.where(single, shape.num_dense_layers, 0.0) if shape.num_experts else held
-    dense_params, expert_params = stage_params(shape, at, held, dense_layers)
-    dense_params = (
-        dense_params + np.where(single & (not shape.tie_word_embeddings), 2.0, 1.0) * shape.embedding_params / at.tp
-    )
-    # A rank of DualPipe holds two stages, and exchanges and updates both.
-    met = dense_params + expert_params
-    stages_held = np.where(single, 1.0, copies(at))
-    dense_params, expert_params = stages_held * dense_params, stages_held * expert_params
-    params = dense_params + expert_params
-    forward = layers * per_layer("forward") + np.where(has_head, head_forward, 0.0)
+    left = 1.0 - sends.hidden / (at.gas * slowest.seconds)
     exchange = data_parallel_s(
         asked,
         at,
-        layers=held,
-        dense=dense_params,
-        experts=expert_params,
-        forward_s=left * forward,
-        backward_s=left * np.maximum(paced - forward, 0.0),
+        layers=held.layers,
+        dense=held.dense,
+        experts=held.experts,
+        forward_s=left * slowest.forward,
+        backward_s=left * np.maximum(slowest.seconds - slowest.forward, 0.0),
     )
-
-    speed = profile.memory_share * cluster.memory_bytes_per_s
-    accumulate = np.where(at.gas > 1, at.gas, 0.0) * (2.0 * profile.grad_bytes + 2.0) * met / speed
-    if profile.fuses_accumulation:
-        # The products that make the gradients add them up: the traffic runs beside their compute.
-        beside = np.minimum(accumulate, count * per_layer("linear") / 3.0)
-        accumulate = accumulate - (1.0 - profile.shard_contention) * beside
-    shard = np.where(at.zero_stage >= 1, dense_params / at.zero_shards + expert_params / at.expert_zero_shards, params)
-    update = profile.optimizer_passes * (34.0 * shard + 8.0 * params) / speed
+    count = at.gas * slowest.layers
+    linear = count * layer.seconds("linear")
     even = StepTime(
-        linear=count * per_layer("linear"),
-        attention=count * per_layer("attention"),
-        elementwise=count * per_layer("elementwise"),
-        head=np.where(has_head, at.gas * head, 0.0),
-        recompute=count * per_layer("recompute"),
-        tp=count * per_layer("tp"),
-        cp=count * per_layer("cp"),
-        ep=count * per_layer("ep"),
-        pp=transfers,
+        linear=linear,
+        attention=count * layer.seconds("attention"),
+        elementwise=count * layer.seconds("elementwise"),
+        head=np.where(slowest.has_head, at.gas * head.total, 0.0),
+        recompute=count * layer.seconds("recompute"),
+        tp=count * layer.seconds("tp"),
+        cp=count * layer.seconds("cp"),
+        ep=count * layer.seconds("ep"),
+        pp=sends.exposed,
         dp=exchange,
-        stall=count * per_layer("stall"),
-        bubble=bubble,
-        optimizer=accumulate + update,
+        stall=count * layer.seconds("stall"),
+        bubble=bubble_s(asked, at, layer, head, slowest),
+        optimizer=accumulation_s(asked, on, at, held, linear) + update_s(asked, on, at, held),
         rest=profile.fixed_step_s + at.gas * profile.microbatch_s,
         stragglers=np.zeros(1),
     )
     return replace(even, stragglers=straggler_share(asked, at) * even.total)
+
+
+@dataclass(frozen=True)
+class Sends:
+    """Seconds per step of sends between stages: `exposed` on the critical path, `hidden` behind compute."""
+
+    exposed: Array
+    hidden: Array
+
+
+def sends_s(asked: Question, at: Layouts, tokens: Array, paced: Array) -> Sends:
+    """Sends of activations to the next stage and of their gradients back, both for each micro-batch and chunk.
+
+    `tokens` are those of a micro-batch on one rank, `paced` the seconds that the slowest stage takes for it. Between
+    chunks the next one computes meanwhile (Megatron's `overlap_p2p_communication`, for interleaving alone).
+    """
+    boundary = 2.0 * tokens * asked.shape.hidden_size / at.sigma
+    p2p = 2.0 * comm.send_s(asked, comm.group_of(asked, at.tp * at.cp * at.dp, at.pp), boundary)
+    steady = at.gas * at.vpp * p2p
+    hidden = np.where(at.vpp > 1, asked.profile.pp_hidden * np.minimum(steady, at.gas * paced), 0.0)
+    return Sends(exposed=steady - hidden + (at.pp - 1.0) * p2p, hidden=hidden)
 
 
 def straggler_share(asked: Question, at: Layouts) -> Array:
