@@ -7,22 +7,21 @@ Ranked among those that fit with a margin: by what physics allows, or by what th
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sweepscope.pipeline.estimate.learned.expected import EXPECTED, expect, slowdown
+from sweepscope.pipeline.estimate.learned.expected import slowdown
 from sweepscope.pipeline.estimate.learned.placement_patterns import PATTERNS, has_unseen, pattern_codes
 from sweepscope.pipeline.estimate.learned.record_file import find_record
-from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
-from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
-from sweepscope.pipeline.estimate.physics.memory import Memory
-from sweepscope.pipeline.estimate.physics.ratio_columns import ratio_columns
-from sweepscope.pipeline.estimate.physics.stages import place_layers
-from sweepscope.pipeline.estimate.physics.step_time import StepTime
-from sweepscope.pipeline.estimate.search.enumerate import REASONS_OF_GRID, Request, blocks
+from sweepscope.pipeline.estimate.learned.track_record import TrackRecord
+from sweepscope.pipeline.estimate.physics.estimate import estimate
+from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
+from sweepscope.pipeline.estimate.search.enumerate import REASONS_OF_GRID, Block, Request, blocks
+from sweepscope.pipeline.estimate.search.layout_table import NO_LAYOUTS, layout_table
 
 OUT_OF_MEMORY = "predicted to run out of memory"
 MARGIN = 0.05
@@ -33,17 +32,22 @@ SHORTLIST = 200
 """Layouts of each pattern, fastest by physics first, that get a penalty: comparing each layout with every measured run
 is too slow for all of them, and within a pattern penalties differ little."""
 
-_SHOWN = ("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs", "zero_stage", "dp_replicate")
-
 
 @dataclass(frozen=True)
 class Found:
-    """`layouts`: the best first, with the breakdown. `front`: best throughput for each memory. `pruned`: reason, cells.
+    """What a search found.
 
-    `leanest_bytes` is the least that any launchable layout needs; NaN when none can be launched. `ranked_by` is PHYSICS
-    or EXPECTATION: what "fastest" means in both tables; by EXPECTATION, layouts with choices that no run
-    of the framework made are pruned. `speeds` are the tokens/s/GPU that physics allows every layout that fits, in
-    ascending order, for `rank`.
+    Attributes:
+        layouts: the best first, with the breakdown, as `layout_table` has them.
+        front: the Pareto front, fastest first: nothing that fits is both faster and leaner.
+        examined: cells of the grid; each is one of `fitting` or is counted in `pruned`, those of UNSEEN in both.
+        launchable: cells that a framework would start.
+        fitting: those of them that leave the margin of memory free.
+        pruned: cells by the reason why they are no answer, most frequent first.
+        leanest_bytes: the least that any launchable layout needs; NaN when none can be launched.
+        speeds: tokens/s/GPU that physics allows every layout that fits, in ascending order, for `rank`.
+        ranked_by: PHYSICS or EXPECTATION: what "fastest" means in both tables. By EXPECTATION, layouts with choices
+            that no run of the framework made are pruned.
     """
 
     layouts: pl.DataFrame
@@ -64,77 +68,118 @@ class Found:
 
 
 @dataclass(frozen=True)
-class _Pool:
-    """Candidates of the blocks so far: layouts, throughput, bytes needed."""
+class _Candidates:
+    """A list of layouts that may be among the answers, their tokens/s/GPU, and the bytes that they need."""
 
-    at: list[Layouts]
-    speed: list[Array]
-    need: list[Array]
+    at: Layouts
+    speed: Array
+    need: Array
+
+    @classmethod
+    def concat(cls, parts: Sequence[_Candidates]) -> _Candidates:
+        """Those of all parts, of which there is at least one."""
+        columns = {
+            column.name: np.concatenate([getattr(part.at, column.name) for part in parts]) for column in fields(Layouts)
+        }
+        return cls(
+            at=Layouts(**columns),
+            speed=np.concatenate([part.speed for part in parts]),
+            need=np.concatenate([part.need for part in parts]),
+        )
+
+
+@dataclass
+class _Survey:
+    """What the blocks of the grid held so far; see Found. `room` are the bytes that a layout may need."""
+
+    request: Request
+    room: float
+    top: int
+    record: TrackRecord | None
+    examined: int = 0
+    launchable: int = 0
+    fitting: int = 0
+    leanest: float = np.inf
+    pruned: Counter[str] = field(default_factory=Counter)
+    speeds: list[Array] = field(default_factory=list)
+    candidates: list[_Candidates] = field(default_factory=list)
+
+    def add(self, block: Block) -> None:
+        """Count the cells of one block and keep those that can be among the answers."""
+        self.examined += block.codes.size
+        for code, count in enumerate(np.bincount(block.codes.ravel(), minlength=len(REASONS_OF_GRID))):
+            if code and count:
+                self.pruned[REASONS_OF_GRID[code]] += int(count)
+        can = block.codes == 0
+        if not can.any():
+            return
+        predicted = estimate(self.request.asked, block.at)
+        need = np.broadcast_to(predicted.stages.reserved, block.codes.shape)
+        speed = np.broadcast_to(predicted.tokens_per_s_per_gpu, block.codes.shape)
+        fits = can & (need <= self.room)
+        self.launchable += int(can.sum())
+        self.fitting += int(fits.sum())
+        self.leanest = min(self.leanest, float(need[can].min()))
+        self.speeds.append(speed[fits])
+        if self.record is not None:
+            unseen = fits & has_unseen(block.at, self.record.choices)
+            self.pruned[UNSEEN] += int(unseen.sum())
+            fits &= ~unseen
+        keep = _worth_keeping(fits, speed, need, self.top)
+        if self.record is not None:
+            keep |= _shortlist(fits, speed, pattern_codes(block.at, self.request.asked.cluster.gpus_per_domain))
+        self.candidates.append(_Candidates(block.at[keep], speed[keep], need[keep]))
 
 
 def search(request: Request, *, top: int = 10, margin: float = MARGIN, by: str = AUTO) -> Found:
-    """Estimate every layout of `request` and keep the best `top` and the Pareto front.
+    """The best layouts of `request`, the Pareto front, and counts of all others; none at all is a possible answer.
 
-    `margin` is the share of memory that must stay free. `by`: PHYSICS, EXPECTATION, or AUTO, which expects where the
-        profile has a learned penalty and is within its reach. An answer without layouts is possible: see `pruned`.
+    Args:
+        request: the question, and the choices to try.
+        top: number of layouts to return.
+        margin: share of the accelerator's memory that must stay free.
+        by: PHYSICS, EXPECTATION, or AUTO, which expects where the profile has a learned penalty and the question is
+            within its reach, unless no layout that fits is made of choices that were measured.
     """
     asked = request.asked
-    record = find_record(asked.profile)
-    is_penalised = (
-        by != PHYSICS
-        and record is not None
-        and record.penalty is not None
-        and record.penalty.reaches(params=asked.shape.params, num_gpus=request.num_gpus)
-    )
+    record = _record_within_reach(request) if by != PHYSICS else None
     room = (1.0 - margin) * asked.cluster.memory_bytes - asked.profile.outside_bytes
-    pruned: Counter[str] = Counter()
-    pool = _Pool([], [], [])
-    examined = launchable = fitting = 0
-    leanest = np.inf
-    speeds: list[Array] = []
+    survey = _Survey(request, room, top, record)
     for block in blocks(request):
-        shape = block.codes.shape
-        examined += block.codes.size
-        for code, count in enumerate(np.bincount(block.codes.ravel(), minlength=len(REASONS_OF_GRID))):
-            if code and count:
-                pruned[REASONS_OF_GRID[code]] += int(count)
-        can = block.codes == 0
-        if not can.any():
-            continue
-        predicted = estimate(asked, block.at)
-        need = np.broadcast_to(predicted.stages.reserved, shape)
-        speed = np.broadcast_to(predicted.tokens_per_s_per_gpu, shape)
-        fits = can & (need <= room)
-        launchable += int(can.sum())
-        fitting += int(fits.sum())
-        leanest = min(leanest, float(need[can].min()))
-        speeds.append(speed[fits])
-        if is_penalised and record is not None:
-            unseen = fits & has_unseen(block.at, record.choices)
-            pruned[UNSEEN] += int(unseen.sum())
-            fits &= ~unseen
-        keep = _worth_keeping(fits, speed, need, top)
-        if is_penalised and record is not None:
-            keep |= _shortlist(fits, speed, pattern_codes(block.at, asked.cluster.gpus_per_domain))
-        pool.at.append(block.at[keep])
-        pool.speed.append(speed[keep])
-        pool.need.append(need[keep])
-    if is_penalised and by == AUTO and not sum(part.size for part in pool.speed):
+        survey.add(block)
+    has_candidates = any(part.speed.size for part in survey.candidates)
+    if record is not None and by == AUTO and not has_candidates:
         return search(request, top=top, margin=margin, by=PHYSICS)
-    if launchable > fitting:
-        pruned[OUT_OF_MEMORY] = launchable - fitting
-    best, front = _rank(request, pool, top, is_penalised=is_penalised)
+    if survey.launchable > survey.fitting:
+        survey.pruned[OUT_OF_MEMORY] = survey.launchable - survey.fitting
+    best = front = NO_LAYOUTS
+    if has_candidates:
+        candidates = _Candidates.concat(survey.candidates)
+        if record is not None:
+            candidates = _slowed(request, candidates, top, record)
+        # Equal throughput: the leaner layout first.
+        best = candidates.at[np.lexsort((candidates.need, -candidates.speed))[:top]]
+        front = candidates.at[_front(candidates.speed, candidates.need)]
     return Found(
         layouts=layout_table(request, best),
         front=layout_table(request, front),
-        examined=examined,
-        launchable=launchable,
-        fitting=fitting,
-        pruned={reason: count for reason, count in pruned.most_common() if count},
-        leanest_bytes=leanest if launchable else float("nan"),
-        speeds=np.sort(np.concatenate(speeds)) if speeds else np.zeros(0),
-        ranked_by=EXPECTATION if is_penalised else PHYSICS,
+        examined=survey.examined,
+        launchable=survey.launchable,
+        fitting=survey.fitting,
+        pruned={reason: count for reason, count in survey.pruned.most_common() if count},
+        leanest_bytes=survey.leanest if survey.launchable else float("nan"),
+        speeds=np.sort(np.concatenate(survey.speeds)) if survey.speeds else np.zeros(0),
+        ranked_by=PHYSICS if record is None else EXPECTATION,
     )
+
+
+def _record_within_reach(request: Request) -> TrackRecord | None:
+    """The profile's record, if it has a learned penalty that reaches the size of this question."""
+    record = find_record(request.asked.profile)
+    if record is None or record.penalty is None:
+        return None
+    is_near = record.penalty.reaches(params=request.asked.shape.params, num_gpus=request.num_gpus)
+    return record if is_near else None
 
 
 def _front(speed: Array, need: Array) -> NDArray[np.intp]:
@@ -173,69 +218,11 @@ def _shortlist(fits: NDArray[np.bool_], speed: Array, codes: NDArray[np.int64]) 
     return keep
 
 
-def _rank(request: Request, pool: _Pool, top: int, *, is_penalised: bool) -> tuple[Layouts | None, Layouts | None]:
-    """(the best, the front) of what the blocks kept."""
-    if not pool.at or not sum(part.size for part in pool.speed):
-        return None, None
-    speed, need = np.concatenate(pool.speed), np.concatenate(pool.need)
-    columns = {field.name: np.concatenate([getattr(part, field.name) for part in pool.at]) for field in fields(Layouts)}
-    everything = Layouts(**columns)
-    if is_penalised:
-        every = np.ones(speed.shape, np.bool_)
-        codes = pattern_codes(everything, request.asked.cluster.gpus_per_domain)
-        chosen = np.flatnonzero(_worth_keeping(every, speed, need, top) | _shortlist(every, speed, codes))
-        everything, need = everything[chosen], need[chosen]
-        record = find_record(request.asked.profile)
-        speed = speed[chosen] / slowdown(request.asked, everything, estimate(request.asked, everything), record)
-    # Equal throughput: the leaner layout first.
-    order = np.lexsort((need, -speed))[:top]
-    return everything[order], everything[_front(speed, need)]
-
-
-def layout_table(request: Request, at: Layouts | None) -> pl.DataFrame:
-    """Layouts with their prediction and its breakdown, in the names of the `estimate` verb."""
-    chosen = at if at is not None else Layouts.of()[np.zeros(0, np.intp)]
-    predicted: Estimate = estimate(request.asked, chosen)
-    size, worst = chosen.shape[0], predicted.memory
-
-    def column(values: Array) -> Array:
-        return np.broadcast_to(values, (size,))
-
-    return pl.DataFrame(
-        {
-            **{name: column(getattr(chosen, name)).astype(np.int64) for name in _SHOWN},
-            "recompute": pl.Series([RECOMPUTE_MODES[int(code)] for code in column(chosen.recompute)], dtype=pl.String),
-            "pipeline_schedule": pl.Series([SCHEDULES[int(code)] for code in column(chosen.schedule)], dtype=pl.String),
-            "stage_layers": pl.Series(_stage_layers(request, column(chosen.pp)), dtype=pl.String),
-            "est_mfu": column(predicted.mfu),
-            "est_tokens_per_s_per_gpu": column(predicted.tokens_per_s_per_gpu),
-            "est_step_time_s": column(predicted.step_time_s),
-            "est_mem_bytes": column(predicted.mem_bytes),
-            "est_mem_reserved_bytes": column(predicted.stages.reserved),
-            "est_mem_free_bytes": room_bytes(request) - column(predicted.stages.reserved),
-            **{f"est_mem_{part.name}_bytes": column(getattr(worst, part.name)) for part in fields(Memory)},
-            **{f"est_time_{part.name}_s": column(getattr(predicted.time, part.name)) for part in fields(StepTime)},
-            **{
-                name: pl.Series(values, dtype=pl.Float64).fill_nan(None)
-                for name, values in ratio_columns(request.asked, chosen, predicted).items()
-            },
-        }
-    ).with_columns(
-        pl.Series(name, values, EXPECTED[name], strict=False)
-        for name, values in expect(request.asked, chosen, predicted).items()
-    )
-
-
-def _stage_layers(request: Request, pp: Array) -> list[str]:
-    """Layers on each pipeline stage, as in "11-11-10": uneven where they do not divide or the head counts as layers."""
-    asked = request.asked
-    placed = {
-        degree: place_layers(asked.shape, int(degree), placement=asked.profile.placement) for degree in np.unique(pp)
-    }
-    text_by_degree = {degree: "-".join(str(count) for count in counts) for degree, counts in placed.items()}
-    return [text_by_degree[degree] for degree in pp]
-
-
-def room_bytes(request: Request) -> float:
-    """Bytes of one accelerator that an estimate may fill: its memory less what lies outside the allocator."""
-    return request.asked.cluster.memory_bytes - request.asked.profile.outside_bytes
+def _slowed(request: Request, candidates: _Candidates, top: int, record: TrackRecord) -> _Candidates:
+    """The candidates that count over all blocks together, with the throughput that their learned penalty leaves."""
+    asked, every = request.asked, np.ones(candidates.speed.shape, np.bool_)
+    codes = pattern_codes(candidates.at, asked.cluster.gpus_per_domain)
+    keep = _worth_keeping(every, candidates.speed, candidates.need, top) | _shortlist(every, candidates.speed, codes)
+    at = candidates.at[keep]
+    speed = candidates.speed[keep] / slowdown(asked, at, estimate(asked, at), record)
+    return _Candidates(at, speed, candidates.need[keep])

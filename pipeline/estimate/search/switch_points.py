@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.layouts import Layouts
 from sweepscope.pipeline.estimate.search.enumerate import Request, blocks
-from sweepscope.pipeline.estimate.search.search import MARGIN, layout_table, room_bytes
+from sweepscope.pipeline.estimate.search.layout_table import NO_LAYOUTS, layout_table, room_bytes
+from sweepscope.pipeline.estimate.search.search import MARGIN
 
 KINDS: Final = {
     "data": "replicas, sharded or not (TP 1, PP 1)",
@@ -84,7 +85,7 @@ def fastest_of_each_kind(request: Request, *, margin: float = MARGIN) -> pl.Data
         layout_table(request, at).with_columns(pl.lit(list(KINDS)[kind]).alias("kind"))
         for kind, (_, at) in sorted(best.items())
     ]
-    empty = layout_table(request, None).with_columns(pl.lit(None, pl.String).alias("kind"))
+    empty = layout_table(request, NO_LAYOUTS).with_columns(pl.lit(None, pl.String).alias("kind"))
     sized = pl.concat([empty, *tables])
     return sized.with_columns(
         num_gpus=pl.lit(request.num_gpus, pl.Int64),

@@ -15,7 +15,8 @@ from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES, Layouts
 from sweepscope.pipeline.estimate.physics.profile import choose_profile, load_profiles
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.search.enumerate import BATCH, Request, blocks, divisors
-from sweepscope.pipeline.estimate.search.search import OUT_OF_MEMORY, room_bytes, search
+from sweepscope.pipeline.estimate.search.layout_table import room_bytes
+from sweepscope.pipeline.estimate.search.search import OUT_OF_MEMORY, search
 from sweepscope.pipeline.reference.clusters import find_cluster
 from sweepscope.pipeline.reference.model_shape import ModelShape
 from sweepscope.pipeline.reference.models import LLAMA_2_7B, find_model, shape_of
