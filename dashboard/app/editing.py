@@ -1,4 +1,4 @@
-"""Whether a page may keep a dialect file in the home: only where nobody else can open the pages."""
+"""Whether a page may keep a dialect file in the home: only where no one else can open the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader's browser remembers of the last visit: how many runs there were, so that new ones can be told."""
+"""What a reader's browser remembers of the last visit: how many runs there were, so that new ones can be counted."""
 
 from __future__ import annotations
 

@@ -176,8 +176,8 @@ def _draw_table(rows: pl.DataFrame) -> None:
         mfu_note=pl.Series([texts.mfu_note(row) for row in rows.iter_rows(named=True)], dtype=pl.String),
     )
     # Where all are of one origin the badge above the table names it, and most pages have no note.
-    is_told = {"origin": rows["origin"].n_unique() > 1, "mfu_note": shown["mfu_note"].count() > 0}
-    columns = [name for name in _TABLE if is_told.get(name, True)]
+    is_shown = {"origin": rows["origin"].n_unique() > 1, "mfu_note": shown["mfu_note"].count() > 0}
+    columns = [name for name in _TABLE if is_shown.get(name, True)]
     above = st.container()
     ticked, opened = tables.ticking_table(shown, columns, key="runs_table")
     with above:

@@ -47,11 +47,11 @@ def phrase(row: Mapping[str, Any], names: Iterable[str]) -> str:
     ' with an unknown torch'
     """
     before = {"torch": "with", "NCCL": "with", "cluster": "on"}
-    said = []
+    phrases = []
     for part in _parts(row, names):
         noun, _, value = part.rpartition(" ")
-        said.append(f" {before.get(noun, 'in')} {f'an unknown {noun}' if value == _UNKNOWN else part}")
-    return "".join(said)
+        phrases.append(f" {before.get(noun, 'in')} {f'an unknown {noun}' if value == _UNKNOWN else part}")
+    return "".join(phrases)
 
 
 def _parts(row: Mapping[str, Any], names: Iterable[str]) -> list[str]:
@@ -68,7 +68,7 @@ def _parts(row: Mapping[str, Any], names: Iterable[str]) -> list[str]:
 
 
 def _short(value: str | None) -> str:
-    """A version as it is told: a commit's hash by its first letters.
+    """A version as it is shown: a commit's hash by its first letters.
 
     >>> _short("2.4.0+cu121"), _short("9f3c0a7712aa41d0bb5e0c5d61fbd0a1e2c4f6a8"), _short(None)
     ('2.4.0+cu121', '9f3c0a7712aa', 'unknown')

@@ -51,7 +51,7 @@ def _shown(chosen: Slice, found: pl.DataFrame) -> list[Slice]:
 
 
 def _origin(con: Reader, wanted: str | None) -> str | None:
-    """Whose failures are told where no run has a cell: the wanted origin, else the first there is."""
+    """Whose failures are listed where no run has a cell: the wanted origin, else the first there is."""
     rows = con.frame("SELECT DISTINCT origin FROM runs", {})
     there = offered_origins(rows["origin"].to_list())
     return wanted if wanted in there else next(iter(there), None)

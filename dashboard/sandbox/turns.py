@@ -115,7 +115,8 @@ class Turns:
 def slots_of(memory_bytes: int) -> int:
     """How many queries may run at once on a machine: at most half of its memory is theirs, whatever they ask.
 
-    More than four would serve nobody: they share the processors. Fewer than two would let one visit stop all others.
+    More than four would make none of them faster: they share the processors. Fewer than two would let one visit stop
+    all others.
 
     >>> slots_of(4 << 30), slots_of(12 << 30), slots_of(1 << 40)
     (2, 3, 4)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 MOST_RUNS = 20
-"""More columns than that nobody reads side by side."""
+"""More columns than these cannot be read side by side."""
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRST"
 

@@ -11,7 +11,7 @@ _LEVEL = 1e-3
 
 
 def allowed(reached: float | None) -> tuple[str, str]:
-    """(name of an estimate, what is to be said of it), given the throughput that was reached over the estimated one.
+    """(name of an estimate, the doubt about it), given the throughput that was reached over the estimated one.
 
     An estimate is no bound: where a run is faster, its constants are too slow for such runs, and it is called no more
     than an estimate.

@@ -63,7 +63,7 @@ def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell)
 
 
 def expected(pick: Pick, cell: Cell) -> list[tuple[str, str]]:
-    """What the pick should reach, held against the fastest run of the cell: nothing is said to be allowed below it."""
+    """What the pick should reach, compared with the fastest run of the cell: no estimate below it is called a bound."""
     pick = pick.counted_as(cell["mfu"], cell["tokens_per_s_per_gpu"])
     name, doubt = allowed(pick.reached(cell["tokens_per_s_per_gpu"]))
     # Without a penalty learned from comparable runs, the likely MFU is unknown.

@@ -21,8 +21,8 @@ def instead(own_runs: int, lack: str, shown: str) -> str:
     'Your **1 run has no NCCL output**; shown instead: simulated results.'
     """
     verb, _, rest = lack.partition(" ")
-    said = lack if own_runs > 1 else f"{_SINGULAR.get(verb, verb + 's')} {rest}"
-    return f"Your **{count(own_runs, 'run')} {said}**; shown instead: {shown} results."
+    clause = lack if own_runs > 1 else f"{_SINGULAR.get(verb, verb + 's')} {rest}"
+    return f"Your **{count(own_runs, 'run')} {clause}**; shown instead: {shown} results."
 
 
 _SINGULAR = {"have": "has", "are": "is"}

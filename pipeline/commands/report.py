@@ -65,9 +65,9 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _error(done: subprocess.CompletedProcess[str]) -> SweepscopeError:
-    """What the process said: its last line, which a Python that fails ends with too."""
-    said = (done.stderr.strip().splitlines() or ["it was stopped"])[-1]
-    return UsageError(said) if done.returncode == UsageError.exit_code else SweepscopeError(said)
+    """The error that a failed process printed: its last line, which a Python that fails ends with too."""
+    message = (done.stderr.strip().splitlines() or ["it was stopped"])[-1]
+    return UsageError(message) if done.returncode == UsageError.exit_code else SweepscopeError(message)
 
 
 VERB = Verb(

@@ -120,16 +120,16 @@ def answer_sizes(request: Request, args: argparse.Namespace) -> int:
         raise UsageError(f"No size up to {found[-1].num_gpus:,} accelerators has a layout that fits: {reasons}.")
     table = size_table(found, tokens)
     chosen = fewest(found, tokens, args.days) if tokens and args.days else None
-    said = say_sizes(found, tokens, args.days, chosen)
+    answer = say_sizes(found, tokens, args.days, chosen)
     if args.out:
         table.write_csv(args.out)
     value = {
         "sizes": table.to_dicts(),
-        "answer": said,
+        "answer": answer,
         "num_gpus": chosen.num_gpus if chosen else None,
         "profile": request.asked.profile.name,
     }
-    say_result(value, f"{_size_lines(table)}\n\n{said}", as_json=args.json)
+    say_result(value, f"{_size_lines(table)}\n\n{answer}", as_json=args.json)
     return 0
 
 

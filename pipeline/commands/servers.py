@@ -131,11 +131,11 @@ def dagster_processes(
         inherited: handles that stay open in them.
     """
     from sweepscope.pipeline.orchestration.instance import prepare
-    from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE, OWN_ONLY_VARIABLE
+    from sweepscope.pipeline.orchestration.watched_paths import OWN_ONLY_VARIABLE, PATHS_VARIABLE
 
-    landing = {LANDING_VARIABLE: "\n".join(path if "://" in path else os.path.abspath(path) for path in paths)}
-    landing |= {} if with_published else {OWN_ONLY_VARIABLE: "1"}
-    environment = {**prepare(home), **landing}
+    watched = {PATHS_VARIABLE: "\n".join(path if "://" in path else os.path.abspath(path) for path in paths)}
+    watched |= {} if with_published else {OWN_ONLY_VARIABLE: "1"}
+    environment = {**prepare(home), **watched}
     web = {**environment, **(access or Access()).to_environment()}
     mode = "launch" if may_launch else "read-only"
     package = "sweepscope.pipeline.orchestration"

@@ -50,7 +50,7 @@ def current_versions(dialects: Sequence[Dialect] = DIALECTS) -> dict[str, int]:
         **dict.fromkeys(MEMORY_PARSERS, _hash(_sources(_MEMORY))),
         "scheduler": _hash(_sources(_SCHEDULER)),
     }
-    # What is inferred rests on the synonyms and on nobody else knowing the file: any new dialect may.
+    # What is inferred rests on the synonyms, and on no dialect knowing the file: any new one may.
     of_all = _hash({}, *sorted(versions.items()))
     return {"": of_all, INFERRED: _hash(logs | _sources(("logs/declared",)), of_all), **versions}
 

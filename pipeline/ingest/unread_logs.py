@@ -1,4 +1,4 @@
-"""Logs in which nobody found a step: trainings that died or print nothing known, and texts that are something else."""
+"""Logs in which no dialect found a step: trainings that died or print nothing known, and texts of another kind."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from sweepscope.schemas import limits
 
 
 def bounded(chunks: Iterable[bytes], most: int | None = None) -> Iterator[bytes]:
-    """The chunks. Raises LimitError behind `most` bytes, which are limits.WHOLE_BYTES where nothing else is said."""
+    """The chunks. Raises LimitError behind `most` bytes, which are limits.WHOLE_BYTES unless given."""
     most = limits.WHOLE_BYTES if most is None else most
     size = 0
     for chunk in chunks:

@@ -81,7 +81,7 @@ def _timer(meter: _Meter) -> Iterator[None]:
 
 
 def _is_free() -> bool:
-    """Whether this thread gets signals, and nobody else uses the timer."""
+    """Whether this thread gets signals, and nothing else uses the timer."""
     is_main = threading.current_thread() is threading.main_thread()
     return is_main and _current is None and signal.getsignal(signal.SIGVTALRM) in (signal.SIG_DFL, _look)
 

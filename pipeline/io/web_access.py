@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 ACCESS_VARIABLE = "SWEEPSCOPE_ACCESS"
-"""How a server's process is told its Access (without the password), as JSON."""
+"""Hands a server's process its Access (without the password), as JSON."""
 
 PASSWORD_VARIABLE = "SWEEPSCOPE_PASSWORD"  # noqa: S105 -- the name of a variable
 """The password that pages ask for; the environment, unlike a command line, is hidden from other users."""
@@ -203,7 +203,7 @@ def _password_of(scope: Scope, headers: Mapping[str, str]) -> str:
 
 
 def with_token(url: str, token: str | None) -> str:
-    """Address that lets in whoever opens it."""
+    """Address that opens without the password; the same one where there is no token."""
     return f"{url}/?token={quote(token)}" if token else url
 
 

@@ -36,9 +36,9 @@ from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
 from sweepscope.pipeline.io.spill import release
 from sweepscope.pipeline.orchestration.batch_files import read_batch
-from sweepscope.pipeline.orchestration.landing import NO_LANDING, landing_paths, with_published
 from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource
 from sweepscope.pipeline.orchestration.run_memory import one_sentence
+from sweepscope.pipeline.orchestration.watched_paths import NOTHING_WATCHED, watched_paths, with_published
 from sweepscope.pipeline.store import maintenance
 from sweepscope.pipeline.store.publish import publish
 from sweepscope.pipeline.store.published import connect, current
@@ -103,8 +103,8 @@ def discovered(config: BatchConfig, store_home: HomeResource) -> dg.Output[pl.Da
 
 def _first_batch(config: BatchConfig, store_home: HomeResource) -> tuple[pl.DataFrame, int]:
     """FOUND rows of the first batch of what is new, and the number of files that wait for another run."""
-    if not (paths := config.paths or landing_paths()):
-        raise UsageError(NO_LANDING)
+    if not (paths := config.paths or watched_paths()):
+        raise UsageError(NOTHING_WATCHED)
     in_use = in_force(store_home.home, config.dialects)
     pending = plan.pending(store_home.lake, paths, dialects=in_use.dialects, are_watched=not config.paths)
     first = next(iter(plan.batches(pending)), pending)

@@ -17,9 +17,9 @@ from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.dialect_files import InForce, in_force
 from sweepscope.pipeline.orchestration.assets import ASSETS, BatchConfig
 from sweepscope.pipeline.orchestration.batch_files import units_of, write_batch
-from sweepscope.pipeline.orchestration.landing import NO_LANDING, landing_paths, with_published
 from sweepscope.pipeline.orchestration.lost_runs import LOST_TAG, close_lost_runs
 from sweepscope.pipeline.orchestration.resources import HomeResource
+from sweepscope.pipeline.orchestration.watched_paths import NOTHING_WATCHED, watched_paths, with_published
 from sweepscope.pipeline.store.home import Home
 
 # Retry all steps: values travel between steps in memory, so a retry from the failed one would find none of them.
@@ -65,9 +65,9 @@ def _requests(
     one, Dagster would never launch a batch again whose run was interrupted, met a full disk or a file that it was not
     allowed to read. Such a batch is requested again after a pause.
     """
-    paths = landing_paths()
+    paths = watched_paths()
     if not paths:
-        yield dg.SkipReason(NO_LANDING)
+        yield dg.SkipReason(NOTHING_WATCHED)
         return
     for run_id in close_lost_runs(context.instance, store_home.home):
         context.log.warning("Run %s was killed; what it was to read is read again.", run_id)

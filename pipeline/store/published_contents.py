@@ -1,6 +1,6 @@
 """The rows of each table as a published store shows them: the lake's, reconciled with the schedulers' tables.
 
-Runs that are told of twice are marked here, too: which of two files came first does not matter then.
+Runs of which a log and a file of steps both have rows are marked here, too: which file came first does not matter then.
 
 Publishing and verifying both take them from here, so that a store can be compared with the lake behind it.
 """
@@ -65,7 +65,7 @@ def _changed(lake: Lake, release: Release) -> Changes:
     if jobs.is_empty() and histories.is_empty():
         return {}
     runs = lake.read("runs", predicate=pl.col("origin") != "published", release=release)
-    again = _told_again(lake, release, runs, histories)
+    again = _repeated_runs(lake, release, runs, histories)
     runs = runs.join(again, on="run_id", how="left", maintain_order="left", suffix="_found")
     runs = runs.with_columns(duplicate_of=pl.coalesce("duplicate_of", "duplicate_of_found")).drop("duplicate_of_found")
     assumed = lake.read("settings", predicate=pl.col("setting_source") == "assumed", release=release)
@@ -90,8 +90,8 @@ def _histories(lake: Lake, release: Release) -> pl.Series:
     return lake.read("files", ["path"], pl.col("kind") == "history", release=release)["path"]
 
 
-def _told_again(lake: Lake, release: Release, runs: pl.DataFrame, histories: pl.Series) -> pl.DataFrame:
-    """same_runs.SAME rows of runs that only a file of steps tells of, and a log as well."""
+def _repeated_runs(lake: Lake, release: Release, runs: pl.DataFrame, histories: pl.Series) -> pl.DataFrame:
+    """same_runs.SAME rows of runs that a file of steps and a log both have."""
     counting = runs.filter(pl.col("duplicate_of").is_null() & (pl.col("steps_logged") > 0))
     is_file = pl.col("source_path").is_in(histories.implode())
     files, logs = (counting.filter(which).select("run_id", "run_dir") for which in (is_file, ~is_file))

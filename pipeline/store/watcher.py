@@ -53,7 +53,7 @@ class Left:
 
 @contextmanager
 def watching(home: Home, paths: Sequence[str], *, on_wait: Callable[[str], None]) -> Iterator[Servers]:
-    """The lock of the servers that are to be started; nobody else watches for the home while the block runs.
+    """The lock of the servers that are to be started; no other process watches for the home while the block runs.
 
     Args:
         home: into which is read.

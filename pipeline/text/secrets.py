@@ -96,7 +96,7 @@ def _hide_formats(text: str) -> str:
 def _without(found: re.Match[str], kind: str) -> str:
     if MARK in found["secret"] or not found["secret"].strip():
         return found[0]
-    begin, end = (place - found.start() for place in found.span("secret"))
+    begin, end = (index - found.start() for index in found.span("secret"))
     return f"{found[0][:begin]}{mark(kind)}{found[0][end:]}"
 
 

@@ -18,7 +18,7 @@ from sweepscope.schemas.thresholds import GPU_POOR_SHARE
 
 
 def usual_state_bytes(framework: str | None) -> float:
-    """Bytes of states per parameter of a framework's runs where nothing else is said of them."""
+    """Bytes of states per parameter of a framework's runs that state nothing else."""
     return state_bytes_per_param(with_usual_facts(load_profiles()["default"], framework))
 
 

@@ -29,13 +29,13 @@ def apart(ranked: pl.DataFrame, top: int) -> tuple[pl.DataFrame, int]:
     Alike are layouts that are believed to take the same within RULE_NEAR and share a mesh (tp, pp, cp, ep), or lie no
     more than one step of one knob apart: then the same residual moves both.
     """
-    places, times = features(ranked), ranked["believed_step_time_s"].to_numpy()
+    points, times = features(ranked), ranked["believed_step_time_s"].to_numpy()
     kept: list[int] = []
     passed = 0
     for row in range(ranked.height):
         if len(kept) == top:
             break
-        steps = np.abs(places[kept] - places[row])
+        steps = np.abs(points[kept] - points[row])
         is_near = (steps[:, :_MESH].sum(axis=1) == 0) | (steps.sum(axis=1) <= NEAR)
         if (is_near & (np.abs(times[kept] / times[row] - 1.0) <= RULE_NEAR)).any():
             passed += 1

@@ -62,8 +62,8 @@ def _microbatches(run: Mapping[str, Any]) -> Item:
         return Item(name, "not_needed", "no pipeline")
     if stages is None or count is None:
         return Item(name, "not_stated", "stages or micro-batches are not logged")
-    said = f"{count:,} micro-batch{'' if count == 1 else 'es'} on {stages} stages"
-    return Item(name, "holds" if count >= LEAST_MICROBATCHES else "open", said)
+    fact = f"{count:,} micro-batch{'' if count == 1 else 'es'} on {stages} stages"
+    return Item(name, "holds" if count >= LEAST_MICROBATCHES else "open", fact)
 
 
 def _recompute(run: Mapping[str, Any]) -> Item:

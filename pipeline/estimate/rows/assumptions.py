@@ -22,7 +22,7 @@ def with_assumed(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows of `read_rows` with shape, sequence length, micro-batch and accumulation filled in; `assumed` names them.
 
     A batch whose parts are not stated is accumulated one sequence at a time. Without a batch nothing is accumulated,
-    unless a pipeline needs it: how many micro-batches it had nobody can guess.
+    unless a pipeline needs it: the number of its micro-batches cannot be guessed.
     """
     seq_len = pl.coalesce("seq_len", pl.lit(SEQ_LEN, pl.Int64))
     batch = pl.coalesce("gbs", (pl.col("gbs_tokens") / seq_len).round().cast(pl.Int64))

@@ -102,7 +102,7 @@ def _width(precision: str) -> float:
 def with_facts(profile: Profile, row: dict[str, Any]) -> Profile:
     """`profile` as FACTS of a row have it.
 
-    What is said to overlap hides as much as the profile has it, or as `default` where that hides nothing.
+    What is stated to overlap hides as much as the profile has it, or as `default` where that hides nothing.
     """
     changes: dict[str, Any] = {}
     if (flash := row["flash_attention"]) is not None:

@@ -43,7 +43,7 @@ time that the model's FLOPs need at peak; communication is what compute does not
 WATERFALL: Final = pl.Schema(
     {
         "row": pl.Int64,
-        "place": pl.Int64,
+        "position": pl.Int64,
         "term": pl.String,
         "label": pl.String,
         "seconds": pl.Float64,
@@ -91,11 +91,11 @@ def waterfall(frame: pl.DataFrame, *, measured: str | None = "step_time_s") -> p
         .unpivot(index=["row", "step"], on=names, variable_name="term", value_name="seconds")
         .drop_nulls("seconds")
         .with_columns(
-            place=pl.col("term").replace_strict(names, range(len(names)), return_dtype=pl.Int64),
+            position=pl.col("term").replace_strict(names, range(len(names)), return_dtype=pl.Int64),
             label=pl.col("term").replace_strict(labels, return_dtype=pl.String),
             share=pl.col("seconds") / pl.col("step"),
         )
-        .sort("row", "place")
+        .sort("row", "position")
         .with_columns(after=1.0 - pl.col("share").cum_sum().over("row"))
         .with_columns(before=pl.col("after") + pl.col("share"))
         .select(WATERFALL.names())

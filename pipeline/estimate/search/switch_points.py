@@ -62,7 +62,7 @@ def kinds_of(at: Layouts, gpus_per_domain: int) -> NDArray[np.int8]:
 def fastest_of_each_kind(request: Request, *, margin: float = MARGIN) -> pl.DataFrame:
     """The fastest layout that fits of each kind, with its prediction, as rows of a search with `kind`, in its order.
 
-    By what physics allows: penalties of layouts that nobody ran are unknown.
+    By what physics allows: penalties of layouts that were never run are unknown.
     """
     asked, room = request.asked, room_bytes(request) - margin * request.asked.cluster.memory_bytes
     best: dict[int, tuple[float, Layouts]] = {}
@@ -76,11 +76,11 @@ def fastest_of_each_kind(request: Request, *, margin: float = MARGIN) -> pl.Data
         kinds = np.broadcast_to(kinds_of(block.at, asked.cluster.gpus_per_domain), can.shape)
         for kind in range(len(KINDS)):
             of_kind = np.where(kinds == kind, speed, 0.0)
-            place = int(np.argmax(of_kind))
-            if of_kind.flat[place] > best.get(kind, (0.0, None))[0]:
+            index = int(np.argmax(of_kind))
+            if of_kind.flat[index] > best.get(kind, (0.0, None))[0]:
                 mask = np.zeros(can.shape, np.bool_)
-                mask.flat[place] = True
-                best[kind] = float(of_kind.flat[place]), block.at[mask]
+                mask.flat[index] = True
+                best[kind] = float(of_kind.flat[index]), block.at[mask]
     tables = [
         layout_table(request, at).with_columns(pl.lit(list(KINDS)[kind]).alias("kind"))
         for kind, (_, at) in sorted(best.items())

@@ -26,8 +26,8 @@ def read_configuration(text: str, file: File) -> Mapping[str, str]:
     values = {name: _at(data, key.split(".")) for key, name in file.columns.items()}
     known = {name: str(value) for name, value in values.items() if isinstance(value, str | int | float | bool)}
     spelt = {file.columns[key]: words for key, words in file.words.items()}
-    said = {name: spelt[name].get(value) if name in spelt else value for name, value in known.items()}
-    return {name: value for name, value in said.items() if value is not None}
+    translated = {name: spelt[name].get(value) if name in spelt else value for name, value in known.items()}
+    return {name: value for name, value in translated.items() if value is not None}
 
 
 def _load(text: str, form: str) -> Any:

@@ -34,7 +34,7 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
 
     `steps`: `run_id`, `source_path`, `line_no`, `ts`, `step`, `step_time_s`, `tokens_per_s`, `tokens_per_s_per_gpu`.
     """
-    numbered = _thinned(in_runs(steps)).with_row_index("row")
+    numbered = _sampled(in_runs(steps)).with_row_index("row")
     parts = [_risen(numbered, quantity, runs) for quantity, runs in _covered(numbered).items()]
     if all(part.is_empty() for part in parts):
         return pl.DataFrame(schema=FINDING)
@@ -80,7 +80,7 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
     return finding(slow.with_columns(text=_text()), "slowdown")
 
 
-def _thinned(steps: pl.DataFrame) -> pl.DataFrame:
+def _sampled(steps: pl.DataFrame) -> pl.DataFrame:
     """The steps in order; of a run with very many, some from everywhere and those to be left out as warm-up.
 
     A change that lasts shows in them as well, and ranks of all would take as much memory as the run is long.

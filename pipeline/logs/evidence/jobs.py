@@ -1,4 +1,4 @@
-"""The scheduler's jobs that a log names: those that begin to write it, and those that are said to end.
+"""The scheduler's jobs that a log names: those that begin to write it, and those whose end it reports.
 
 Sources of the wording: the variables of Slurm, PBS, LSF and Flux, as scripts echo them and programs dump them; what
 scripts print themselves (`Job ID: 170`, `SLURM job id is 170`); slurmstepd's lines; the head of LSF's report.
@@ -69,7 +69,7 @@ def launches(events: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def ids_of_runs(events: pl.DataFrame, begun: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
-    """`run_id`, `job_id`: the job that names itself in the lines of a run, else the one that is said to end there.
+    """`run_id`, `job_id`: the job that names itself in the lines of a run, else the one whose end they report.
 
     A run in whose lines no job is named is of the job of the run before it in the file, unless its job is known from
     the name of another file. The tasks of an array have the number that the file's name has: they call themselves

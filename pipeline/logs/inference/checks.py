@@ -71,25 +71,25 @@ def _by_clock(counter: Series, lines: Sequence[Line]) -> tuple[list[float], list
         line, number = lines[row], one.number
         if number is None:
             continue
-        place = (line.block, line.rank)
-        before = last.get(place)
+        stream = (line.block, line.rank)
+        before = last.get(stream)
         if before is not None and number > before:
             gaps.append(number - before)
         elif before is not None:
-            begun.pop(place, None)
-        last[place] = number
+            begun.pop(stream, None)
+        last[stream] = number
         if line.ts is None:
             continue
-        if place not in begun:
-            begun[place] = (row, number)
+        if stream not in begun:
+            begun[stream] = (row, number)
             continue
-        first, at = begun[place]
+        first, at = begun[stream]
         seconds = (line.ts - lines[first].ts).total_seconds() if lines[first].ts else 0.0  # type: ignore[operator]
         if seconds < 0:
-            begun[place] = (row, number)
+            begun[stream] = (row, number)
         elif seconds >= _LEAST_SECONDS and number > at:
             rates.append(seconds / (number - at))
-            begun[place] = (row, number)
+            begun[stream] = (row, number)
     return rates, gaps
 
 

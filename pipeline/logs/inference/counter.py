@@ -263,9 +263,9 @@ def _restarts_with(counter: Series, epoch: Series, lines: Sequence[Line]) -> tup
         if other is None or other.number is None or one.number is None:
             differ += not is_beside
             continue
-        place = (lines[row].block, lines[row].rank)  # between two blocks, epochs are left out
-        if place in last and other.number > last[place][1]:
-            agree += one.number <= last[place][0]
-            differ += one.number > last[place][0]
-        last[place] = (one.number, other.number)
+        stream = (lines[row].block, lines[row].rank)  # between two blocks, epochs are left out
+        if stream in last and other.number > last[stream][1]:
+            agree += one.number <= last[stream][0]
+            differ += one.number > last[stream][0]
+        last[stream] = (one.number, other.number)
     return agree, differ

@@ -125,7 +125,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     """
     sample = without_source_code(sample)
     rows = list(sample.select("line_no", "text", "block", "rank", "ts").iter_rows())
-    near = _thinned(rows)
+    near = _sampled(rows)
     lines = [one for one in (line(*row) for row in near) if one.fields]
     found = all_series(lines)
     table = find_table([(line_no, text) for line_no, text, *_ in rows[:_TABLE_ROWS]])
@@ -176,7 +176,7 @@ def _amount(
     return of_amounts(found, lines, believed)
 
 
-def _thinned(rows: Sequence[_Row]) -> list[_Row]:
+def _sampled(rows: Sequence[_Row]) -> list[_Row]:
     """Lines with numbers: those at the begin and the end, and stretches from between; each stretch is a block."""
     numbered = [row for row in rows if _DIGIT.search(row[1])]
     if len(numbered) <= _ENOUGH:

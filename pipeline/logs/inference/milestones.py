@@ -80,8 +80,8 @@ def end_of_epoch(
     if len(begins) < _LEAST_EPOCHS or any(_TROUBLE.search(text) for _, text in behind):
         return None
     ends = {form(_last_above(before, begin)) for begin in begins[1:]}
-    said = next((text.strip() for _, text in behind if {form(text)} == ends), "")
-    return said if re.search(r"[A-Za-z]{4}", said) and len(said) <= _MOST_CHARS and not set(said) & set("{}") else None
+    line = next((text.strip() for _, text in behind if {form(text)} == ends), "")
+    return line if re.search(r"[A-Za-z]{4}", line) and len(line) <= _MOST_CHARS and not set(line) & set("{}") else None
 
 
 def _last_above(lines: Sequence[tuple[int, str]], line_no: int) -> str:

@@ -137,11 +137,11 @@ def steps_between(series: Series, lines: Sequence[Line]) -> Iterator[tuple[int, 
     last: dict[tuple[int, int | None], int] = {}
     found = series.by_row
     for row, one in found.items():
-        place = (lines[row].block, lines[row].rank)
-        before = last.get(place)
+        stream = (lines[row].block, lines[row].rank)
+        before = last.get(stream)
         if before is not None and one.number is not None and (found[before].number or 0) < one.number:
             yield before, row
-        last[place] = row
+        last[stream] = row
 
 
 def all_series(lines: Iterable[Line]) -> dict[Key, Series]:

@@ -1,7 +1,7 @@
 """The settings that a log states, as rules of a dialect file: of several candidates those that agree with each other.
 
 A log may state a setting under many names and in many forms. The surest name counts; values of one sureness that differ
-are settled by what has to hold (dp x tp x pp x cp = GPUs, mbs x gas x dp = batch), or left out.
+are decided by what has to hold (dp x tp x pp x cp = GPUs, mbs x gas x dp = batch), or left out.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def choose(found: Iterable[Stated]) -> list[Chosen]:
             by_column.setdefault(one.column, []).append(one)
     ranked = {column: _ranked(ones) for column, ones in by_column.items()}
     ranked = _batches(ranked)
-    settled = _settle(ranked)
+    decided = _decide(ranked)
     chosen = []
     for column, values in ranked.items():
-        value = settled.get(column)
+        value = decided.get(column)
         if value is None:
             best = values[0]
             shown = ", ".join(sorted({one.value for one in values}))
@@ -112,22 +112,22 @@ def _batches(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
     return {column: values for column, values in found.items() if values}
 
 
-def _settle(ranked: Mapping[str, list[Stated]]) -> dict[str, str]:
+def _decide(ranked: Mapping[str, list[Stated]]) -> dict[str, str]:
     """The value of each column whose surest values agree, or only one of which goes with those of other columns."""
-    settled = {column: _surest(values)[0] for column, values in ranked.items() if len(_surest(values)) == 1}
+    decided = {column: _surest(values)[0] for column, values in ranked.items() if len(_surest(values)) == 1}
     for law in _LAWS:
         if not {*law.needed} <= ranked.keys():
             continue
         open_ = [column for column in (*law.needed, *law.optional) if column in ranked]
-        if all(column in settled for column in open_) and law.holds({column: int(settled[column]) for column in open_}):
+        if all(column in decided for column in open_) and law.holds({column: int(decided[column]) for column in open_}):
             continue
         choices = [list(dict.fromkeys(one.value for one in ranked[column]))[:_MOST_VALUES] for column in open_]
         fitting = [values for values in product(*choices) if law.holds(dict(zip(open_, map(int, values), strict=True)))]
         points = [_points(open_, values, ranked) for values in fitting]
         best = [values for values, one in zip(fitting, points, strict=True) if one == min(points)]
         if len(best) == 1:
-            settled |= dict(zip(open_, best[0], strict=True))
-    return settled
+            decided |= dict(zip(open_, best[0], strict=True))
+    return decided
 
 
 def _points(columns: Sequence[str], values: Sequence[str], ranked: Mapping[str, list[Stated]]) -> int:

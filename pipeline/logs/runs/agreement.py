@@ -56,9 +56,9 @@ def compare(losses: pl.DataFrame, key: str) -> pl.DataFrame:
         losses: `group`, `reading`, `loss`, `tolerance`, and a column `key` that is unique in a reading.
         key: what rows of two readings have in common.
     """
-    place = pl.col(key).rank("dense").over("group")
-    stride = (place.max().over("group") // _SAMPLE).clip(1)
-    sample = losses.filter((place - 1) % stride == 0).select("group", "reading", key, "loss", "tolerance")
+    position = pl.col(key).rank("dense").over("group")
+    stride = (position.max().over("group") // _SAMPLE).clip(1)
+    sample = losses.filter((position - 1) % stride == 0).select("group", "reading", key, "loss", "tolerance")
     both = sample.join(sample, on=["group", key], suffix="_other").filter(pl.col("reading") < pl.col("reading_other"))
     tolerance = pl.max_horizontal("tolerance", "tolerance_other")
     return (

@@ -12,9 +12,9 @@ from sweepscope.pipeline.ingest.dialect_files import forget, in_force, remember
 from sweepscope.pipeline.ingest.plan import pending
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.jobs import new_runs, run_config
-from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE
 from sweepscope.pipeline.orchestration.resources import HomeResource
 from sweepscope.pipeline.orchestration.run import ingest_paths
+from sweepscope.pipeline.orchestration.watched_paths import PATHS_VARIABLE
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
 from sweepscope.pipeline.store.published import connect, current
@@ -113,7 +113,7 @@ def test_what_a_forgotten_file_has_read_stays(home: Home, sweep: Path, acme: Pat
 def test_the_sensor_reads_with_the_remembered_files(
     home: Home, sweep: Path, acme: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
+    monkeypatch.setenv(PATHS_VARIABLE, str(sweep))
     remember(home, [str(acme)])
 
     def requests(instance: dg.DagsterInstance) -> list[dg.RunRequest]:

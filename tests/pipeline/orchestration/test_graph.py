@@ -19,9 +19,9 @@ from sweepscope.pipeline.ingest.summary import Summary
 from sweepscope.pipeline.orchestration.batch_files import write_batch
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.jobs import hourly, new_runs
-from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE, OWN_ONLY_VARIABLE, landing_paths
 from sweepscope.pipeline.orchestration.resources import HomeResource
 from sweepscope.pipeline.orchestration.run import ingest_paths
+from sweepscope.pipeline.orchestration.watched_paths import OWN_ONLY_VARIABLE, PATHS_VARIABLE, watched_paths
 from sweepscope.pipeline.reference.accelerators import load_accelerator_links, load_accelerators
 from sweepscope.pipeline.store.checksum import Digest, digests
 from sweepscope.pipeline.store.home import Home
@@ -187,7 +187,7 @@ def test_bundled_results_load_once_through_the_same_graph(home: Home, sweep: Pat
 
 
 def test_the_sensor_asks_for_new_runs_once(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
+    monkeypatch.setenv(PATHS_VARIABLE, str(sweep))
     definitions = build(str(home.path))
 
     def tick() -> dg.SensorExecutionData:
@@ -214,7 +214,7 @@ def test_the_sensor_waits_for_paths_that_are_not_there_yet(
     later, resources = tmp_path / "later", {"store_home": HomeResource(path=str(home.path))}
 
     def tick(*paths: Path) -> dg.SensorExecutionData:
-        monkeypatch.setenv(LANDING_VARIABLE, "\n".join(map(str, paths)))
+        monkeypatch.setenv(PATHS_VARIABLE, "\n".join(map(str, paths)))
         with (
             dg.DagsterInstance.ephemeral() as instance,
             dg.build_sensor_context(instance=instance, resources=resources) as context,
@@ -233,7 +233,7 @@ def test_the_sensor_waits_for_paths_that_are_not_there_yet(
 def test_the_sensor_leaves_the_bundled_results_out_if_told(
     home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch, own_only: str
 ) -> None:
-    monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
+    monkeypatch.setenv(PATHS_VARIABLE, str(sweep))
     monkeypatch.setenv(OWN_ONLY_VARIABLE, own_only)
     resources = {"store_home": HomeResource(path=str(home.path))}
     with (
@@ -247,7 +247,7 @@ def test_the_sensor_leaves_the_bundled_results_out_if_told(
 def test_the_schedule_asks_for_the_same_batches_as_the_sensor(
     home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
+    monkeypatch.setenv(PATHS_VARIABLE, str(sweep))
     monkeypatch.setattr("sweepscope.pipeline.ingest.plan.batches", partial(batches, units=1))
     resources = {"store_home": HomeResource(path=str(home.path))}
     with dg.instance_for_test() as instance:  # a schedule's context wants one that stands on disk
@@ -262,7 +262,7 @@ def test_the_schedule_asks_for_the_same_batches_as_the_sensor(
 def test_the_sensor_asks_again_for_a_batch_whose_run_failed_but_not_at_once(
     home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
+    monkeypatch.setenv(PATHS_VARIABLE, str(sweep))
     resources = {"store_home": HomeResource(path=str(home.path))}
     with dg.DagsterInstance.ephemeral() as instance:
 
@@ -282,7 +282,7 @@ def test_the_sensor_asks_again_for_a_batch_whose_run_failed_but_not_at_once(
 def test_the_sensor_picks_up_growth_once_nobody_reads_the_run_any_more(
     home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
+    monkeypatch.setenv(PATHS_VARIABLE, str(sweep))
     resources = {"store_home": HomeResource(path=str(home.path))}
     with dg.DagsterInstance.ephemeral() as instance:
 
@@ -323,8 +323,8 @@ def test_a_growing_log_is_read_on_and_the_summary_says_so(home: Home, tmp_path: 
 
 
 def test_the_sensor_says_why_it_skips(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for landing in ("", str(tmp_path / "missing")):
-        monkeypatch.setenv(LANDING_VARIABLE, landing)
+    for watched in ("", str(tmp_path / "missing")):
+        monkeypatch.setenv(PATHS_VARIABLE, watched)
         resources = {"store_home": HomeResource(path=str(home.path))}
         with (
             dg.DagsterInstance.ephemeral() as instance,
@@ -362,9 +362,9 @@ def test_a_failed_run_starts_again_from_its_first_step() -> None:
     assert new_runs.job.tags["dagster/retry_strategy"] == "ALL_STEPS"
 
 
-def test_landing_paths_take_lines_and_separators(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LANDING_VARIABLE, "/a:/b\ns3://bucket/runs\n")
-    assert landing_paths() == ["/a", "/b", "s3://bucket/runs"]
+def test_watched_paths_take_lines_and_separators(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PATHS_VARIABLE, "/a:/b\ns3://bucket/runs\n")
+    assert watched_paths() == ["/a", "/b", "s3://bucket/runs"]
 
 
 def test_processes_give_the_same_store_as_one(ingested: Ingested, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,9 @@ from sweepscope.pipeline.io.fault_points import VARIABLE
 from sweepscope.pipeline.orchestration import lost_runs
 from sweepscope.pipeline.orchestration.instance import open_instance
 from sweepscope.pipeline.orchestration.jobs import BATCH_TAG, new_runs
-from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE
 from sweepscope.pipeline.orchestration.lost_runs import LOST_TAG, close_lost_runs, working
 from sweepscope.pipeline.orchestration.resources import HomeResource
+from sweepscope.pipeline.orchestration.watched_paths import PATHS_VARIABLE
 from sweepscope.pipeline.store.home import Home
 from tests.picotron_runs import picotron_run
 
@@ -77,7 +77,7 @@ def test_the_sensor_asks_again_at_once_however_many_were_killed(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = picotron_run(tmp_path / "sweep")
-    monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
+    monkeypatch.setenv(PATHS_VARIABLE, str(sweep))
     resources = {"store_home": HomeResource(path=str(home.path))}
     with open_instance(home) as instance:
 

@@ -13,8 +13,8 @@ import pytest
 from sweepscope.pipeline.ingest.plan import batches
 from sweepscope.pipeline.orchestration.assets import ASSETS
 from sweepscope.pipeline.orchestration.build import build
-from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE, NO_LANDING, OWN_ONLY_VARIABLE
 from sweepscope.pipeline.orchestration.run import ingest_paths
+from sweepscope.pipeline.orchestration.watched_paths import NOTHING_WATCHED, OWN_ONLY_VARIABLE, PATHS_VARIABLE
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
@@ -47,8 +47,8 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 @pytest.fixture(autouse=True)
-def landing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LANDING_VARIABLE, str(home.path.parent / "sweep"))
+def watched(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PATHS_VARIABLE, str(home.path.parent / "sweep"))
     monkeypatch.setenv(OWN_ONLY_VARIABLE, "1")
 
 
@@ -99,8 +99,8 @@ def test_all_read_what_is_new_and_publish_it(home: Home, instance: dg.DagsterIns
 def test_without_paths_or_a_batch_the_remedy_is_named(
     home: Home, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(LANDING_VARIABLE)
-    assert reasons(materialize(home, instance, ("discovered",))) == [NO_LANDING]
+    monkeypatch.delenv(PATHS_VARIABLE)
+    assert reasons(materialize(home, instance, ("discovered",))) == [NOTHING_WATCHED]
     config = {"ops": {"discovered": {"config": {"batch_id": "0123"}}}}
     (reason,) = reasons(materialize(home, instance, ("discovered",), config))
     assert reason.startswith("Batch 0123 is gone: batches are kept for 7 days.")

@@ -52,11 +52,11 @@ def steps_of(bars: pl.DataFrame) -> pl.DataFrame:
     moved = bars.filter(pl.col("step") > most)
     if moved.is_empty():
         return moved
-    thinned = (_thinned(part) for part in moved.partition_by(_LAUNCH, maintain_order=True))
-    return pl.concat(thinned)
+    parts = (_without_quick_redraws(part) for part in moved.partition_by(_LAUNCH, maintain_order=True))
+    return pl.concat(parts)
 
 
-def _thinned(bar: pl.DataFrame) -> pl.DataFrame:
+def _without_quick_redraws(bar: pl.DataFrame) -> pl.DataFrame:
     indexes, times = zip(*_apart(bar["step"], bar["step_time_s"]), strict=True)
     return bar[list(indexes)].with_columns(pl.Series("step_time_s", times, dtype=pl.Float64))
 

@@ -70,15 +70,15 @@ def _regular(low: Sequence[float], high: Sequence[float], first: int, steps: int
     """
     if len(low) == first or any(most < 1 or least > 1 for least, most in zip(low[:first], high[:first], strict=True)):
         return None
-    places = range(1, len(low) - first + 1)
-    fewest = max(math.ceil(least / place) for least, place in zip(low[first:], places, strict=True))
-    most = min(math.floor(limit / place) for limit, place in zip(high[first:], places, strict=True))
+    positions = range(1, len(low) - first + 1)
+    fewest = max(math.ceil(least / position) for least, position in zip(low[first:], positions, strict=True))
+    most = min(math.floor(limit / position) for limit, position in zip(high[first:], positions, strict=True))
     if fewest > most or most <= first:
         return None
-    share, rest = divmod(steps, len(places))
+    share, rest = divmod(steps, len(positions))
     round_one = next(unit * math.ceil(fewest / unit) for unit in _ROUND if unit * math.ceil(fewest / unit) <= most)
     every = share if not rest and fewest <= share <= most else round_one
-    return [1] * first + [every * place for place in places], "step" if fewest == most else "epoch"
+    return [1] * first + [every * position for position in positions], "step" if fewest == most else "epoch"
 
 
 def _taken_up(low: Sequence[float], high: Sequence[float]) -> tuple[list[int], str] | None:
@@ -89,10 +89,10 @@ def _taken_up(low: Sequence[float], high: Sequence[float]) -> tuple[list[int], s
     fewest, most = math.ceil((low[-1] - high[0]) / more), math.floor((high[-1] - low[0]) / more)
     fitting = []
     for every in range(max(fewest, 1), min(most, fewest + _MOST_TRIED) + 1):
-        first = max(math.ceil(least / every) - place for place, least in enumerate(low))
-        last = min(math.floor(limit / every) - place for place, limit in enumerate(high))
+        first = max(math.ceil(least / every) - position for position, least in enumerate(low))
+        last = min(math.floor(limit / every) - position for position, limit in enumerate(high))
         fitting += [(every, start) for start in range(max(first, 1), last + 1)]
     if not fitting:
         return None
     every, start = max(fitting, key=lambda pair: next(unit for unit in _ROUND if pair[0] % unit == 0))
-    return [every * (start + place) for place in range(len(low))], "step" if len(fitting) == 1 else "epoch"
+    return [every * (start + position) for position in range(len(low))], "step" if len(fitting) == 1 else "epoch"

@@ -1,4 +1,4 @@
-"""What a training says of itself at its end, and what follows: planned steps, batch, mean step time, throughput.
+"""Totals that a training prints at its end, and what follows: planned steps, batch, mean step time, throughput.
 
 Formats: the final dict (transformers/trainer.py; see `sidecars.speed_metrics` for its numbers) and the table that
 scripts print of it (trainer_pt_utils.py log_metrics: `  train_samples_per_second =     13.007`, times as 0:00:07.38).

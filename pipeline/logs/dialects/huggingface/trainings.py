@@ -77,8 +77,8 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(begins=is_first.over("source", "launch", "end"))
     rows = rows.with_columns(ended=pl.col("begins").cast(pl.Int64).cum_sum().over("source", "launch"))
     # Bars behind the end that no dict follows are those of an evaluation.
-    is_told = pl.col("has_value").any().over("source", "launch", "ended")
-    rows = rows.filter(~(pl.col("is_bar") & (pl.col("ended") > 0) & ~is_told))
+    has_values = pl.col("has_value").any().over("source", "launch", "ended")
+    rows = rows.filter(~(pl.col("is_bar") & (pl.col("ended") > 0) & ~has_values))
     training = pl.struct("launch", "ended").rank("dense").over("source").cast(pl.Int64)
     return rows.with_columns(training=training).drop("goes_on", "begins", "ended")
 
@@ -103,6 +103,6 @@ def _with_totals(rows: pl.DataFrame) -> pl.DataFrame:
     rows = known.join(beside.select(*key, beside="before"), on=key, how="left", maintain_order="left")
     rows = rows.join(lasting.select(*key, lasting="steps_planned"), on=key, how="left", maintain_order="left")
     has_stated_bar = (is_bar & (pl.col("steps_planned") == pl.col("stated"))).any().over(key)
-    is_told = pl.col("has_value").any().over(key)
-    shown = pl.when(has_stated_bar).then("stated").when(is_told).then(pl.coalesce("beside", "lasting"))
+    has_values = pl.col("has_value").any().over(key)
+    shown = pl.when(has_stated_bar).then("stated").when(has_values).then(pl.coalesce("beside", "lasting"))
     return rows.with_columns(shown_total=shown, total=pl.coalesce("stated", shown)).drop("before", "beside", "lasting")

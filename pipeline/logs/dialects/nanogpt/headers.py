@@ -73,7 +73,7 @@ _USED = r"^\| .* */ *\d+W \| *(\d+)MiB / +\d+MiB \|"
 _LEAST_MIB = 400
 """Of a device with a CUDA context."""
 _MOST_IDLE_MIB = 9
-"""Of a device that nobody uses; between the two, a process is starting on it."""
+"""Of a device that no process uses; between the two, a process is starting on it."""
 
 LITERALS = (
     *("vocab_size of GPT-2", "found vocab_size = ", "Vocab size: ", "Padding vocab_size from ", "desired batch size: "),

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 
-LANDING_VARIABLE = "SWEEPSCOPE_LANDING"
+PATHS_VARIABLE = "SWEEPSCOPE_LANDING"
 """Paths and URLs to watch, separated like PATH. `sweepscope watch` sets it."""
 
 OWN_ONLY_VARIABLE = "SWEEPSCOPE_OWN_ONLY"
 """Not empty: runs leave the bundled results out. `watch --no-published` sets it."""
 
-NO_LANDING = f"No paths to watch. Start with `sweepscope watch PATH`, or set {LANDING_VARIABLE}."
+NOTHING_WATCHED = f"No paths to watch. Start with `sweepscope watch PATH`, or set {PATHS_VARIABLE}."
 
 
-def landing_paths() -> list[str]:
+def watched_paths() -> list[str]:
     """Paths to watch. URLs hold colons, so a line break separates as well as os.pathsep between local paths."""
-    text = os.environ.get(LANDING_VARIABLE, "")
+    text = os.environ.get(PATHS_VARIABLE, "")
     lines = [line for line in text.split("\n") if line]
     return [part for line in lines for part in ([line] if "://" in line else line.split(os.pathsep)) if part]
 
