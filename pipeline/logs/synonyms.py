@@ -31,7 +31,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         rf"(?:train )?(?:micro ?batch|mbs|micro bs|micro ?batch size)(?: size)?(?: {_PER_GPU})?|"
         rf"{_PER_GPU} (?:train )?(?:micro )?(?:batch size|bs)|(?:device|local) (?:train )?(?:micro ?)?batch ?size|"
         rf"(?:train )?(?:micro )?batch ?size {_PER_GPU}|bs {_PER_GPU}|(?:instantaneous )?batch size {_PER_GPU}|"
-        r"micro train batch size|device train microbatch size",
+        r"micro train batch size|device train microbatch size|(?:samples|imgs|images|videos) per gpu",
     ),
     "gbs": (
         r"(?:global|effective|total)(?: train(?:ing)?)? (?:batch ?size|batch|bs)|gbs|global bs|"
@@ -39,7 +39,8 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "gas": (
         r"(?:grad(?:ient)?s? )?acc(?:um(?:ulat(?:ion|e))?)?(?: (?:steps?|iters?|freq|factor))|"
-        r"grad(?:ient)? acc(?:um(?:ulation)?)?|gas|accumulate grad batches|update freq|accum(?:ulation)?|grad accs?",
+        r"grad(?:ient)? acc(?:um(?:ulation)?)?|gas|accumulate grad batches|update freq|"
+        r"accum(?:ulate)?(?: grad(?:ient)?s?)? (?:iters?|iterations|steps?)|accum(?:ulation)?|grad accs?",
         r"num micro ?batches|(?:number of )?micro ?batches",
     ),
     "seq_len": (
@@ -141,7 +142,7 @@ STEP_VALUES = (
 )
 """Found in any line that prints a loss, a rate of tokens or a step's time under one of its usual names."""
 
-AMBIGUOUS_BATCH = r"(?:train(?:ing)? )?(?:batch ?size|bs|batchsize)|batch"
+AMBIGUOUS_BATCH = r"(?:train(?:ing)? )?(?:batch ?size|bs|batchsize)|batch|batch ?size train(?:ing)?"
 """A batch of which the name does not tell whether it is one process's or the whole job's."""
 
 STEPS: Mapping[str, tuple[str, ...]] = {
@@ -157,7 +158,8 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"loss|train(?:ing)? loss|loss train(?:ing)?|lm loss|train lm loss|reduced train loss|l train|tr loss|loss lm",
         r"(?:ce|nll|lm|xent|nlp|cross entropy|mlm|total|language model(?:ing)?|sum|loss)(?: loss)?|"
         r"(?:train )?(?:ce|nll|xent|"
-        r"total|lm|cross entropy) loss|cross entropy|loss (?:total|ce|lm|nll|value|sum|all|scaled)|train total loss|"
+        r"total|all|overall|combined|lm|cross entropy) loss|cross entropy|"
+        r"loss (?:total|ce|lm|nll|value|sum|all|scaled)|train total loss|"
         r"(?:train )?loss(?: train)? total",
         r"(?:avg|average|mean|running|smooth(?:ed)?|ema|batch|step|current|cur|mini ?batch|iter|last|raw|"
         r"global|moving avg)"

@@ -32,7 +32,7 @@ def find_below(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Li
     steps = sorted(row for row, one in found[counter.key].by_row.items() if one.split != "eval")
     chosen: dict[str, tuple[str, Guess]] = {}
     for key, series in found.items():
-        if key[1] or EVALUATION.search(key[0]) or not _is_below(series, steps):
+        if key[1] or EVALUATION.search(key[0]) or not _is_below(series, steps, lines):
             continue
         for guess in of_series(series, course(series, lines)):
             before = chosen.get(guess.column)
@@ -44,14 +44,18 @@ def find_below(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Li
     return dict(chosen.values())
 
 
-def _is_below(series: Series, steps: Sequence[int]) -> bool:
-    """Whether the values stand in lines of their own, at most once behind each step and none before the first."""
+def _is_below(series: Series, steps: Sequence[int], lines: Sequence[Line]) -> bool:
+    """Whether the values stand in lines of their own, at most once behind each step and none before the first.
+
+    Lines are left out between two blocks: a value above the first step of a block is that of one that is left out.
+    """
     if any(one.split == "eval" for one in series.fields) or not set(series.rows).isdisjoint(steps):
         return False
-    places = [bisect_right(steps, row) for row in series.by_row]
-    return (
-        bool(places) and places[0] > 0 and len(set(places)) == len(places) and len(places) >= _LEAST_SHARE * len(steps)
-    )
+    places = [(bisect_right(steps, row), row) for row in series.by_row]
+    if not places or places[0][0] == 0:
+        return False
+    own = [place for place, row in places if lines[steps[place - 1]].block == lines[row].block]
+    return len(set(own)) == len(own) and len(own) >= _LEAST_SHARE * len(steps)
 
 
 def _printed_key(series: Series, lines: Sequence[Line]) -> str | None:

@@ -49,8 +49,15 @@ class Evidence:
         return None
 
 
-def evidence(counter: Series, lines: Sequence[Line], settings: Mapping[str, str]) -> Evidence:
-    """What the lines and the settings tell about a step."""
+def evidence(counter: Series, lines: Sequence[Line], settings: Mapping[str, str], of_a_step: float = 1.0) -> Evidence:
+    """What the lines and the settings tell about a step.
+
+    Args:
+        counter: what numbers the lines.
+        lines: the sample.
+        settings: believed values by column.
+        of_a_step: by how much the counter moves in one step: the batch of one that counts samples.
+    """
     numbers = {}
     for column, value in settings.items():
         try:
@@ -58,7 +65,8 @@ def evidence(counter: Series, lines: Sequence[Line], settings: Mapping[str, str]
         except ValueError:
             continue
     rates, gaps = _by_clock(counter, lines)
-    return Evidence(median(rates) if rates else None, median(gaps) if gaps else 1.0, numbers)
+    seconds = median(rates) * of_a_step if rates else None
+    return Evidence(seconds, median(gaps) / of_a_step if gaps else 1.0, numbers)
 
 
 def _by_clock(counter: Series, lines: Sequence[Line]) -> tuple[list[float], list[float]]:

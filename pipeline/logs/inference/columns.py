@@ -11,7 +11,7 @@ from statistics import median
 from sweepscope.pipeline.logs.inference.counter import Counter, columns_of
 from sweepscope.pipeline.logs.inference.fields import is_unnamed
 from sweepscope.pipeline.logs.inference.series import Course, Key, Line, Series, course
-from sweepscope.pipeline.logs.synonyms import EVALUATION
+from sweepscope.pipeline.logs.synonyms import EVALUATION, step_columns
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 """Words of vocab.CONFIDENCE."""
@@ -38,6 +38,9 @@ _OF_MEAN = 3
 _OF_FEW = 3
 _OF_MANY = 3
 """Doubts about a mean in parentheses, about what few lines print, and about what many lines of an epoch print."""
+_SEVERAL = 2
+_OF_SUM = 0.02
+"""By which a printed sum may differ from that of the printed values."""
 _ONCE = 1.2
 """Values of an epoch at most, of one that stands once in each: the last epoch may have been done twice."""
 _MEMORY = re.compile(r"\b(?:mem(?:ory)?|vram|cuda|gpu|peak|max)\b")
@@ -98,7 +101,32 @@ def guesses(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line]
             doubt += _OF_MANY * (not is_once) if epochs else _OF_FEW * (share < 0.5)
             listed.append((guess.column, doubt, -share, order, guess))
     listed.sort(key=lambda one: one[:4])
-    return [guess for *_, guess in listed]
+    return _without_parts([guess for *_, guess in listed], found)
+
+
+def _without_parts(ranked: Sequence[Guess], found: Mapping[Key, Series]) -> list[Guess]:
+    """The guesses; where several losses have a name of their own and none is called the whole, none is taken for it.
+
+    One that is the sum of the others is: `cls loss 0.4, box loss 0.1, joint loss 0.5`.
+    """
+    losses = [guess for guess in ranked if guess.column == "loss" and guess.confidence != LOW]
+    keys = {guess.key for guess in losses}
+    if len(keys) < _SEVERAL or any(step_columns(guess.key[0].removeprefix("> ")) for guess in losses):
+        return list(ranked)
+    whole = next((key for key in keys if _is_sum(found[key], [found[one] for one in keys if one != key])), None)
+    return [
+        replace(guess, confidence=LOW, reason=f"{guess.reason}; it is one of several losses")
+        if guess.column == "loss" and guess.key != whole
+        else guess
+        for guess in ranked
+    ]
+
+
+def _is_sum(series: Series, others: Sequence[Series]) -> bool:
+    """Whether a value is, in each line, the sum of the others."""
+    rows = [row for row in series.by_row if all(row in one.by_row for one in others)]
+    pairs = [(series.by_row[row].number or 0, sum(one.by_row[row].number or 0 for one in others)) for row in rows]
+    return len(pairs) >= _MANY and all(math.isclose(one, total, rel_tol=_OF_SUM) for one, total in pairs)
 
 
 def of_series(series: Series, went: Course) -> list[Guess]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -17,7 +16,8 @@ _LEAST = 4.0
 """Points below which nothing counts as a counter."""
 _BY_PART = 2
 _PART_OF_LOSS = re.compile(
-    r"aux|auxiliary|balance|balancing|router|z|kl|reg|best|min|lowest|act|cri|unsuper|mtp|distill|gen|disc|policy|value|"
+    r"aux|auxiliary|balance|balancing|router|z|kl|kd|reg|best|min|lowest|act|cri|unsuper|mtp|distill|distillation|gen|disc|"
+    r"policy|value|"
     r"critic|actor|entropy|delta|lb|load|moe|final"
 )
 """Words in front of "loss" that make it another quantity than the loss of the training."""
@@ -107,11 +107,12 @@ def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter 
     for key, series in found.items():
         if key[1] or not series.is_whole or key[2] or min(series.numbers, default=-1) < 0:
             continue
-        went = course(series, lines)
+        own = series.within(set(series.rows))
+        went = course(own if own.rows else series, lines)
         if went.down and named(key[0], "step") is not None:
             anew = max((_restarts_with(series, epoch, lines)[0] for epoch in epochs), default=0)
             went = replace(went, down=max(went.down - anew, 0))
-        points = _points(series, went, losses, found)
+        points = _points(series, went, losses, found, lines)
         if points is not None:
             scored.append((points, len(series.rows), key, went))
     if not scored:
@@ -163,10 +164,10 @@ def prints_losses(found: Mapping[Key, Series]) -> bool:
     return len(_loss_rows(found)) >= _OFTEN
 
 
-def losses_are_elsewhere(found: Mapping[Key, Series], key: Key) -> bool:
+def losses_are_elsewhere(found: Mapping[Key, Series], key: Key, lines: Sequence[Line]) -> bool:
     """Whether a log prints losses, and none of them beside or below the values of a key."""
     rows, losses = set(found[key].rows), _loss_rows(found)
-    return len(losses) >= _OFTEN and rows.isdisjoint(losses) and not _alternate(rows, losses)
+    return len(losses) >= _OFTEN and rows.isdisjoint(losses) and not _alternate(rows, losses, lines)
 
 
 def _loss_rows(found: Mapping[Key, Series]) -> set[int]:
@@ -179,7 +180,9 @@ def _loss_rows(found: Mapping[Key, Series]) -> set[int]:
     }
 
 
-def _points(series: Series, went: Course, losses: set[int], found: Mapping[Key, Series]) -> float | None:
+def _points(
+    series: Series, went: Course, losses: set[int], found: Mapping[Key, Series], lines: Sequence[Line]
+) -> float | None:
     """How much speaks for a series as the counter; None where it cannot be one."""
     label = series.label
     step, epoch = named(label, "step"), named(label, "epoch")
@@ -212,7 +215,7 @@ def _points(series: Series, went: Course, losses: set[int], found: Mapping[Key, 
         return None  # a bar of anything
     points += 2.5 * len(rows & losses) / len(rows)
     if losses and rows.isdisjoint(losses):
-        points += 1.5 if (step is not None or epoch is not None) and _alternate(rows, losses) else -1.5
+        points += 1.5 if (step is not None or epoch is not None) and _alternate(rows, losses, lines) else -1.5
     points += min(math.log10(len(rows)), 3) / 2
     return points
 
@@ -225,12 +228,26 @@ def _is_in_epochs(rows: set[int], found: Mapping[Key, Series]) -> bool:
     )
 
 
-def _alternate(rows: set[int], losses: set[int]) -> bool:
-    """Whether below nearly each of some lines there is one of a loss before the next, and none above the first."""
-    mine = sorted(rows)
-    if len(mine) < _MANY or min(losses) < mine[0]:
+def _alternate(rows: set[int], losses: set[int], lines: Sequence[Line]) -> bool:
+    """Whether below nearly each of some lines there is one of a loss before the next, and none above the first.
+
+    Lines are left out between two blocks: what a block begins with may belong to a line that is.
+    """
+    if len(rows) < _MANY or min(losses) < min(rows):
         return False
-    return len({bisect_right(mine, row) for row in losses}) >= _NEARLY_ALL * len(mine) and len(losses) <= len(mine)
+    followed = open_ = more = 0
+    last: tuple[int, bool] | None = None  # block of the last counter, and whether a loss has followed it
+    for row in sorted(rows | losses):
+        block = lines[row].block
+        if row in rows:
+            open_ += last is not None and last[0] == block and not last[1]
+            last = block, False
+        elif last is not None and last[0] == block:
+            more += last[1]
+            followed += not last[1]
+            last = block, True
+    is_each = followed >= _NEARLY_ALL * (followed + open_)
+    return followed > 0 and is_each and more <= (1 - _NEARLY_ALL) * followed
 
 
 def _stride(series: Series) -> float:
@@ -254,18 +271,20 @@ def _epoch(found: Mapping[Key, Series], key: Key, lines: Sequence[Line]) -> Key 
 
 def _restarts_with(counter: Series, epoch: Series, lines: Sequence[Line]) -> tuple[int, int]:
     """How often the counter falls where the epoch rises, and how often it goes on there."""
-    last: dict[tuple[int, int | None], tuple[float, float]] = {}
+    last: dict[int | None, tuple[int, float, float]] = {}
     agree = differ = 0
-    beside = sum(row in epoch.by_row for row in counter.by_row)
-    is_beside = beside >= _NEARLY_ALL * len(counter.by_row)  # others name a step, as of a checkpoint
-    for row, one in counter.by_row.items():
+    rows = {row: one for row, one in counter.by_row.items() if one.split != "eval"}
+    beside = sum(row in epoch.by_row for row in rows)
+    is_beside = beside >= _NEARLY_ALL * len(rows)  # others name a step, as of a checkpoint
+    for row, one in rows.items():
         other = epoch.by_row.get(row)
         if other is None or other.number is None or one.number is None:
             differ += not is_beside
             continue
-        stream = (lines[row].block, lines[row].rank)  # between two blocks, epochs are left out
-        if stream in last and other.number > last[stream][1]:
-            agree += one.number <= last[stream][0]
-            differ += one.number > last[stream][0]
-        last[stream] = (one.number, other.number)
+        block, rank = lines[row].block, lines[row].rank
+        before = last.get(rank)
+        if before is not None and other.number > before[2]:
+            agree += one.number <= before[1]
+            differ += one.number > before[1] and block == before[0]  # between two blocks, lines are left out
+        last[rank] = (block, one.number, other.number)
     return agree, differ

@@ -54,6 +54,22 @@ def with_epoch_line(
     return replace(counter, epoch_line=epochs[0].piece, first_epoch=0 if any(not one.epoch for one in epochs) else 1)
 
 
+def without_total_of_epoch(counter: Counter, found: Mapping[Key, Series], settings: Mapping[str, str]) -> Counter:
+    """The counter, without its total where it came to that, and the log plans more: it is the length of an epoch.
+
+    Args:
+        counter: what numbers the steps.
+        found: all series.
+        settings: believed values by column.
+    """
+    total, planned = found.get((counter.key[0], "of", counter.key[2])), settings.get("steps_planned", "")
+    if total is None or not planned.isdigit() or counter.epoch or counter.epoch_line or counter.is_epoch:
+        return counter
+    length = max(total.numbers, default=0)
+    is_reached = max(found[counter.key].numbers, default=0) >= length - 1
+    return replace(counter, has_total=False) if is_reached and int(planned) > length else counter
+
+
 def epoch_lines(lines: Iterable[tuple[int, str]]) -> list[EpochLine]:
     """Those of some lines that tell the number of an epoch, and nothing else."""
     return [one for line_no, text in lines if (one := _epoch_line(line_no, text))]

@@ -23,10 +23,10 @@ from sweepscope.pipeline.logs.inference.counter import (
     named,
     prints_losses,
 )
-from sweepscope.pipeline.logs.inference.epoch_lines import epoch_lines, with_epoch_line
+from sweepscope.pipeline.logs.inference.epoch_lines import epoch_lines, with_epoch_line, without_total_of_epoch
 from sweepscope.pipeline.logs.inference.fields import is_unnamed
 from sweepscope.pipeline.logs.inference.milestones import end_of_epoch, epilogue, form, training_end
-from sweepscope.pipeline.logs.inference.samples import in_samples, of_amounts
+from sweepscope.pipeline.logs.inference.samples import in_samples, of_a_step, of_amounts
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules, stated_by
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
@@ -41,6 +41,8 @@ NAME = "my-trainer"
 """Of a generated file, until its user finds a better one."""
 _TELLING = ("loss", "tokens_per_s", "tokens_per_s_per_gpu", "step_time", "grad_norm", "learning_rate")
 """Columns of which a line of a step has one; the first that a log prints is meant."""
+_SELDOM = 0.1
+"""Of the lines that have the commonest of these columns: fewer are not the steps."""
 _ENOUGH = 900
 """Lines with numbers that are looked at."""
 _STRETCH = 20
@@ -147,8 +149,10 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     settings = {one.column: one.value for one in chosen if one.is_used}
     if counter:
         counter = with_epoch_line(in_samples(counter, found, lines, settings), found, lines, others.iter_rows())
+        counter = without_total_of_epoch(counter, found, settings)
     steps = _steps(found, lines, counter, settings) if counter else _of_table(table) if table else _Steps()
-    events = _ending(sample, others, steps)
+    # A line with the counter may be none of a step: `"key": "run_stop", .. "samples_count": 3072, "status": "success"`.
+    events = _ending(sample, _others(sample, set(steps.line_nos)) if steps.line_nos else others, steps)
     if not steps.listed and not rules.by_column and not events:
         return NOTHING
     draft = Draft(
@@ -170,7 +174,7 @@ def _amount(
     found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter | None, others: pl.DataFrame
 ) -> Counter | None:
     """The counter of samples or tokens of a log that numbers no steps, or none beside its losses."""
-    if counter and not losses_are_elsewhere(found, counter.key):
+    if counter and not losses_are_elsewhere(found, counter.key, lines):
         return None
     believed = {one.column: one.value for one in choose(stated(_telling(others))) if one.is_used}
     return of_amounts(found, lines, believed)
@@ -225,7 +229,11 @@ def _telling(others: pl.DataFrame) -> list[tuple[int, str]]:
 
 
 def _steps(found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter, settings: Mapping[str, str]) -> _Steps:
-    ranked = checked(guesses(found, counter, lines), found, evidence(found[counter.key], lines, settings))
+    ranked = checked(
+        guesses(found, counter, lines),
+        found,
+        evidence(found[counter.key], lines, settings, of_a_step(counter, settings)),
+    )
     chosen: list[Guess] = []
     for guess in ranked:
         is_better = guess.is_read
@@ -234,13 +242,13 @@ def _steps(found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter,
             chosen = [*(one for one in chosen if one is not same), guess]
     columns = [one.column for one in chosen]
     below = {} if "loss" in columns else find_below(found, counter, lines)
-    telling = next((column for column in _TELLING if column in columns), None)
+    telling = _telling_column(found, chosen)
     has_loss = "loss" in columns or any(one.column == "loss" for one in below.values())
     is_counter = named(counter.key[0], "step") == 0 or (counter.epoch is not None and is_unnamed(counter.key[0]))
     if not has_loss and (telling is None or not is_counter or has_losses(found)):
         return _Steps()  # its losses stand beside another counter
     keys = [one.key for one in chosen if one.column == telling] if telling else [counter.key]
-    rows = rows_of_steps(found, counter, keys)
+    rows = rows_of_steps(found, lines, counter, keys)
     rule = step_rule(found, lines, counter, chosen, rows) if rows else None
     if rule is None:
         return _Steps()
@@ -271,6 +279,17 @@ def _steps(found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter,
     # A line of an epoch is one of many batches; the last of them tells where the epoch came to.
     repeated = "last" if counter.is_epoch else ""
     return _Steps(((rule, example),), (*used, *unused), frozenset(lines[row].number for row in rows), repeated)
+
+
+def _telling_column(found: Mapping[Key, Series], chosen: Sequence[Guess]) -> str | None:
+    """The first of _TELLING that is printed about as often as any other; a line at the end may have one of its own."""
+    often = {
+        column: max(len(found[one.key].by_row) for one in chosen if one.column == column)
+        for column in _TELLING
+        if any(one.column == column for one in chosen)
+    }
+    most = max(often.values(), default=0)
+    return next((column for column, count in often.items() if count >= _SELDOM * most), None)
 
 
 def _of_table(table: Table) -> _Steps:

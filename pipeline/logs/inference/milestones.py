@@ -19,6 +19,10 @@ _NOT_YET = re.compile(
     r"(?i)\b(?:not|isn't|before|until|when|if|once|epoch|error|fail(?:ed|ure)?|abort(?:ed)?|interrupt\w*|eta|remaining|"
     r"setup|init\w*|download\w*|preprocess\w*|tokeniz\w*|loading|warm ?up|step|eval\w*|save|saving)\b"
 )
+_SUCCEEDED = re.compile(
+    r"""["'](?:exit_?)?status["']\s*:\s*["'](?i:success|succeeded|successful|completed|finished)["']"""
+)
+"""Of a record, whatever else is in it."""
 _STOPPED = re.compile(
     r"(?i)\bearly[ -]?stop(?:ping|ped)? (?:was )?(?:triggered|activated|after|at|in)\b|\bstopp(?:ing|ed)[ _]early\b"
 )
@@ -35,12 +39,15 @@ _NOISE = re.compile(
 _LEAST_EPILOGUE = 2
 _LEAST_EPOCHS = 3
 _MOST_CHARS = 160
+_MOST_OF_RECORD = 1_000
 _TEXT = re.compile(r"[^\d{}]*")
 
 
 def training_end(lines: Sequence[tuple[int, str]]) -> str | None:
     """Fixed text of the first of the lines behind the last step that says so; None where no line does."""
     for _, text in lines:
+        if len(text) <= _MOST_OF_RECORD and (record := _SUCCEEDED.search(text)):
+            return record[0]
         if len(text) > _MOST_CHARS:
             continue
         found = _STOPPED.search(text) or (None if _NOT_YET.search(text) else _DONE.search(text))

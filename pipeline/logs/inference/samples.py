@@ -68,13 +68,24 @@ def of_amounts(found: Mapping[Key, Series], lines: Sequence[Line], settings: Map
         went = course(own, lines)
         if key[1] or not is_named or went.moves < _LEAST or went.rising < _RISING:
             continue
-        if losses_are_elsewhere(found, key):
+        if losses_are_elsewhere(found, key, lines):
             continue
         values = {value for value in own.numbers if value}
         counts = next((name for name, size in sizes if all(value % size == 0 for value in values)), None)
         if counts and (best is None or len(own.rows) > best[0]):
             best = len(own.rows), Counter(key, sure=1, counts=counts)
     return best[1] if best else None
+
+
+def of_a_step(counter: Counter, settings: Mapping[str, str]) -> float:
+    """By how much the counter moves in one step: 1 where it counts steps.
+
+    Args:
+        counter: what numbers the lines.
+        settings: believed values by column.
+    """
+    size = dict(_sizes(settings)).get(counter.counts) or settings.get(BATCH_OF.get(counter.counts, ""), "1")
+    return float(size) if str(size).isdigit() and int(size) > 0 else 1.0
 
 
 def _sizes(settings: Mapping[str, str]) -> list[tuple[str, int]]:

@@ -15,6 +15,10 @@ from sweepscope.pipeline.logs.inference.series import Key, Line, Series
 from sweepscope.pipeline.logs.synonyms import EVALUATION
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_./-]{2,}")
+_CHECKPOINT = re.compile(r"(?i)\b(?:sav(?:e|ed|ing)|checkpoint(?:ed|ing)?|ckpt|wrote|writing)\b")
+"""In front of the number of a step: the line is that of a checkpoint and repeats the step's loss."""
+_SOME = 0.2
+"""Of the lines, that are not those of a checkpoint where others are."""
 _MOST_WORDS = 6
 _MOST_PASSED = 3
 _PLAIN, _WITH_SUFFIX = "loss", "tokens_per_s:human"
@@ -43,8 +47,10 @@ class StepRule:
     doubted: Mapping[Key, str] = field(default_factory=dict)
 
 
-def rows_of_steps(found: Mapping[Key, Series], counter: Counter, beside: Iterable[Key]) -> set[int]:
-    """Rows with the counter and one of the values beside it, none of them of an evaluation."""
+def rows_of_steps(
+    found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter, beside: Iterable[Key]
+) -> set[int]:
+    """Rows with the counter and one of the values beside it, none of them of an evaluation or a checkpoint."""
     mine = {row for row, one in found[counter.key].by_row.items() if one.split != "eval"}
     has_value = {
         row
@@ -52,7 +58,10 @@ def rows_of_steps(found: Mapping[Key, Series], counter: Counter, beside: Iterabl
         for row, one in zip(found[key].rows, found[key].fields, strict=True)
         if one.split != "eval"
     }
-    return mine & has_value
+    rows = mine & has_value
+    counted = found[counter.key].by_row
+    plain = {row for row in rows if not _CHECKPOINT.search(lines[row].text[: counted[row].begin])}
+    return plain if len(plain) >= _SOME * len(rows) else rows
 
 
 def step_rule(
