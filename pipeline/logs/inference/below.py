@@ -14,8 +14,8 @@ from sweepscope.pipeline.logs.synonyms import EVALUATION
 
 _LEAST_SHARE = 0.5
 """Of the steps that have the value."""
-_ONCE = 0.8
-"""Of the values that stand alone below their step: a sample may begin within one."""
+_ONCE = 0.7
+"""Of the values below their step that are its only one: an evaluation may print some again."""
 _MOST_SURE = 2
 _NOT_BELOW = ("step", "epoch", "rank")
 _KEY = re.compile(r"([A-Za-z][^:=\"'|│]*?)[\"']?\s*[:=|│]\s*[\"']?$")
@@ -45,7 +45,7 @@ def find_below(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Li
 
 
 def _is_below(series: Series, steps: Sequence[int], lines: Sequence[Line]) -> bool:
-    """Whether the values stand in lines of their own, at most once behind each step and none before the first.
+    """Whether the values stand in lines of their own, once behind nearly each step and none before the first.
 
     Lines are left out between two blocks: a value above the first step of a block is that of one that is left out.
     """
@@ -55,7 +55,7 @@ def _is_below(series: Series, steps: Sequence[int], lines: Sequence[Line]) -> bo
     if not places or places[0][0] == 0:
         return False
     own = [place for place, row in places if lines[steps[place - 1]].block == lines[row].block]
-    return len(set(own)) == len(own) and len(own) >= _LEAST_SHARE * len(steps)
+    return len(set(own)) >= _ONCE * len(own) and len(set(own)) >= _LEAST_SHARE * len(steps)
 
 
 def _printed_key(series: Series, lines: Sequence[Line]) -> str | None:

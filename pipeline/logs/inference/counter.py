@@ -137,16 +137,20 @@ def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter 
 
 
 def _within_epochs(found: Mapping[Key, Series], epoch: Key, losses: set[int], lines: Sequence[Line]) -> Key | None:
-    """The series without a name that counts within each epoch, up to the same total: `[Epoch 2/50][ 100:391] Loss`."""
+    """The series without a name that counts within each epoch: `[Epoch 2/50][ 100:391] Loss`, `Epoch: [2][100] Loss`.
+
+    It counts up to the same total, or begins anew with nearly every epoch from a first value that few lines have.
+    """
     for key, series in found.items():
-        total = found.get((key[0], "of", key[2]))
-        is_counter = not key[1] and is_unnamed(key[0]) and series.is_whole and total and len(set(total.numbers)) == 1
-        if not is_counter or course(series, lines).distinct < _MANY:
+        if key[1] or not is_unnamed(key[0]) or not series.is_whole:
             continue
         if not losses & set(found[epoch].rows) <= set(series.rows) <= set(found[epoch].rows):
             continue
+        total, went = found.get((key[0], "of", key[2])), course(series, lines)
         agree, differ = _restarts_with(series, found[epoch], lines)
-        if agree and agree >= CLEAR * differ:
+        is_up_to = total is not None and len(set(total.numbers)) == 1 and went.distinct >= _MANY
+        is_anew = went.distinct > 1 and agree >= max(_OFTEN, _NEARLY_ALL * went.down) and went.up >= _NEARLY_ALL * agree
+        if (is_up_to or is_anew) and agree and agree >= CLEAR * differ:
             return key
     return None
 

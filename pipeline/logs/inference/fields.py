@@ -34,7 +34,7 @@ _OTHER = "|".join(
 )
 _SIGN = r"(?:(?<![\w)\]])[-+])?"
 _EXPONENT = r"(?:[eE][-+]?\d+)?"
-_WITH_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d*(?!\.))?"
+_WITH_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.(?!\s|$)\d*(?!\.))?"  # a full stop ends the sentence
 _NUMBER = rf"{_SIGN}{_WITH_DIGITS}{_EXPONENT}|{_SIGN}\.\d+{_EXPONENT}"
 _TOKEN = re.compile(
     rf"(?P<other>(?<![\w.])(?:{_OTHER}))|(?P<number>(?:(?<![\w.])|(?<=[a-zA-Z])|(?<=_))(?:{_NUMBER}))"
