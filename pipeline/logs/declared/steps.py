@@ -129,16 +129,20 @@ def joined(facts: Facts) -> Facts:
 
 
 def counted_on(facts: Facts) -> Facts:
-    """`facts` with steps that go on over the epochs of a file, each as long as the largest number in it.
+    """`facts` with steps that go on over the epochs of a launch, each as long as the largest number in it.
 
-    What was not logged at the end of an epoch is missing from its length.
+    What was not logged at the end of an epoch is missing from its length. Where epochs fall back, another launch
+    begins, of which the epochs may be of another length.
     """
-    step = pl.col("step")
+    step, epoch = pl.col("step"), pl.col("step") // UNKNOWN_LENGTH
     if not facts.steps.select((step >= UNKNOWN_LENGTH).any()).item():
         return facts
-    number = step % UNKNOWN_LENGTH
-    length = number.max().over("source") + (number.min().over("source") == 0)
-    return replace(facts, steps=facts.steps.with_columns(step=step // UNKNOWN_LENGTH * length + number))
+    is_back = (epoch < epoch.forward_fill().shift(1)).fill_null(value=False)
+    launch = is_back.cast(pl.Int64).cum_sum().over("source", "rank")
+    number, part = step % UNKNOWN_LENGTH, ("source", "rank", "launch")
+    length = number.max().over(part) + (number.min().over("source") == 0)
+    steps = facts.steps.with_columns(launch=launch).with_columns(step=epoch * length + number).drop("launch")
+    return replace(facts, steps=steps)
 
 
 def counted_in_steps(facts: Facts, *, batch: str) -> Facts:

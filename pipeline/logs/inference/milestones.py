@@ -23,6 +23,11 @@ _SUCCEEDED = re.compile(
     r"""["'](?:exit_?)?status["']\s*:\s*["'](?i:success|succeeded|successful|completed|finished)["']"""
 )
 """Of a record, whatever else is in it."""
+_FINAL = re.compile(
+    r"(?i)\b(?:saved|saving|wrote|writing)\b.{0,12}\b(?:final|last|trained)[ _-](?:model|checkpoint|weights)\b|"
+    r"\bfinal[ _-](?:model|checkpoint|weights)\b.{0,12}\b(?:saved|written)\b"
+)
+"""What becomes of a model that is done."""
 _STOPPED = re.compile(
     r"(?i)\bearly[ -]?stop(?:ping|ped)? (?:was )?(?:triggered|activated|after|at|in)\b|\bstopp(?:ing|ed)[ _]early\b"
 )
@@ -50,7 +55,7 @@ def training_end(lines: Sequence[tuple[int, str]]) -> str | None:
             return record[0]
         if len(text) > _MOST_CHARS:
             continue
-        found = _STOPPED.search(text) or (None if _NOT_YET.search(text) else _DONE.search(text))
+        found = _STOPPED.search(text) or _FINAL.search(text) or (None if _NOT_YET.search(text) else _DONE.search(text))
         if found:
             return _fixed(text, found)
     return None

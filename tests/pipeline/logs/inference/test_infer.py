@@ -403,3 +403,104 @@ def test_steps_that_lines_without_an_epoch_name_do_not_hide_that_they_begin_anew
     rows[15:15], rows[48:48] = ["Saved checkpoint at step 15"], ["Saved checkpoint at step 7"]
     (run,) = tables_of({"train.log": "\n".join(rows) + "\n"})["runs"].to_dicts()
     assert (run["first_step"], run["last_step"], run["steps_logged"]) == (0, 59, 60)
+
+
+def test_a_line_of_a_checkpoint_is_no_step() -> None:
+    def form(step: int, loss: float) -> str:
+        saved = f"Checkpoint saved to best.pt (epoch {step}, loss {loss:.4f})"
+        return saved if step % 4 else f"epoch {step} | loss {loss:.4f} | lr 3e-4\n{saved}"
+
+    steps = tables_of({"train.log": log(form)})["steps"].sort("step")
+    assert steps["step"].to_list() == list(range(4, STEPS + 1, 4))
+
+
+def test_of_several_losses_without_a_whole_none_is_the_loss_but_their_sum() -> None:
+    def parts(step: int, loss: float) -> str:
+        return f"step {step} | cls loss {loss:.4f} | box loss {loss / 2:.4f} | lr 3e-4"
+
+    alone = tables_of({"train.log": log(parts)})["steps"]
+    assert (alone.height, alone["loss"].null_count()) == (STEPS, STEPS)
+    with_sum = tables_of({"train.log": log(lambda step, loss: f"{parts(step, loss)} | joint loss {1.5 * loss:.4f}")})
+    assert with_sum["steps"].sort("step")["loss"].to_list() == [round(1.5 * loss, 4) for loss in losses()]
+    whole = tables_of({"train.log": log(lambda step, loss: f"{parts(step, loss)} | all_loss {3 * loss:.4f}")})
+    assert whole["steps"].sort("step")["loss"].to_list() == [round(3 * loss, 4) for loss in losses()]
+
+
+def test_times_of_a_counter_of_tokens_are_compared_with_the_clock_by_steps() -> None:
+    head = record("global_batch_size", 64) + "\n" + record("max_sequence_length", 2048) + "\n"
+
+    def form(step: int, _loss: float) -> str:
+        ms = 1_700_000_000_000 + step * 12_500
+        return (
+            f'{{"time_ms": {ms}, "key": "stats", "value": {{"train_step_timing in s": 12.5}}, "step": {step * 131072}}}'
+        )
+
+    tail = '{"time_ms": 1700000600000, "key": "stats", "value": {"throughput": 100000.5}, "step": 5242880}\n'
+    steps = tables_of({"train.log": log(form, head=head, tail=tail)})["steps"].sort("step")
+    assert steps["step"].to_list() == list(range(1, STEPS + 1))
+    assert steps["step_time_s"].unique().to_list() == [12.5]
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        '{"key": "run_stop", "value": null, "metadata": {"samples_count": 2560, "status": "success"}}\n',
+        "Saved final model to: runs/first/model.zip\n",
+    ],
+)
+def test_a_record_of_success_and_the_final_model_end_a_training(tail: str) -> None:
+    head = record("global_batch_size", 64) + "\n"
+    text = log(lambda step, loss: record("train_loss", round(loss, 4), samples_count=step * 64), head=head, tail=tail)
+    assert tables_of({"train.log": text})["runs"]["status"].to_list() == ["completed"]
+
+
+def test_a_total_that_is_reached_while_more_is_planned_is_that_of_an_epoch() -> None:
+    text = log(lambda step, loss: f"Train: [0]  [{step}/{STEPS}]  loss: {loss:.4f}", head="max_iters: 400\n")
+    (run,) = tables_of({"train.log": text})["runs"].to_dicts()
+    assert (run["last_step"], run["steps_planned"], run["status"]) == (STEPS, 400, "truncated")
+
+
+def test_losses_below_epochs_are_found_in_a_log_to_which_many_runs_append() -> None:
+    def epoch(number: int, loss: float) -> str:
+        return f"Epoch {number}/{STEPS}\nTrain loss: {loss:.4f}, acc 11%\nVal loss: {loss + 1:.4f}\nBest saved in 3 s"
+
+    texts = (log(lambda number, loss, nth=nth: epoch(number, loss + nth / 50), head="Start\n") for nth in range(12))
+    text = "".join(texts)
+    tables = tables_of({"train.log": text})
+    assert tables["runs"]["steps_logged"].to_list() == [STEPS] * 12
+    assert tables["steps"]["loss"].null_count() == 0
+
+
+def test_batches_in_brackets_without_a_total_count_within_their_epoch() -> None:
+    def epoch(number: int) -> str:
+        rows = (f"Epoch: [{number}][{at}]\tLoss {9 / (number + at / 100):.4f}\tLr: 0.1" for at in (0, 50, 100))
+        return "\n".join(rows) + f"\nEpoch: [{number}] done\n"
+
+    (run,) = tables_of({"train.log": "".join(epoch(number) for number in range(1, 31))})["runs"].to_dicts()
+    assert (run["steps_logged"], run["first_step"], run["last_step"]) == (90, 0, 29 * 101 + 100)
+
+
+def test_epochs_of_another_launch_may_have_another_length() -> None:
+    def launch(length: int) -> str:
+        rows = [
+            f"epoch {epoch} step {at} loss {9 / (epoch + at + 1):.4f}" for epoch in range(4) for at in range(length)
+        ]
+        return "\n".join(rows) + "\n"
+
+    runs = tables_of({"train.log": launch(30) + launch(12)})["runs"].sort("attempt")
+    assert runs["last_step"].to_list() == [119, 47]
+
+
+def test_a_full_stop_behind_a_number_of_a_step_is_no_fraction() -> None:
+    tail = f"Training complete at step {STEPS}. Best loss: 0.1385\n"
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], tail=tail)})["runs"].to_dicts()
+    assert (run["steps_logged"], run["status"]) == (STEPS, "completed")
+
+
+def test_a_table_of_keys_is_a_step_though_an_evaluation_prints_some_again() -> None:
+    def table(step: int, loss: float) -> str:
+        again = f"| eval/ | |\n|    reward | 3 |\n|    loss | {loss:.4f} |\n" if step % 5 == 0 else ""
+        return f"{'-' * 20}\n|    iterations | {step} |\n| train/ | |\n|    loss | {loss:.4f} |\n{'-' * 20}\n{again}"
+
+    steps = tables_of({"train.log": log(table)})["steps"].sort("step")
+    assert steps["loss"].to_list() == [round(loss, 4) for loss in losses()]
