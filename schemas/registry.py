@@ -63,7 +63,7 @@ VIEWS = _by_name(
     *memory_views.VIEWS,
 )
 
-STORE = _by_name(ledger.STORE_INFO)
+STORE = _by_name(ledger.STORE_INFO, ledger.RECONCILED_RUNS)
 """Written by publishing itself, in no lake."""
 
 ALL = {**TABLES, **VIEWS, **STORE}

@@ -38,6 +38,13 @@ class Contents:
     release: Release
     different: Changes
 
+    @property
+    def reconciled_runs(self) -> pl.Series:
+        """Runs of which some rows are different."""
+        named = (part for name in DIFFERENT for part in self.different.get(name, ()))
+        parts = [part["run_id"] for part in named if "run_id" in part.columns]
+        return pl.concat([pl.Series("run_id", [], dtype=pl.String), *parts]).unique().sort()
+
     def select(self, connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, dict[str, Any]]:
         """A SELECT of a table's rows, and its parameters. `connection` must be allowed to read files."""
         table = TABLES[name]
@@ -73,16 +80,6 @@ def _changed(lake: Lake, release: Release) -> Changes:
     marked = runs.join(again, on="run_id", how="semi").join(found.runs, on="run_id", how="anti")
     found = replace(found, runs=pl.concat([found.runs, marked]))
     return {name: parts for name, parts in changes(found).items() if parts[0].height}
-
-
-def may_differ(lake: Lake, release: Release) -> bool:
-    """Whether `Contents.different` may have rows: a scheduler's table or a file of steps is there.
-
-    Raises StoreError when the lake is damaged.
-    """
-    return not (
-        lake.read("scheduler_jobs", ["job_id"], release=release).is_empty() and _histories(lake, release).is_empty()
-    )
 
 
 def _histories(lake: Lake, release: Release) -> pl.Series:

@@ -8,27 +8,28 @@ anew, in order.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
+import polars as pl
 
 from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.store import lake_sql, published_contents
 from sweepscope.pipeline.store.lake import Lake, Release
 from sweepscope.pipeline.store.published import StoreInfo
-from sweepscope.pipeline.store.published_contents import Contents
+from sweepscope.pipeline.store.published_contents import DIFFERENT, Contents
 from sweepscope.schemas.core import ddl
 from sweepscope.schemas.core.table import Table
-from sweepscope.schemas.registry import TABLES, VIEWS
-from sweepscope.schemas.tables.ledger import STORE_INFO
+from sweepscope.schemas.registry import STORE, TABLES, VIEWS
+from sweepscope.schemas.tables.ledger import RECONCILED_RUNS, STORE_INFO
 
-MEMORY_LIMIT = "128MB"
-"""For DuckDB, which sorts on disk what is more. Without a limit it takes 150 bytes per row at once; with half of this,
-ten million rows do not fit."""
+_MEMORY_LIMITS = ("128MB", "512MB", None)
+"""For DuckDB, which sorts on disk what is more: the next one where it cannot. Without a limit it takes 150 bytes per
+row at once; with half of the first one ten million narrow rows do not fit, and with the first one 100,000 wide ones."""
 # The file format of DuckDB 1.2, so that clients older than ours can read the store as well.
 STORAGE_VERSION = "v1.2.0"
 
@@ -39,15 +40,18 @@ class StaleFileError(StoreError):
 
 @dataclass(frozen=True)
 class Exchange:
-    """Files of one lake table that a release has no more, and those that it has anew; neither: the whole table."""
+    """Files of one lake table that a release has no more, and those that it has anew.
+
+    Attributes:
+        is_whole: no file is in both releases: the table is to be filled anew.
+    """
 
     gone: tuple[Path, ...] = ()
     new: tuple[Path, ...] = ()
+    is_whole: bool = False
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the table is to be filled anew."""
-        return not (self.gone or self.new)
+
+_NOTHING = Exchange()
 
 
 def build(path: Path, lake: Lake, release: Release, views: Mapping[str, str], info: StoreInfo) -> None:
@@ -61,11 +65,16 @@ def build(path: Path, lake: Lake, release: Release, views: Mapping[str, str], in
         duckdb.Error: a view is wrong, or the disk is full.
         StoreError: the lake is damaged.
     """
-    try:
-        _build(path, lake, release, views, info, memory_limit=MEMORY_LIMIT)
-    except duckdb.OutOfMemoryException:  # not all of its work can go to the disk
+    contents = published_contents.contents(lake, release)
+    for limit in _MEMORY_LIMITS:
         path.unlink(missing_ok=True)
-        _build(path, lake, release, views, info)
+        try:
+            _build(path, contents, views, info, memory_limit=limit)
+        except duckdb.OutOfMemoryException:  # not all of its work can go to the disk
+            if limit is None:
+                raise
+        else:
+            return
 
 
 def renew(path: Path, base: Path, lake: Lake, releases: tuple[Release, Release], info: StoreInfo) -> None:
@@ -84,28 +93,27 @@ def renew(path: Path, base: Path, lake: Lake, releases: tuple[Release, Release],
     shutil.copyfile(base, path)
     reach("store.copied")
     contents = published_contents.contents(lake, release)
-    with _attached(path, memory_limit=MEMORY_LIMIT) as connection:
-        for name, exchange in exchanges(lake, before, release).items():
+    exchanged = exchanges(lake, before, release)
+    with _attached(path, memory_limit=_MEMORY_LIMITS[1]) as connection:
+        for name, exchange in exchanged.items():
             _exchange(connection, TABLES[name], exchange, contents)
+        _reconcile(connection, contents, [name for name in DIFFERENT if not exchanged.get(name, _NOTHING).is_whole])
         reach("store.filled")
         rows = {name: count(connection, name) for name in TABLES}
         _check(connection, contents, rows)
-        connection.execute(f"DELETE FROM {STORE_INFO.name}")
-        _write_info(connection, replace(info, row_count=sum(rows.values())))
+        connection.execute(f"DELETE FROM {STORE_INFO.name}; DELETE FROM {RECONCILED_RUNS.name}")
+        _describe(connection, contents, replace(info, row_count=sum(rows.values())))
 
 
 def exchanges(lake: Lake, before: Release, after: Release) -> dict[str, Exchange]:
     """What differs between two releases, by table; tables without a difference are left out. Raises StoreError."""
     found = {}
-    is_reconciled = any(published_contents.may_differ(lake, release) for release in (before, after))
     for name in TABLES:
-        if is_reconciled and name in published_contents.DIFFERENT:
-            found[name] = Exchange()
-        elif before.versions.get(name) != after.versions.get(name):
+        if before.versions.get(name) != after.versions.get(name):
             old, new = (lake.files(name, release) for release in (before, after))
             kept = set(old) & set(new)
-            come_and_gone = (tuple(path for path in files if path not in kept) for files in (old, new))
-            found[name] = Exchange(*come_and_gone) if kept else Exchange()
+            gone, come = (tuple(path for path in files if path not in kept) for files in (old, new))
+            found[name] = Exchange(gone, come, is_whole=not kept)
     return found
 
 
@@ -116,15 +124,8 @@ def count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
 
 
 def _build(
-    path: Path,
-    lake: Lake,
-    release: Release,
-    views: Mapping[str, str],
-    info: StoreInfo,
-    *,
-    memory_limit: str | None = None,
+    path: Path, contents: Contents, views: Mapping[str, str], info: StoreInfo, *, memory_limit: str | None
 ) -> None:
-    contents = published_contents.contents(lake, release)
     with _attached(path, memory_limit=memory_limit) as connection:
         for table in TABLES.values():
             connection.execute(ddl.create_table(table))
@@ -132,10 +133,11 @@ def _build(
         reach("store.filled")
         for statement in views.values():
             connection.execute(statement)
-        connection.execute(ddl.create_table(STORE_INFO))
-        _write_info(connection, replace(info, row_count=sum(count(connection, name) for name in TABLES)))
+        for table in STORE.values():
+            connection.execute(ddl.create_table(table))
+        _describe(connection, contents, replace(info, row_count=sum(count(connection, name) for name in TABLES)))
         shown = (VIEWS[name] for name in views if name in VIEWS)
-        for table in (*TABLES.values(), *shown, STORE_INFO):
+        for table in (*TABLES.values(), *shown, *STORE.values()):
             for statement in ddl.comments(table):
                 connection.execute(statement)
 
@@ -184,6 +186,20 @@ def _exchange(connection: duckdb.DuckDBPyConnection, table: Table, exchange: Exc
         _insert(connection, table, *lake_sql.select(connection, table, exchange.new))
 
 
+def _reconcile(connection: duckdb.DuckDBPyConnection, contents: Contents, names: Collection[str]) -> None:
+    """Put the rows of runs that the store before showed otherwise than the lake, or this one does, in their place."""
+    before = connection.sql(f"SELECT run_id FROM {RECONCILED_RUNS.name}").pl()["run_id"]
+    runs = pl.concat([before, contents.reconciled_runs]).unique().to_frame("run_id")
+    if runs.is_empty():
+        return
+    connection.register("reconciled", runs.to_arrow())
+    is_one = "WHERE run_id IN (SELECT run_id FROM reconciled)"
+    for name in names:
+        connection.execute(f"DELETE FROM {ddl.quote(name)} {is_one}")
+        query, parameters = contents.select(connection, name)
+        _insert(connection, TABLES[name], f"SELECT * FROM ({query}) AS shown {is_one}", parameters)
+
+
 def _check(connection: duckdb.DuckDBPyConnection, contents: Contents, rows: Mapping[str, int]) -> None:
     """Compare the number of rows of each table with that of the lake's files, which their footers state."""
     for name, found in rows.items():
@@ -196,7 +212,9 @@ def _check(connection: duckdb.DuckDBPyConnection, contents: Contents, rows: Mapp
             raise StaleFileError(f"{name} has {found} rows where the lake has {wanted}")
 
 
-def _write_info(connection: duckdb.DuckDBPyConnection, info: StoreInfo) -> None:
-    values = vars(info)
-    columns = ", ".join(f"${name} AS {name}" for name in values)
-    connection.execute(f"INSERT INTO {STORE_INFO.name} BY NAME SELECT {columns}", values)
+def _describe(connection: duckdb.DuckDBPyConnection, contents: Contents, info: StoreInfo) -> None:
+    """Fill the tables that are the store's own."""
+    columns = ", ".join(f"${name} AS {name}" for name in vars(info))
+    connection.execute(f"INSERT INTO {STORE_INFO.name} BY NAME SELECT {columns}", vars(info))
+    connection.register("reconciled_now", contents.reconciled_runs.to_frame().to_arrow())
+    connection.execute(f"INSERT INTO {RECONCILED_RUNS.name} BY NAME SELECT run_id FROM reconciled_now")

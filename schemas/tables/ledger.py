@@ -81,3 +81,13 @@ STORE_INFO = Table(
         integer("row_count", "count", "rows over all tables"),
     ),
 )
+
+RECONCILED_RUNS = Table(
+    name="reconciled_runs",
+    description="Runs that the store shows otherwise than their own logs: a scheduler's table, or a log of the same "
+    "training as a file of steps, has changed them.",
+    grain="one row per run",
+    primary_key=("run_id",),
+    layer="store",
+    columns=columns("run_id"),
+)

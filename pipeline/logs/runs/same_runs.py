@@ -17,6 +17,8 @@ VERSION = 2
 SAME = pl.Schema({"run_id": pl.String, "duplicate_of": pl.String})
 """One row per run that holds what another one holds."""
 
+_PAIRS = pl.Schema({"run_id": pl.String, "log_id": pl.String, "level": pl.Int32})
+
 _LEVELS = 3
 """Levels above the folder of a file of steps: its log may lie below any of them."""
 
@@ -39,6 +41,9 @@ def near_each_other(files: pl.DataFrame, logs: pl.DataFrame) -> pl.DataFrame:
         logs: the same of others.
     """
     above = pl.concat(_above(files, level).with_columns(level=pl.lit(level)) for level in range(1, _LEVELS + 1))
+    if above.is_empty():
+        return pl.DataFrame(schema=_PAIRS)
+    logs = logs.filter(pl.col("run_dir").str.contains_any(above["folder"].unique().to_list()))  # few of very many
     inside = pl.concat(_above(logs, level) for level in range(_DEEPEST + 1)).join(above, on="folder", how="semi")
     pairs = above.join(inside.rename({"run_id": "log_id"}), on="folder")
     pairs = pairs.filter(pl.len().over("folder") <= _MAX_PAIRS)
