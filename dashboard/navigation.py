@@ -34,6 +34,7 @@ PAGES = (
     Entry("Diagnose", "Snapshot", "snapshot", "snapshot", is_hidden=True),
     Entry("Diagnose", "Network", "network", "network"),
     Entry("Diagnose", "Hang", "hang", "hang", is_hidden=True),
+    Entry("Diagnose", "Nodes", "node", "node"),
     Entry("Diagnose", "Running now", "live", "live"),
     Entry("Diagnose", "Runs", "runs", "runs"),
     Entry("Diagnose", "Run", "run", "run", is_hidden=True),

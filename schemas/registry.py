@@ -19,6 +19,7 @@ from sweepscope.schemas.tables import (
     reliability,
     runs,
     scheduler,
+    timeline,
 )
 
 
@@ -53,6 +54,8 @@ VIEWS = _by_name(
     reliability.RUN_OUTCOMES,
     *rankings.VIEWS,
     published.FRONTIER,
+    timeline.RUN_FILES,
+    timeline.RUN_HOSTS,
     *reliability.VIEWS,
     nccl.NCCL_FINDINGS,
     nccl.NCCL_TRAFFIC,
@@ -61,6 +64,7 @@ VIEWS = _by_name(
     estimates.RULE_SCORES,
     memory.RUN_GPU_MEMORY,
     *memory_views.VIEWS,
+    *timeline.VIEWS,
 )
 
 STORE = _by_name(ledger.STORE_INFO, ledger.RECONCILED_RUNS)

@@ -259,6 +259,14 @@ Z_95 = 1.959964
 Z_80 = 1.281552
 """Two-sided 80 % quantile: from the median to the 10th or 90th percentile, in standard deviations."""
 
+IDLE_UTILISATION = 0.05
+"""Share of time with a kernel running up to which a sampled GPU counts as idle. A kernel that waits in NCCL counts as
+running: a GPU below it waits for nothing on the device."""
+
+IDLE_SAMPLES_S = 60.0
+"""Seconds of samples without a busy GPU, at the end of a record, that are worth an entry: monitors sample every few
+seconds, and a job needs some to end."""
+
 THRESHOLDS = (
     Threshold("label_tolerance", LABEL_TOLERANCE, "relative difference beyond which shape and label name two models"),
     Threshold("gpu_poor_share", GPU_POOR_SHARE, "share of all memory above which those bytes make a question GPU-poor"),
@@ -287,6 +295,8 @@ THRESHOLDS = (
     Threshold("penalised_ratio", PENALISED_RATIO, "measured over estimated step time above which a run is penalised"),
     Threshold("recomputable", RECOMPUTABLE, "share of the activations that recomputing every layer frees at least"),
     Threshold("memory_fit_runs", MEMORY_FIT_RUNS, "completed runs that a term of the memory estimate is fitted to"),
+    Threshold("idle_utilisation", IDLE_UTILISATION, "share of time up to which a sampled GPU counts as idle"),
+    Threshold("idle_samples_s", IDLE_SAMPLES_S, "seconds without a busy GPU at the end of a record that count"),
     Threshold("z_95", Z_95, "two-sided 95 % quantile of the normal distribution"),
     Threshold("z_80", Z_80, "two-sided 80 % quantile of the normal distribution"),
 )

@@ -160,6 +160,10 @@ def _draw_endings(view: View, scope: Scope, by: str, totals: dict[str, Any]) -> 
     figure = charts.draw_endings(rows, labels, hovers, view.theme)
     basic.chart(figure, key="endings", alt=texts.endings_alt(by, rows.height, totals))
     basic.swatches([OUTCOME[name] for name in OUTCOME if name in rows.columns and rows[name].sum()], view.theme)
+    if by == "host":
+        named = rows.filter(pl.col("others") == 0)["value"]
+        links = [basic.link(name, urls.node_url(name)) for name in named]
+        st.html(f'<p class="ss-plain ss-way">{", ".join([*links, basic.link("all nodes", "node")])}</p>')
 
 
 def _draw_patterns(view: View, patterns: list[Pattern], overall: float | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -103,14 +104,18 @@ def _draw_findings(findings: list[Finding]) -> None:
         basic.note(texts.NO_FINDING)
     with st.container(gap=None):
         for finding in findings:
-            lines = [
-                (row["evidence"], texts.file_line(row), urls.run_url(row["run_id"]) if row["run_id"] else None)
-                for row in finding.rows[:_EVIDENCE_SHOWN]
-            ]
+            lines = [(row["evidence"], texts.file_line(row), _address(row)) for row in finding.rows[:_EVIDENCE_SHOWN]]
             left_out = len(finding.rows) - _EVIDENCE_SHOWN
             more = f"{numbers.number(left_out)} more in the table below. " if left_out > 0 else ""
             remark = f"{more}{texts.advice(finding)}"
             lists.folded(*texts.rule_title(finding), lines, remark, is_open=finding is findings[0])
+
+
+def _address(finding: Mapping[str, Any]) -> str | None:
+    """Where a finding leads: the node that it is about, else its run."""
+    if finding["host"]:
+        return urls.node_url(finding["host"])
+    return urls.run_url(finding["run_id"]) if finding["run_id"] else None
 
 
 def _draw_bandwidth(view: View, scope: Scope, op: str | None) -> None:

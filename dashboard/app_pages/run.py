@@ -17,7 +17,7 @@ from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries import compare as compare_queries
 from sweepscope.dashboard.queries import memory as memory_queries
 from sweepscope.dashboard.queries import run as queries
-from sweepscope.dashboard.sections import run_network, run_ratios
+from sweepscope.dashboard.sections import run_network, run_ratios, run_timeline
 from sweepscope.dashboard.text import memory_run as memory_texts
 from sweepscope.dashboard.text import run as texts
 from sweepscope.dashboard.text import run_sections as section_texts
@@ -63,6 +63,8 @@ def _page(view: View) -> None:
         _draw_relations(view, run)
         if run["origin"] != "published":
             _draw_cost(view, run)
+    if run["origin"] != "published":
+        run_timeline.draw(con, view.theme, run)
     below = [group for group in configuration.GROUPS if group != "Layout" and configuration.facts(run, settings, group)]
     for column, group in zip(st.columns(max(len(below), 1), gap="large"), below, strict=False):
         with column, st.container(gap="xsmall"):
@@ -181,6 +183,8 @@ def _draw_relations(view: View, run: dict[str, Any]) -> None:
         rows.append(("Attempts", " · ".join(links)))
     elsewhere = compare_queries.elsewhere(run["run_id"]).run(view.store.con)
     rows.append(("Compare", " · ".join(_comparisons(run["run_id"], ranked, elsewhere["run_id"].to_list()))))
+    if (nodes := run_timeline.hosts(view.store.con, run["run_id"])) is not None:
+        rows.append(nodes)
     rows += [(rich(column_label(row["finding"])), rich(row["detail"])) for row in audit.iter_rows(named=True)]
     if rows:
         basic.section("In this store")

@@ -88,3 +88,26 @@ def definitions(items: Sequence[tuple[str, str, str]], *, height: int) -> None:
     st.html(
         f'<dl class="ss-definitions" style="max-height:{height}px" tabindex="0" aria-label="Columns">{entries}</dl>'
     )
+
+
+def grid(heads: Sequence[str], lines: Sequence[Sequence[str]], *, label: str, marks: Sequence[str] = ()) -> None:
+    """A small table of HTML cells, which may hold links; pass texts through `rich` or `link`.
+
+    Args:
+        heads: column names.
+        lines: cells of each row.
+        label: what the table lists, for a screen reader.
+        marks: class of each row (failure, warning, context), which colours its first sign.
+    """
+    top = "".join(f'<th scope="col">{rich(name)}</th>' for name in heads)
+    body = "".join(
+        f'<tr class="{html.escape(marks[place]) if place < len(marks) else ""}">'
+        + "".join(f"<td>{cell}</td>" for cell in cells)
+        + "</tr>"
+        for place, cells in enumerate(lines)
+    )
+    kind = "ss-grid entries" if marks else "ss-grid"
+    st.html(
+        f'<div class="ss-scroll" tabindex="0" role="region" aria-label="{html.escape(label)}"><table class="{kind}">'
+        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    )

@@ -18,6 +18,15 @@ def run_url(run_id: str) -> str:
     return f"run?run={run_id}"
 
 
+def node_url(host: str) -> str:
+    """Address of a node's page.
+
+    >>> node_url("gpu-031")
+    'node?node=gpu-031'
+    """
+    return f"node?{urlencode({'node': host})}"
+
+
 def hang_url(source_path: str, line_no: int) -> str:
     """Address of a hang: the line, or the record of a dump, that reports it."""
     return f"hang?{urlencode({'at': f'{source_path}:{line_no}'})}"

@@ -136,6 +136,10 @@ _CELL = (
     text("strategy", "dimensions in use: DP, TP, PP, CP, EP joined by +, or none; 'best' = the best layout of any"),
     number("duration_s", "s", "seconds from the first to the last sign of life", positive=True),
     integer("runs_failed", "count", "run attempts that ended without completing"),
+    integer("runs_judged", "count", "run attempts that completed or failed"),
+    number("failure_rate", "fraction", "runs_failed / runs_judged; NULL when nothing could be judged", minimum=0),
+    number("failure_rate_low", "fraction", "lower end of its 95 % interval (Wilson 1927)", minimum=0),
+    number("failure_rate_high", "fraction", "upper end of its 95 % interval (Wilson 1927)", minimum=0),
     number("gpu_hours_lost", "GPU·h", "accelerator-hours of the failures; NULL: known of none", minimum=0),
 )
 

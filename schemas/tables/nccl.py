@@ -195,6 +195,7 @@ NCCL_FINDINGS = Table(
     grain="one row per rule and file; per host for slow_host, per run or sweep for mixed versions",
     primary_key=("nccl_rule", "source_path", "evidence"),
     layer="view",
+    redefines=("host",),
     columns=columns(
         text("nccl_rule", "which rule found it", RULE),
         text("evidence", "what was found, with its figures"),
@@ -202,6 +203,7 @@ NCCL_FINDINGS = Table(
         text("fact_source", "source of the fact that the rule rests on"),
         integer("places", "count", "lines, links, files or communicators that show it", minimum=1),
         "origin sweep run_dir source_path line_no",
+        text("host", "the host that the finding is about; NULL where it is about none alone"),
     ),
 )
 

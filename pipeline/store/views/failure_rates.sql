@@ -2,18 +2,11 @@
 -- and (sweep NULL) over all sweeps of an origin. Runs without a verdict (running, cancelled, unknown) are tried,
 -- but stand in no rate. A run of several hosts counts under each of them.
 CREATE VIEW failure_rates AS
-WITH run_hosts AS (
-    -- From the scheduler, else from lines that a healthy run prints too: a host that only a failure names would
-    -- always fail.
-    SELECT
-        r.run_id,
-        coalesce(
-            string_split(any_value(r.hosts), ', '),
-            list(DISTINCT e.host) FILTER (e.kind IN ('launch', 'training_end') AND e.host IS NOT NULL)
-        ) AS hosts
-    FROM runs AS r
-    LEFT JOIN events AS e USING (run_id)
-    GROUP BY r.run_id
+WITH hosts_of_runs AS (
+    SELECT run_id, list(host ORDER BY host) AS hosts
+    FROM run_hosts
+    WHERE host_source <> 'failure'
+    GROUP BY run_id
 ),
 described AS (
     SELECT
@@ -40,7 +33,7 @@ described AS (
         ], list_transform(coalesce(h.hosts, []), lambda name: {'dimension': 'host', 'value': name})), recursive := true)
     FROM run_outcomes AS o
     JOIN runs AS r USING (run_id)
-    LEFT JOIN run_hosts AS h USING (run_id)
+    LEFT JOIN hosts_of_runs AS h USING (run_id)
 ),
 counted AS (
     SELECT

@@ -363,7 +363,7 @@ low AS (
 slow_hosts AS (
     SELECT
         min(b.source_path) AS source_path, count(DISTINCT b.source_path) AS places,
-        arg_min(b.line_no, b.source_path) AS line_no,
+        arg_min(b.line_no, b.source_path) AS line_no, h.host,
         format('{} is in {} benchmarks, each below {:.0f} % of the median of like ones; at worst {:.0f} %',
             h.host, count(*), low_busbw() * 100, min(b.busbw / b.usual) * 100) AS evidence
     FROM bandwidths AS b
@@ -444,7 +444,7 @@ found AS (
 )
 SELECT
     f.nccl_rule, f.evidence, r.remedy, r.fact_source, f.places::BIGINT AS places, k.origin, k.sweep, k.run_dir, f.source_path,
-    f.line_no::BIGINT AS line_no
+    f.line_no::BIGINT AS line_no, f.host
 FROM found AS f
 JOIN rules AS r USING (nccl_rule)
 JOIN known AS k USING (source_path)
