@@ -89,7 +89,7 @@ class Filters:
     def having(self, name: str, value: object) -> Filters:
         """These filters with one of them changed; None or () removes it. Raises TypeError for an unknown name."""
         empty: object = () if name in _LISTS else None
-        return replace(self, **{name: empty if value is None else value})  # type: ignore[arg-type]
+        return replace(self, **{name: empty if value is None else value})  # type: ignore[arg-type]  # a field by its name
 
 
 SLICE = ("origin", "accelerator", "seq_len", "gbs_tokens")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from sweepscope import data
 
@@ -40,7 +41,7 @@ class Tuning:
     ll_most_bytes_per_s: dict[str, float]
 
 
-def _protocols(entries: dict[str, dict[str, float]]) -> dict[str, Protocol]:
+def _protocols(entries: dict[str, dict[str, Any]]) -> dict[str, Protocol]:
     return {
         name: Protocol(
             base_s=_US * entry["base_us"],
@@ -49,7 +50,7 @@ def _protocols(entries: dict[str, dict[str, float]]) -> dict[str, Protocol]:
             bandwidth_share=entry["bandwidth_share"],
             is_simple=name == "simple",
             is_ll=name == "ll",
-            correction=tuple(entry.get("correction", ())),  # type: ignore[arg-type]
+            correction=tuple(entry.get("correction", ())),
         )
         for name, entry in entries.items()
     }

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sweepscope.pipeline.text.secret_formats import FORMATS, FRAMES
@@ -54,7 +55,7 @@ def hide(text: str) -> str:
     small = lower(text)
     for kind, literals, pattern in _FRAMES:
         if any(literal in small for literal in literals):
-            text = pattern.sub(lambda found, kind=kind: _without(found, kind), text)  # type: ignore[misc]
+            text = pattern.sub(partial(_without, kind=kind), text)
     if "@" in text:
         text = _URL.sub(_hide_user, text)
     text = hide_named(text)

@@ -88,7 +88,10 @@ _COMMAND = r"(?i)\bmaxtext(?:/|\.)\S*train"
 _COMMAND_LITERALS = ("axtext.", "axtext/", "axText.", "axText/")
 _OPTION = r"(?:^|\s)(\w+)=(\S+)"
 # Its next lines, where it was wrapped: nothing but options.
-_OPTIONS_ONLY = r"^\s*(?:\w+=\S+\s+)*(?:steps|per_device_batch_size|max_target_length|model_name|(?:ici|dcn)_\w+)=\S+(?:\s+\w+=\S+)*\s*\\?\s*$"  # noqa: E501
+_OPTIONS_ONLY = (
+    r"^\s*(?:\w+=\S+\s+)*(?:steps|per_device_batch_size|max_target_length|model_name|(?:ici|dcn)_\w+)=\S+"
+    r"(?:\s+\w+=\S+)*\s*\\?\s*$"
+)
 _OPTION_LITERALS = ("steps=", "per_device_batch_size=", "max_target_length=", "model_name=", "ici_", "dcn_")
 _BILLION = r"\bnumber parameters: ([\d.]+) billion"
 

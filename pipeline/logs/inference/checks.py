@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from statistics import median
 
 from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, MEDIUM, Guess
@@ -73,7 +74,7 @@ def _by_clock(counter: Series, lines: Sequence[Line]) -> tuple[list[float], list
     """Seconds per step of stretches that the clock can tell, and steps from line to line."""
     rates: list[float] = []
     gaps: list[float] = []
-    begun: dict[tuple[int, int | None], tuple[int, float]] = {}
+    begun: dict[tuple[int, int | None], tuple[datetime, float]] = {}
     last: dict[tuple[int, int | None], float] = {}
     for row, one in counter.by_row.items():
         line, number = lines[row], one.number
@@ -89,15 +90,15 @@ def _by_clock(counter: Series, lines: Sequence[Line]) -> tuple[list[float], list
         if line.ts is None:
             continue
         if stream not in begun:
-            begun[stream] = (row, number)
+            begun[stream] = (line.ts, number)
             continue
-        first, at = begun[stream]
-        seconds = (line.ts - lines[first].ts).total_seconds() if lines[first].ts else 0.0  # type: ignore[operator]
+        since, at = begun[stream]
+        seconds = (line.ts - since).total_seconds()
         if seconds < 0:
-            begun[stream] = (row, number)
+            begun[stream] = (line.ts, number)
         elif seconds >= _LEAST_SECONDS and number > at:
             rates.append(seconds / (number - at))
-            begun[stream] = (row, number)
+            begun[stream] = (line.ts, number)
     return rates, gaps
 
 
