@@ -18,8 +18,8 @@ from sweepscope.pipeline.memory.analysis.attribution import (
     Stack,
     categorise,
 )
+from sweepscope.pipeline.memory.analysis.lifetimes import FROM_FREE, RECORDED, Lifetimes
 from sweepscope.pipeline.memory.analysis.phases import Phases
-from sweepscope.pipeline.memory.analysis.replay import FROM_FREE, RECORDED, Lifetimes
 from sweepscope.pipeline.memory.analysis.stacks import source_line, stack_text, without_machinery
 from sweepscope.pipeline.memory.snapshot.snapshot import Device, Snapshot
 from sweepscope.pipeline.memory.snapshot.trace import Ints

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from sweepscope.pipeline.memory.analysis.allocation_kinds import Classified, Descriptions, Row, kinds_of
+from sweepscope.pipeline.memory.analysis.lifetimes import Lifetimes
 from sweepscope.pipeline.memory.analysis.phases import Phases
-from sweepscope.pipeline.memory.analysis.replay import Lifetimes, Replay
+from sweepscope.pipeline.memory.analysis.replay import Replay
 from sweepscope.pipeline.memory.snapshot.snapshot import Device
 
 MAX_GROUPS = 1_000

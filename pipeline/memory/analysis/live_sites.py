@@ -21,7 +21,8 @@ from sweepscope.pipeline.memory.analysis.at_peak import (
     MIN_MATCHED_BYTES,
 )
 from sweepscope.pipeline.memory.analysis.downsample import kept_points
-from sweepscope.pipeline.memory.analysis.replay import RECORDED, Lifetimes, Replay
+from sweepscope.pipeline.memory.analysis.lifetimes import RECORDED, Lifetimes
+from sweepscope.pipeline.memory.analysis.replay import Replay
 from sweepscope.pipeline.memory.snapshot import trace
 from sweepscope.pipeline.memory.snapshot.snapshot import Device
 from sweepscope.pipeline.memory.snapshot.trace import Ints

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.io.safe_pickle import PickleRefusedError
-from sweepscope.pipeline.memory.analysis.replay import NO_RECORD, RECORDED, Replay, replay
+from sweepscope.pipeline.memory.analysis.lifetimes import NO_RECORD, RECORDED
+from sweepscope.pipeline.memory.analysis.replay import Replay, replay
 from sweepscope.pipeline.memory.snapshot.snapshot import read_snapshot
 from tests.pipeline.memory.allocator import MIB, Allocator, Block, OutOfMemory, merged, stack, train
 
