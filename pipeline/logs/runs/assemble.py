@@ -20,7 +20,7 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.evidence import failed_workers, jobs, symptoms
 from sweepscope.pipeline.logs.facts import Facts, conform
 from sweepscope.pipeline.logs.registry import DIALECTS
-from sweepscope.pipeline.logs.runs import outcome, setting_precedence
+from sweepscope.pipeline.logs.runs import setting_precedence
 from sweepscope.pipeline.logs.runs.attribution import (
     attribute_events,
     steps_of_all_ranks,
@@ -35,6 +35,7 @@ from sweepscope.pipeline.logs.runs.join_readings import (
     duplicates,
 )
 from sweepscope.pipeline.logs.runs.named_layouts import Named, without_contradicted
+from sweepscope.pipeline.logs.runs.run_outcomes import outcomes_of_runs
 from sweepscope.pipeline.logs.runs.settings import (
     rejected_settings,
     settings_of_runs,
@@ -42,7 +43,7 @@ from sweepscope.pipeline.logs.runs.settings import (
     with_combined,
 )
 from sweepscope.pipeline.logs.runs.stamped_time import stamped_times
-from sweepscope.pipeline.logs.runs.stated import SOURCES_STATED, STATED, of_runs
+from sweepscope.pipeline.logs.runs.stated import STATED, of_runs
 from sweepscope.pipeline.logs.runs.step_values import checked_peaks, checked_steps, repeated_steps
 from sweepscope.pipeline.logs.runs.summary import (
     begin_and_end,
@@ -78,12 +79,6 @@ SIDECAR_SETTINGS = pl.Schema(
 )
 """Settings from files beside the log and from folder names; they hold for every run of the unit."""
 
-STATUS_FILE = "status_file"
-"""Name under which a sidecar reports the content of a status file."""
-
-GUESSED_PLAN = "is_plan_guessed"
-"""Name under which a dialect concludes that the planned steps may be those of a single epoch."""
-
 
 def assemble(
     sources: pl.DataFrame,
@@ -115,21 +110,13 @@ def assemble(
     release()
     events = attribute_events(facts.events, runs, sources, folded.owners)
     users = of_runs(pl.DataFrame(schema=STATED) if stated is None else stated, runs, folded.joined, sources)
-    named = _settings(folded, facts.settings, (sidecars, users), sources, dialects)
-    rows = runs.drop("reading")
-    for known in (
-        setting_precedence.widen(named.chosen, TABLES["runs"].columns),
-        _summary(folded, peaks, dialects),
-        folded.lines_of_steps.select("run_id", "steps_planned"),
-        begin_and_end(with_run(spans, runs, folded.owners)),
-    ):
-        rows = _completed(rows, known)
-    rows = _completed(rows, stamped_times(steps, rows))
-    # MLPerf's own lines print UTC, and the console lines around them local time: no silence can be read from both.
-    one_clock = rows.filter(pl.col("dialect").fill_null("") != "mlperf")
-    silences = silence.silences(steps, one_clock, now=now)
+    beside = of_folders(sidecars, runs, folded.joined, sources)
+    logged = settings_of_runs(facts.settings, beside, folded.configured, sources, folded.owners)
+    named = _chosen_settings(folded, logged, users, dialects)
+    rows = _run_rows(folded, named.chosen, peaks, spans, dialects)
+    silences = _silences(steps, rows, now=now)
     release()
-    rows = _completed(rows, _outcomes(rows, folded.lines_of_steps, events, named.chosen, silences, now=now))
+    rows = _completed(rows, outcomes_of_runs(rows, folded.lines_of_steps, events, named.chosen, silences, now=now))
     findings, diagnosed = diagnose.findings(
         conform(rows, diagnose.RUNS),
         steps,
@@ -157,40 +144,70 @@ def assemble(
         findings,
     )
     rejects = [bad_steps, bad_peaks, repeated_steps(folded.repeats, sources), rejected_settings(named.chosen)]
-    is_column = pl.col("name").is_in(list(TABLES["runs"].polars_schema))
     return {
         "runs": rows,
         "steps": TABLES["steps"].conform(steps),
         "events": pl.concat(TABLES["events"].conform(part) for part in all_events).unique(
             TABLES["events"].primary_key, maintain_order=True
         ),
-        "settings": TABLES["settings"].conform(
-            named.chosen.filter(is_column).join(
-                users.select("run_id", "name", "setting_source", "stated_in"),
-                on=["run_id", "name", "setting_source"],
-                how="left",
-                maintain_order="left",
-            )
-        ),
+        "settings": _settings_table(named.chosen, users),
         "rejects": TABLES["rejects"].conform(pl.concat(rejects)),
     }
 
 
-def _settings(
-    folded: Folded,
-    logged: pl.DataFrame,
-    others: tuple[pl.DataFrame, pl.DataFrame],
-    sources: pl.DataFrame,
-    dialects: Sequence[Dialect],
-) -> Named:
-    """Settings of every run from all places, with those that count chosen; `others`: of sidecars, and stated ones."""
-    sidecars, users = others
-    beside = of_folders(sidecars, folded.runs, folded.joined, sources)
-    stated = settings_of_runs(logged, beside, folded.configured, sources, folded.owners)
-    stated = pl.concat([stated, stepped(folded.lines_of_steps, stated), users.select(stated.columns)])
+def _chosen_settings(folded: Folded, logged: pl.DataFrame, users: pl.DataFrame, dialects: Sequence[Dialect]) -> Named:
+    """Settings of every run from all sources; of those with one name, the one that counts is marked.
+
+    Args:
+        folded: the runs.
+        logged: `settings_of_runs` of logs, sidecars and folder names.
+        users: settings that the user states, with `run_id` (`stated.of_runs`).
+        dialects: those that read the files; each has rules for settings that combine.
+    """
+    every = pl.concat([logged, stepped(folded.lines_of_steps, logged), users.select(logged.columns)])
     rules = {dialect.name: dialect.combined for dialect in dialects}
-    combined = with_combined(stated, folded.runs.select("run_id", "dialect"), rules)
+    combined = with_combined(every, folded.runs.select("run_id", "dialect"), rules)
     return without_contradicted(setting_precedence.choose(combined))
+
+
+def _settings_table(chosen: pl.DataFrame, users: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `settings`: those of `chosen` that are columns of `runs`, and where the user states them."""
+    is_column = pl.col("name").is_in(list(TABLES["runs"].polars_schema))
+    key = ["run_id", "name", "setting_source"]
+    stated_in = users.select(*key, "stated_in")
+    return TABLES["settings"].conform(
+        chosen.filter(is_column).join(stated_in, on=key, how="left", maintain_order="left")
+    )
+
+
+def _silences(steps: pl.DataFrame, rows: pl.DataFrame, *, now: datetime) -> pl.DataFrame:
+    """`silence.silences` of runs whose lines are of one clock."""
+    # MLPerf's own lines print UTC, and the console lines around them local time: no silence can be read from both.
+    one_clock = rows.filter(pl.col("dialect").fill_null("") != "mlperf")
+    return silence.silences(steps, one_clock, now=now)
+
+
+def _run_rows(
+    folded: Folded, chosen: pl.DataFrame, peaks: pl.DataFrame, spans: pl.DataFrame, dialects: Sequence[Dialect]
+) -> pl.DataFrame:
+    """Rows of `runs` with settings, performance, peaks of memory, planned steps and times; without outcomes.
+
+    Args:
+        folded: the runs.
+        chosen: settings of every run, as `setting_precedence.choose` gives them.
+        peaks: PEAK_FACTS rows.
+        spans: SPANS rows of all sources.
+        dialects: those that read the files.
+    """
+    rows = folded.runs.drop("reading")
+    for known in (
+        setting_precedence.widen(chosen, TABLES["runs"].columns),
+        _summary(folded, peaks, dialects),
+        folded.lines_of_steps.select("run_id", "steps_planned"),
+        begin_and_end(with_run(spans, folded.runs, folded.owners)),
+    ):
+        rows = _completed(rows, known)
+    return _completed(rows, stamped_times(folded.steps, rows))
 
 
 def _summary(folded: Folded, peaks: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
@@ -215,51 +232,3 @@ def _completed(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(pl.coalesce(f"{name}_known", name).alias(name) for name in both).drop(
         f"{name}_known" for name in both
     )
-
-
-def _outcomes(
-    rows: pl.DataFrame,
-    lines_of_steps: pl.DataFrame,
-    events: pl.DataFrame,
-    chosen: pl.DataFrame,
-    silences: pl.DataFrame,
-    *,
-    now: datetime,
-) -> pl.DataFrame:
-    """`run_id` and `outcome.OUTCOME` columns of every run."""
-    status_files = chosen.filter((pl.col("name") == STATUS_FILE) & pl.col("is_used")).select(
-        "run_id", pl.col("value").alias("status_file")
-    )
-    guessed = chosen.filter((pl.col("name") == GUESSED_PLAN) & pl.col("is_used")).select("run_id").unique()
-    configured = (
-        chosen.filter(~pl.col("setting_source").is_in(["folder_name", *SOURCES_STATED])).select("run_id").unique()
-    )
-    # A unit's status file and modification time concern its newest attempt only.
-    newest = pl.col("attempt") == pl.col("attempt").max().over("unit")
-    attempts = (
-        rows.join(lines_of_steps.drop("source_path", "steps_planned"), on="run_id", how="left", maintain_order="left")
-        .join(status_files, on="run_id", how="left", maintain_order="left")
-        .join(guessed.with_columns(is_plan_guessed=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
-        .join(configured.with_columns(has_settings=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
-        .join(silences.drop("source_path", "line_no", "ts"), on="run_id", how="left", maintain_order="left")
-        .select(
-            pl.col("run_id").alias("key"),
-            "last_step",
-            # What counts logged values or batches reaches no number of steps.
-            pl.when(~pl.col("step_basis").is_in(["batch", "ordinal"]).fill_null(value=False)).then("steps_planned"),
-            pl.col("has_settings", "is_plan_guessed").fill_null(value=False),
-            "longest_pause_s",
-            "step_time_s",
-            last_step_line="last_line",
-            previous_step_line="line_before",
-            silence=pl.when("is_hang").then("silence"),
-            is_from_zero=(pl.col("first_step").min().over("source") == 0).fill_null(value=False),
-            stride=(pl.col("last_step") - pl.col("first_step")) / (pl.col("steps_logged") - 1),
-            modified_at=pl.when(newest).then("modified_at"),
-            stamped_at=pl.coalesce("ended_at", "started_at"),
-            is_step_stamped=pl.col("last_step_ts").is_not_null(),
-            status_file=pl.when(newest).then("status_file"),
-        )
-    )
-    seen = events.drop_nulls("run_id").select(pl.col("run_id").alias("key"), "line_no", "kind", "text", "is_secondary")
-    return outcome.classify(attempts, seen, now=now).rename({"key": "run_id"})

@@ -1,0 +1,73 @@
+"""What `outcome.classify` has to know of each run, from its steps, settings, events, silences and files."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import polars as pl
+
+from sweepscope.pipeline.logs.runs import outcome
+from sweepscope.pipeline.logs.runs.stated import SOURCES_STATED
+
+STATUS_FILE = "status_file"
+"""Name under which a sidecar reports the content of a status file."""
+
+GUESSED_PLAN = "is_plan_guessed"
+"""Name under which a dialect concludes that the planned steps may be those of a single epoch."""
+
+
+def outcomes_of_runs(
+    rows: pl.DataFrame,
+    lines_of_steps: pl.DataFrame,
+    events: pl.DataFrame,
+    chosen: pl.DataFrame,
+    silences: pl.DataFrame,
+    *,
+    now: datetime,
+) -> pl.DataFrame:
+    """`run_id` and `outcome.OUTCOME` columns of every run.
+
+    Args:
+        rows: rows of `runs`, with `attempt`, `unit`, `source`, `modified_at` and times.
+        lines_of_steps: of each run, where its steps lie in its log (`fold.Folded`).
+        events: EVENT_FACTS rows with `run_id`.
+        chosen: settings of every run, as `setting_precedence.choose` gives them.
+        silences: `silence.silences` of the runs.
+        now: the moment of reading.
+    """
+    status_files = chosen.filter((pl.col("name") == STATUS_FILE) & pl.col("is_used")).select(
+        "run_id", pl.col("value").alias("status_file")
+    )
+    guessed = chosen.filter((pl.col("name") == GUESSED_PLAN) & pl.col("is_used")).select("run_id").unique()
+    configured = (
+        chosen.filter(~pl.col("setting_source").is_in(["folder_name", *SOURCES_STATED])).select("run_id").unique()
+    )
+    # A unit's status file and modification time concern its newest attempt only.
+    newest = pl.col("attempt") == pl.col("attempt").max().over("unit")
+    attempts = (
+        rows.join(lines_of_steps.drop("source_path", "steps_planned"), on="run_id", how="left", maintain_order="left")
+        .join(status_files, on="run_id", how="left", maintain_order="left")
+        .join(guessed.with_columns(is_plan_guessed=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
+        .join(configured.with_columns(has_settings=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
+        .join(silences.drop("source_path", "line_no", "ts"), on="run_id", how="left", maintain_order="left")
+        .select(
+            pl.col("run_id").alias("key"),
+            "last_step",
+            # What counts logged values or batches reaches no number of steps.
+            pl.when(~pl.col("step_basis").is_in(["batch", "ordinal"]).fill_null(value=False)).then("steps_planned"),
+            pl.col("has_settings", "is_plan_guessed").fill_null(value=False),
+            "longest_pause_s",
+            "step_time_s",
+            last_step_line="last_line",
+            previous_step_line="line_before",
+            silence=pl.when("is_hang").then("silence"),
+            is_from_zero=(pl.col("first_step").min().over("source") == 0).fill_null(value=False),
+            stride=(pl.col("last_step") - pl.col("first_step")) / (pl.col("steps_logged") - 1),
+            modified_at=pl.when(newest).then("modified_at"),
+            stamped_at=pl.coalesce("ended_at", "started_at"),
+            is_step_stamped=pl.col("last_step_ts").is_not_null(),
+            status_file=pl.when(newest).then("status_file"),
+        )
+    )
+    seen = events.drop_nulls("run_id").select(pl.col("run_id").alias("key"), "line_no", "kind", "text", "is_secondary")
+    return outcome.classify(attempts, seen, now=now).rename({"key": "run_id"})
