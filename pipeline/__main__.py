@@ -33,6 +33,7 @@ VERBS = {
     "calibrate": "fit the estimator to this store's measured runs",
     "search": "find the best layouts of a model on a cluster",
     "next": "propose what to run next, by expected gain per GPU-hour",
+    "plan": "plan the runs of a sweep within a budget of GPU-hours",
     "rules": "score what documents advise on the store's own runs",
     "dashboard": "serve the dashboard",
     "watch": "ingest new runs as they appear (Dagster daemon with a sensor)",

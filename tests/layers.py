@@ -35,7 +35,7 @@ ROOMS = {
     "schemas": "vocab thresholds limits < core < columns < tables < registry",
     "pipeline.logs": "synonyms facts < expressions < dialect < steady_state < evidence < engine < sidecars < extractors"
     " < diagnostics < dialects < declared < inference < bundled < registry < runs",
-    "pipeline.estimate": "physics < learned < search < rows < calibration < advice",
+    "pipeline.estimate": "physics < learned < search < rows < calibration < advice < planning",
     "pipeline.nccl": "names facts codes hang_row < bench < flight_recorder < lines < tables < summary",
     "pipeline.memory": "names < snapshot < analysis < isolation < gpu_samples < profiler < sources < report",
     "dashboard": "sandbox navigation < format < selection < queries < view_models < text < charts < widgets < report"

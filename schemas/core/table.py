@@ -41,8 +41,8 @@ class Table:
         grain: what one row is, beginning with "one row".
         primary_key: columns that identify a row.
         columns: in order.
-        layer: who writes it. Ingest writes `lake` tables file by file, and replaces `reference` tables, which are
-            bundled, as a whole; publishing computes a `view`, and fills a `store` table itself.
+        layer: who writes it. Ingest writes `lake` tables file by file; `reference` tables, which are bundled or planned
+            and come from no log, are replaced as a whole; publishing computes a `view`, and fills a `store` table.
         replaced_by: column that names what a row was read from, mostly its file: reading that again replaces its rows.
         rules: laws between columns of one row.
         redefines: columns whose name means another thing in other tables (a file's `status` is not a run's).

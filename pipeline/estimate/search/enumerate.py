@@ -33,7 +33,8 @@ class Request:
     """What to lay out: `num_gpus` accelerators, `gbs` sequences per step, and the choices to try.
 
     `schedules` are words of SCHEDULES. `shard_groups` are the ranks of dp x cp that share one copy of the sharded
-    states: ALL of them, those in one NODE, or a number (HSDP).
+    states: ALL of them, those in one NODE, or a number (HSDP). Degrees go up to their `max_`, and without one as far as
+    heads and layers do; 1 is for a framework that does not have the dimension.
     """
 
     asked: Question
@@ -44,6 +45,9 @@ class Request:
     recompute: tuple[str, ...] = RECOMPUTE_MODES
     max_vpp: int = 8
     max_cp: int = field(default=64)
+    max_tp: int | None = None
+    max_pp: int | None = None
+    max_ep: int | None = None
     schedules: tuple[str, ...] = ("1f1b", "interleaved")
     shard_groups: tuple[str | int, ...] = ("all",)
 
@@ -61,10 +65,10 @@ def divisors(number: int, limit: int | None = None) -> list[int]:
 def _topologies(request: Request) -> Array:
     """Rows (tp, cp, pp, ep) whose product with some dp is the accelerator count. Heads and layers are judged later."""
     shape, gpus = request.asked.shape, request.num_gpus
-    tps = [d for d in divisors(gpus) if d <= shape.num_heads]
+    tps = [d for d in divisors(gpus, request.max_tp) if d <= shape.num_heads]
     cps = divisors(gpus, request.max_cp)
-    pps = [d for d in divisors(gpus) if d <= 2 * shape.num_layers]
-    eps = divisors(shape.num_experts) if shape.num_experts else [1]
+    pps = [d for d in divisors(gpus, request.max_pp) if d <= 2 * shape.num_layers]
+    eps = divisors(shape.num_experts, request.max_ep) if shape.num_experts else [1]
     mesh = np.stack(np.meshgrid(tps, cps, pps, eps, indexing="ij"), axis=-1).reshape(-1, 4).astype(np.float64)
     kept: Array = mesh[gpus % (mesh[:, 0] * mesh[:, 1] * mesh[:, 2]) == 0]
     return kept

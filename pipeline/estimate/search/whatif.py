@@ -91,10 +91,10 @@ def _candidates(request: Request, name: str) -> list[int]:
     if name == "zero_stage":
         return list(request.zero_stages)
     whole, limit = {
-        "tp": (gpus, shape.num_heads),
-        "pp": (gpus, shape.num_layers),
+        "tp": (gpus, min(shape.num_heads, request.max_tp or gpus)),
+        "pp": (gpus, min(shape.num_layers, request.max_pp or gpus)),
         "cp": (gpus, request.max_cp),
-        "ep": (max(shape.num_experts, 1), None),
+        "ep": (max(shape.num_experts, 1), request.max_ep),
         "vpp": (shape.num_layers, request.max_vpp),
         "mbs": (request.gbs, request.max_mbs),
     }[name]
