@@ -7,18 +7,27 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.ingest import log_blocks
+from sweepscope.pipeline.ingest.surer_reading import (
+    Candidate,
+    Open,
+    counts_between,
+    counts_coarser,
+    goes_together,
+    has_sure_steps,
+    is_without_loss,
+    knows_more,
+    wanted_steps,
+)
 from sweepscope.pipeline.ingest.unread_logs import is_output_name, is_training_name
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.meter import metered
-from sweepscope.pipeline.io.reader import Reader
-from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.io.text_encoding import Holes, text_chunks
 from sweepscope.pipeline.logs.declared.columns import RUN_COLUMNS, STEP_COLUMNS, canonical
 from sweepscope.pipeline.logs.declared.compile import compile_document
@@ -28,7 +37,6 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.evidence.text_kinds import TextKind, kind_of
 from sweepscope.pipeline.logs.facts import INFERRED, SETTING_FACTS, Facts, conform
-from sweepscope.pipeline.logs.inference.columns import HIGH
 from sweepscope.pipeline.logs.inference.infer import Inference, infer
 from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.secret_columns import hide_frame
@@ -36,40 +44,10 @@ from sweepscope.schemas.tables.inference import INFERRED_COLUMNS, INFERRED_DIALE
 
 _LOG = logging.getLogger(__name__)
 
-_LEAST_LINES = 10
-"""Of steps that overrule a dialect that has found some."""
 _MOST_MISSING = 4
 """Of so many kinds of values that a confirmed file knows, a log may lack one."""
 _LEAST_SETTINGS = 2
 """Settings by which a confirmed file knows a log without steps."""
-
-Open = Callable[[], Reader | RotatedReader]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A log that may have to be inferred.
-
-    Attributes:
-        path: its name.
-        opened: opens it anew.
-        step_lines: lines in which a dialect has found steps.
-        missed_lines: lines of steps that it could not read: they may have been cut.
-        is_known: a dialect knows the log: only far more steps than it has found put another reading in its place.
-        is_doubtful: it holds no more than one text by which that dialect is known.
-        has_settings: whether settings are not needed: a dialect has found some, or the log may have been cut before
-            the lines that it would read.
-        is_only_completed: a dialect reads it well, but for losses: no other reading is put in its place.
-    """
-
-    path: str
-    opened: Open
-    step_lines: frozenset[int] = frozenset()
-    missed_lines: frozenset[int] = frozenset()
-    is_known: bool = False
-    is_doubtful: bool = False
-    has_settings: bool = False
-    is_only_completed: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,21 +135,21 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
     with metered(log.path, lambda: reader.unpacked_bytes):
         sample = _sample(replace(log, opened=lambda: reader))
         mine = known.filter(pl.col("source") == source)
-        inference = infer(sample, is_wanted=None if confirmed else _wanted_steps(log, mine))
+        inference = infer(sample, is_wanted=None if confirmed else wanted_steps(log, mine))
         if best := _confirmed(sample, inference, log, confirmed):
             dialect, has_steps = best
             return _Reading(sample, inference, dialect, has_steps, _read(source, log, dialect, sample, has_steps=True))
         found = replace(compile_document(inference.document), name=INFERRED) if inference.document else None
         has_steps = False
-        if (is_surer := _knows_more(inference, log)) or _counts_between(inference, log):
+        if (is_surer := knows_more(inference, log)) or counts_between(inference, log):
             facts = _read(source, log, found, sample, has_steps=True)
             # Ranks print a step once each: as lines they are many more than as steps.
             is_ahead = facts.steps["step"].n_unique() >= FAR_MORE * mine["step"].n_unique()
-            is_better = (is_surer or _goes_together(mine, facts.steps)) and not _counts_coarser(mine, facts.steps)
+            is_better = (is_surer or goes_together(mine, facts.steps)) and not counts_coarser(mine, facts.steps)
             has_steps = is_ahead and is_better
-        if found and not has_steps and _has_sure_steps(inference) and _is_without_loss(mine):
+        if found and not has_steps and has_sure_steps(inference) and is_without_loss(mine):
             facts = _read(source, log, found, sample, has_steps=True)
-            if _goes_together(mine, facts.steps):
+            if goes_together(mine, facts.steps):
                 return _Reading(sample, inference, None, False, facts)
         if not has_steps:
             facts = _read(source, log, found, sample, has_steps=False)
@@ -203,68 +181,6 @@ def _confirmed(
             good += [(0, len(fit.settings), dialect)] if len(fit.settings) >= _LEAST_SETTINGS else []
     values, _, best = max(good, key=lambda one: one[:2], default=(0, 0, None))
     return (best, values > 0) if best else None
-
-
-def _wanted_steps(log: Candidate, known: pl.DataFrame) -> Callable[[Collection[int], bool], bool] | None:
-    """Which steps may say more of a log than is `known` of it; None where its settings are wanted, too."""
-    if not (log.is_known and log.has_settings):
-        return None
-    lacks_loss = _is_without_loss(known)
-
-    def may_know_more(lines: Collection[int], has_losses: bool) -> bool:
-        if lacks_loss and has_losses:
-            return True
-        least = max(FAR_MORE * len(log.step_lines.intersection(lines)), _LEAST_LINES) if log.step_lines else 0
-        return not log.is_only_completed and len(lines) >= least
-
-    return may_know_more
-
-
-def _has_sure_steps(inference: Inference) -> bool:
-    """Whether steps and losses were inferred that are sure."""
-    sure = {one.column for one in inference.columns if one.is_used and one.confidence == HIGH}
-    return inference.has_steps and {"step", "loss"} <= sure
-
-
-def _is_without_loss(steps: pl.DataFrame) -> bool:
-    return not steps.is_empty() and steps["loss"].is_null().all()
-
-
-def _counts_coarser(known: pl.DataFrame, inferred: pl.DataFrame) -> bool:
-    """Whether a dialect counts by another number of the same lines: optimizer steps beside micro batches."""
-    counted = known.select("line_no", "step").drop_nulls()
-    both = counted.join(inferred.select("line_no", other="step"), on="line_no")
-    return 2 * both.height >= counted.height and 2 * int((both["step"] < both["other"]).sum()) > both.height
-
-
-def _goes_together(known: pl.DataFrame, inferred: pl.DataFrame) -> bool:
-    """Whether two readings of a log count the same steps: the inferred ones hold the others, and none falls behind."""
-    both = pl.concat([known.select("line_no", "step"), inferred.select("line_no", "step")]).sort("line_no")
-    falls = [int((steps["step"].diff() < 0).sum()) for steps in (both, inferred.sort("line_no"))]
-    return bool(known["step"].is_in(inferred["step"].implode()).all()) and falls[0] <= falls[1]
-
-
-def _knows_more(inference: Inference, log: Candidate) -> bool:
-    """Whether far more steps were inferred than a dialect has found in the same lines, and it is the one in doubt."""
-    if not inference.has_steps or log.is_only_completed:
-        return False
-    if not log.is_known:
-        return True
-    if not log.step_lines:
-        return len(inference.step_lines) >= FAR_MORE or not log.missed_lines.issuperset(inference.step_lines)
-    return (log.is_doubtful or _has_sure_steps(inference)) and _is_far_ahead(inference, log)
-
-
-def _counts_between(inference: Inference, log: Candidate) -> bool:
-    """Whether far more steps were inferred than a dialect has found, by a sure counter: it may read evaluations."""
-    is_counted = any(one.column == "step" and one.is_used and one.confidence == HIGH for one in inference.columns)
-    is_found = inference.has_steps and bool(log.step_lines) and not log.is_only_completed
-    return is_found and is_counted and _is_far_ahead(inference, log)
-
-
-def _is_far_ahead(inference: Inference, log: Candidate) -> bool:
-    found = len(log.step_lines & inference.seen_lines)
-    return len(inference.step_lines) >= max(FAR_MORE * found, _LEAST_LINES)
 
 
 def infer_log(path: str, opened: Open) -> Inference:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
-from sweepscope.pipeline.ingest.infer_logs import Candidate, read_inferred
+from sweepscope.pipeline.ingest.infer_logs import read_inferred
 from sweepscope.pipeline.ingest.late_owners import with_late_owners
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_file import read_file
@@ -18,6 +18,7 @@ from sweepscope.pipeline.ingest.read_rotated import RotatedLogs
 from sweepscope.pipeline.ingest.read_sidecar import folder_names
 from sweepscope.pipeline.ingest.resume import ResumeState
 from sweepscope.pipeline.ingest.statements import stated_rows
+from sweepscope.pipeline.ingest.surer_reading import Candidate
 from sweepscope.pipeline.ingest.unread_logs import judge_unread
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.spill import release

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import polars as pl
 
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
-from sweepscope.pipeline.ingest.infer_logs import Open
 from sweepscope.pipeline.ingest.read_file import begins_as_known, content_columns, open_log, read_contents
+from sweepscope.pipeline.ingest.surer_reading import Open
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.logs.runs.assemble import SOURCES

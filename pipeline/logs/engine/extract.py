@@ -16,21 +16,16 @@ from types import MappingProxyType
 import polars as pl
 
 from sweepscope.pipeline.io.spill import spilled
-from sweepscope.pipeline.logs.dialect import Dialect, LineFacts
+from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, SIGNATURE_HITS, detect
 from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, candidates_of, prefilter
+from sweepscope.pipeline.logs.engine.read_lines import facts_of_lines
 from sweepscope.pipeline.logs.engine.spans import SPANS, ordered_spans, stamps_of
 from sweepscope.pipeline.logs.evidence import endings
 from sweepscope.pipeline.logs.evidence import patterns as evidence
-from sweepscope.pipeline.logs.facts import EVENT_FACTS, FACT_SCHEMAS, STEP_FACTS, Facts, conform, in_order
-from sweepscope.pipeline.text.line_templates import LineTemplates
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, Facts, in_order
 from sweepscope.pipeline.text.timestamps import timestamp
-
-_SIGNED_STEP = r"""(?i)(\b(?:step|iteration|iter)\b["']?\s*[:=]?\s*)-(\d)"""
-
-READ_LINES = 32 << 10
-"""Lines that a dialect reads at once: each of its patterns makes a column of them."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +185,7 @@ def read(blocks: Sequence[FilteredBlock], dialects: Sequence[Dialect]) -> Extrac
         if not undecided.is_empty():
             parts = [pl.concat([*parts, candidates_of(dialect, undecided)]).sort("source", "line_no")]
         if parts:
-            readings[dialect.name] = _read(dialect, pl.concat(parts))
+            readings[dialect.name] = facts_of_lines(dialect, pl.concat(parts))
     last_lines = _last(pl.concat(block.last_lines for block in blocks))
     boundary_lines = _outer(pl.concat(block.boundary_lines for block in blocks), last_lines)
     return Extract(
@@ -219,13 +214,13 @@ def read_later(
         mine = {source for source, name in owners.items() if name == dialect.name}
         rows = of_sources(mine.union(open_sources))(undecided)
         if not rows.is_empty():
-            readings[dialect.name] = _read(dialect, candidates_of(dialect, rows))
+            readings[dialect.name] = facts_of_lines(dialect, candidates_of(dialect, rows))
     return replace(merge([], dialects), readings=readings)
 
 
 def read_as(dialect: Dialect, block: pl.DataFrame) -> Facts:
     """Facts of one block of lines, all of which are read by one dialect, whatever signature they hold."""
-    return _read(dialect, cleaning.candidates(block, dialect.required_literals))
+    return facts_of_lines(dialect, cleaning.candidates(block, dialect.required_literals))
 
 
 def _last(last_lines: pl.DataFrame) -> pl.DataFrame:
@@ -255,47 +250,3 @@ def of_sources(sources: Collection[int], *, keep: bool = True) -> Callable[[pl.D
         return frame if kept == present else frame.filter(pl.col("source").is_in(list(kept)))
 
     return chosen
-
-
-def _read(dialect: Dialect, rows: pl.DataFrame) -> Facts:
-    if rows.is_empty():
-        return Facts.empty()
-    wanted: dict[str, list[pl.DataFrame]] = {function: [] for function in dialect.literals_by_function}
-    for part in rows.iter_slices(READ_LINES):
-        templates = LineTemplates.of(part)
-        for function, literals in dialect.literals_by_function.items():
-            reads_all = dialect.required_literals.issubset(literals)
-            wanted[function].append(part if reads_all else part.filter(templates.holding(literals)))
-
-    def facts_of(function: str) -> pl.DataFrame:
-        if function not in wanted:
-            return getattr(Facts.empty(), function)  # type: ignore[no-any-return]  # a field of Facts by its name
-        # As many lines at once as may be: few lines state a setting, and each pass has a price.
-        slices = pl.concat(wanted.pop(function)).iter_slices(READ_LINES)
-        parts = [_facts_of(dialect, function, lines) for lines in slices]
-        return pl.concat(parts) if parts else pl.DataFrame(schema=FACT_SCHEMAS[function])
-
-    return Facts(**{function: facts_of(function) for function in FACT_SCHEMAS})
-
-
-def _negative_steps(extractor: LineFacts, rows: pl.DataFrame) -> list[pl.DataFrame]:
-    """STEP_FACTS rows of lines that the dialect would read if their step were not negative: that step alone."""
-    lines = rows.filter(LineTemplates.of(rows).matching(_SIGNED_STEP))
-    if lines.is_empty():
-        return []
-    unsigned = lines.with_columns(pl.col("text").str.replace(_SIGNED_STEP, "${1}${2}"))
-    read = conform(extractor(unsigned), STEP_FACTS).drop_nulls("step")
-    unread = read.join(
-        conform(extractor(lines), STEP_FACTS), on=["source", "line_no"], how="anti", maintain_order="left"
-    )
-    return [conform(unread.select("source", "line_no", -pl.col("step")), STEP_FACTS)] if unread.height else []
-
-
-def _facts_of(dialect: Dialect, function: str, rows: pl.DataFrame) -> pl.DataFrame:
-    extractor: LineFacts = getattr(dialect, function)
-    facts = conform(extractor(rows), FACT_SCHEMAS[function])
-    if function == "steps":
-        facts = pl.concat([facts, *_negative_steps(extractor, rows)])
-        # The raw line is kept only where it is needed: for a reject.
-        facts = facts.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
-    return in_order(facts)  # a few at a time: to sort all of a file in the end would hold them twice

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.engine import cleaning, read_lines
 from sweepscope.pipeline.logs.engine import extract as engine
 from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES
 from sweepscope.pipeline.logs.engine.prefilter import all_literals
@@ -139,9 +140,9 @@ class TestDialects:
             by_name("pytorch-lightning")
 
     @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: d.name)
-    def test_no_lines_give_no_facts_of_the_right_shape(self, dialect: object) -> None:
+    def test_no_lines_give_no_facts_of_the_right_shape(self, dialect: Dialect) -> None:
         empty = cleaning.clean(lines.split(0, b""))
-        facts = engine._read(dialect, empty)  # type: ignore[arg-type]
+        facts = read_lines.facts_of_lines(dialect, empty)
         for frame, schema in zip(
             (facts.steps, facts.settings, facts.peaks, facts.events),
             (STEP_FACTS, SETTING_FACTS, PEAK_FACTS, EVENT_FACTS),
@@ -204,7 +205,7 @@ def test_an_anchor_is_in_every_line_that_gives_a_step() -> None:
 
 def test_what_few_lines_tell_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many step lines stand between them: a pass over lines has a price of its own."""
-    monkeypatch.setattr(engine, "READ_LINES", 4)
+    monkeypatch.setattr(read_lines, "READ_LINES", 4)
     picotron = by_name("picotron")
     read: list[list[int]] = []
 
