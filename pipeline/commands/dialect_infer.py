@@ -17,7 +17,7 @@ from sweepscope.pipeline.inspection.correct_dialect import keep
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.logs.declared.columns import STEP_COLUMNS, canonical
 from sweepscope.pipeline.logs.declared.corrections import corrected, values_of
-from sweepscope.pipeline.logs.inference.infer import NAME
+from sweepscope.pipeline.logs.inference.toml_text import NAME
 from sweepscope.pipeline.store.home import Home
 
 

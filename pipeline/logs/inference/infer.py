@@ -9,7 +9,6 @@ from datetime import datetime
 
 import polars as pl
 
-from sweepscope.pipeline.logs.declared.compile import own_settings
 from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.declared.rules import Document
 from sweepscope.pipeline.logs.inference.below import find_below
@@ -28,17 +27,16 @@ from sweepscope.pipeline.logs.inference.fields import is_unnamed
 from sweepscope.pipeline.logs.inference.milestones import end_of_epoch, epilogue, form, training_end
 from sweepscope.pipeline.logs.inference.samples import in_samples, of_a_step, of_amounts
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
-from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules, stated_by
+from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
 from sweepscope.pipeline.logs.inference.source_code import without_source_code
 from sweepscope.pipeline.logs.inference.stated import stated
 from sweepscope.pipeline.logs.inference.step_rules import StepRule, rows_of_steps, step_rule
 from sweepscope.pipeline.logs.inference.tables import Table, find_table
-from sweepscope.pipeline.logs.inference.toml_text import Draft, toml_text
+from sweepscope.pipeline.logs.inference.toml_text import NAME, Draft, toml_text
+from sweepscope.pipeline.logs.inference.tried_settings import tried_settings
 from sweepscope.pipeline.logs.synonyms import SETTING_WORDS
 
-NAME = "my-trainer"
-"""Of a generated file, until its user finds a better one."""
 _TELLING = ("loss", "tokens_per_s", "tokens_per_s_per_gpu", "step_time", "grad_norm", "learning_rate")
 """Columns of which a line of a step has one; the first that a log prints is meant."""
 _SELDOM = 0.1
@@ -145,7 +143,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     before = others.filter(pl.col("line_no") <= max(counted)) if counted else others
     statements = list(stated(_telling(before)))
     chosen = choose(statements)
-    rules = _tried(chosen, setting_rules(chosen, statements), others)
+    rules = tried_settings(chosen, setting_rules(chosen, statements), others)
     settings = {one.column: one.value for one in chosen if one.is_used}
     if counter:
         counter = with_epoch_line(in_samples(counter, found, lines, settings), found, lines, others.iter_rows())
@@ -299,57 +297,6 @@ def _of_table(table: Table) -> _Steps:
         for column, name, unit in table.columns
     )
     return _Steps(listed=listed, line_nos=table.line_nos)
-
-
-def _tried(chosen: Sequence[Chosen], rules: SettingRules, others: pl.DataFrame) -> SettingRules:
-    """The rules without those that would read another value than was meant."""
-    frame = others.with_columns(source=pl.lit(0, pl.Int64), prefix=pl.lit(None, pl.String))
-    wanted = {one.column: one.value for one in chosen if one.is_used and one.column in rules.by_column}
-    for _ in range(2):
-        if not rules.by_column:
-            break
-        text = toml_text(Draft(NAME, ("signature",), settings=rules))
-        document = read_document(text, "the inferred dialect", is_trusted=True, needs_steps=False)
-        read = stated_by(own_settings(frame, document.settings, document.arguments))
-        bad = {
-            column
-            for column, value in wanted.items()
-            if column in rules.by_column and not _same(read.get(column), value)
-        }
-        if not bad:
-            break
-        rules = _without(rules, bad)
-    return rules
-
-
-def _same(read: str | None, wanted: str) -> bool:
-    if read is None:
-        return False
-    try:
-        return float(read.replace("_", "")) == float(wanted)
-    except ValueError:
-        return (
-            read.strip("'\"").lower().removeprefix("torch.").replace("bfloat", "bf").replace("float", "fp")
-            == wanted.lower()
-            or read == wanted
-        )
-
-
-def _without(rules: SettingRules, bad: set[str]) -> SettingRules:
-    kept = {
-        line: {name: column for name, column in names.items() if column not in bad}
-        for line, names in rules.arguments.items()
-    }
-    arguments = {line: names for line, names in kept.items() if names}
-    named = {name for names in arguments.values() for name in names}
-    lines = {piece for column, (piece, _) in rules.by_column.items() if column in bad}
-    return replace(
-        rules,
-        arguments=arguments,
-        words={name: words for name, words in rules.words.items() if name in named},
-        settings={line: text for line, text in rules.settings.items() if line not in lines},
-        by_column={column: found for column, found in rules.by_column.items() if column not in bad},
-    )
 
 
 def _listed(chosen: Sequence[Chosen], rules: SettingRules) -> list[Inferred]:

@@ -9,6 +9,9 @@ from sweepscope.pipeline.logs.inference.setting_rules import SettingRules
 from sweepscope.pipeline.logs.inference.step_rules import StepRule
 from sweepscope.pipeline.logs.inference.tables import Table
 
+NAME = "my-trainer"
+"""Of a generated file, until its user finds a better one."""
+
 
 @dataclass(frozen=True)
 class Draft:
