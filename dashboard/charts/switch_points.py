@@ -47,34 +47,15 @@ def draw(
     highest = max([*points["est_mfu"].drop_nulls(), *runs["mfu"].drop_nulls(), 0.0])
     top = max(50.0, 110 * highest)
     figure, ends = go.Figure(), []
-    for place, (kind, name) in enumerate(names.items()):
+    for position, (kind, name) in enumerate(names.items()):
         line = points.filter(kind=kind).sort(axis)
         if line.height:
-            values = [100 * value for value in line["est_mfu"]]
-            figure.add_scatter(
-                x=line[axis].to_list(),
-                y=values,
-                mode="lines",
-                name=name,
-                **hovering(line["tip"].to_list()),
-                line={"width": 2.2, "color": colors[kind]},
-            )
-            ends.append((values[-1], name, colors[kind]))
+            _add_line(figure, line, axis, name, colors[kind])
+            ends.append((100 * line["est_mfu"][-1], name, colors[kind]))
         of_kind = runs.filter(kind=kind)
         if of_kind.height:
-            figure.add_scatter(
-                x=of_kind[axis].to_list(),
-                y=[100 * value for value in of_kind["mfu"]],
-                mode="markers",
-                name=f"{name}, runs",
-                **hovering(of_kind["tip"].to_list()),
-                marker={
-                    "size": 9,
-                    "symbol": f"{MARKERS[place % len(MARKERS)]}-open",
-                    "color": colors[kind],
-                    "line": {"width": 2},
-                },
-            )
+            symbol = f"{MARKERS[position % len(MARKERS)]}-open"
+            _add_runs(figure, of_kind, axis, f"{name}, runs", {"symbol": symbol, "color": colors[kind]})
     _mark(figure, marks, top, theme)
     low, high = log10(ticks[0][0]), log10(ticks[-1][0])
     room = max((high - low) * 0.04, 0.03)
@@ -92,6 +73,30 @@ def draw(
     labels = [(height, f"<b>{name}</b>", color) for (_, name, color), height in zip(ends, heights, strict=True)]
     name_ends(figure, labels, size=13)
     return figure
+
+
+def _add_line(figure: go.Figure, line: pl.DataFrame, axis: str, name: str, color: str) -> None:
+    """The fastest layouts of one kind: `est_mfu` and `tip`, in the order of `axis`."""
+    figure.add_scatter(
+        x=line[axis].to_list(),
+        y=[100 * value for value in line["est_mfu"]],
+        mode="lines",
+        name=name,
+        **hovering(line["tip"].to_list()),
+        line={"width": 2.2, "color": color},
+    )
+
+
+def _add_runs(figure: go.Figure, runs: pl.DataFrame, axis: str, name: str, marker: dict[str, str]) -> None:
+    """The fastest runs of one kind, as hollow markers: `mfu` and `tip`."""
+    figure.add_scatter(
+        x=runs[axis].to_list(),
+        y=[100 * value for value in runs["mfu"]],
+        mode="markers",
+        name=name,
+        **hovering(runs["tip"].to_list()),
+        marker={"size": 9, **marker, "line": {"width": 2}},
+    )
 
 
 def _mark(figure: go.Figure, marks: Sequence[tuple[str, int]], top: float, theme: Theme) -> None:
