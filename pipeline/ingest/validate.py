@@ -1,32 +1,25 @@
 """Rows that satisfy their table, and rejects for all else. Pure: no files, no store.
 
-pandera judges; this module builds its schemas from `schemas.core.table.Table` and turns its failure cases into rows of
-`rejects`. A bad value becomes NULL and its row is kept; a row without a usable key is left out. A new kind of check
-belongs in `schemas` (a column's constraint, a table's rule), not here.
+pandera judges, by the schemas of `pandera_schema`; this module turns its failure cases into rows of `rejects`. A bad
+value becomes NULL and its row is kept; a row without a usable key is left out. A new kind of check belongs in `schemas`
+(a column's constraint, a table's rule), not here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
 
 import polars as pl
 
+from sweepscope.pipeline.ingest.pandera_schema import REPEAT, pandera_schema
 from sweepscope.pipeline.io.spill import SLICE_ROWS, is_large, release
-from sweepscope.schemas.core.column import Column
 from sweepscope.schemas.core.table import Rule, Table
 from sweepscope.schemas.tables.ledger import REJECTS
 from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT
 
-if TYPE_CHECKING:
-    import pandera.polars as pa
-    from pandera.api.polars.types import PolarsData
-
 RAW_LIMIT = 2_000
 _ROW = "__row"
 _EMPTY = "must not be empty"
-_REPEAT = "repeats the key of an earlier row"
 _KEPT = "the values were kept"
 _FILE_COLUMNS = ("source_path", "path", "file")
 _FAILURES = pl.Schema({_ROW: pl.UInt32, "column": pl.String, "reason": pl.String})
@@ -39,25 +32,6 @@ class Validated:
 
     valid: pl.DataFrame
     rejects: pl.DataFrame
-
-
-@cache
-def pandera_schema(table: Table) -> pa.DataFrameSchema:
-    """The pandera schema of a table: types, vocabularies, bounds, required columns, rules, unique key.
-
-    Bounds, vocabularies and rules pass over NULL. A repeated key fails from its second row on, so that the first one
-    can be kept.
-    """
-    # Imported late: pandera takes a second to load, which a query or the dashboard should not pay.
-    import pandera.polars as pa
-
-    columns = {
-        column.name: pa.Column(column.dtype, checks=_column_checks(column), nullable=column.name not in table.required)
-        for column in table.columns
-    }
-    # The key is not checked by pandera's own `unique`: that one fails the first row of a key as well.
-    checks = [*map(_rule_check, table.rules), _key_check(table.primary_key)]
-    return pa.DataFrameSchema(columns, checks=checks, strict=True, ordered=True, name=table.name)
 
 
 def validate(table: Table, frame: pl.DataFrame) -> Validated:
@@ -96,7 +70,7 @@ def validate(table: Table, frame: pl.DataFrame) -> Validated:
         rows = rows.gather(rows.is_in(bad[_ROW].implode()).arg_sort())
         failures = _failures(table, typed[rows])
         failures = failures.with_columns(rows[failures[_ROW]].alias(_ROW))
-    is_repeat = pl.col("reason").str.starts_with(_REPEAT)
+    is_repeat = pl.col("reason").str.starts_with(REPEAT)
     repeats = failures.filter(is_repeat).with_columns(column=pl.lit(table.primary_key[0]))
     bad = bad.join(repeats, on=_ROW, how="anti")  # the raw text of a repeated row has its values
     rejects = [
@@ -124,45 +98,6 @@ def merge_rejects(rejects: pl.DataFrame) -> pl.DataFrame:
     merged = REJECTS.conform(rejects).group_by(key, maintain_order=True).agg(pl.first("raw"), times=pl.len())
     noted = pl.when(pl.col("times") > 1).then(pl.format("{} ({} times)", "reason", "times")).otherwise("reason")
     return merged.with_columns(reason=noted).select(REJECTS.column_names)
-
-
-def _column_checks(column: Column) -> list[pa.Check]:
-    import pandera.polars as pa
-
-    checks = []
-    if column.words and column.other_words:
-        checks.append(pa.Check.str_matches(f"^(?:{column.other_words})$", error="must be a name of small letters"))
-    elif column.words:
-        checks.append(pa.Check.isin(list(column.words), error=f"must be one of: {', '.join(column.words)}"))
-    if column.minimum is not None:
-        checks.append(pa.Check.ge(column.minimum, error=f"must be at least {column.minimum:g}"))
-    if column.dtype == pl.Float64 and column.finite:
-        checks.append(pa.Check(_is_finite, error="must be finite"))
-    if column.positive:
-        checks.append(pa.Check.gt(0, error="must be above 0"))
-    return checks
-
-
-def _is_finite(data: PolarsData) -> pl.LazyFrame:
-    return data.lazyframe.select(pl.col(data.key).is_finite())
-
-
-def _rule_check(rule: Rule) -> pa.Check:
-    import pandera.polars as pa
-
-    def holds(data: PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(rule.holds)
-
-    return pa.Check(holds, name=rule.name, error=rule.message)
-
-
-def _key_check(key: tuple[str, ...]) -> pa.Check:
-    import pandera.polars as pa
-
-    def is_first(data: PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.struct(key).is_first_distinct())
-
-    return pa.Check(is_first, name="unique_key", error=f"{_REPEAT} ({', '.join(key)})")
 
 
 def _cast(table: Table, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

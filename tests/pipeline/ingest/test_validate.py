@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.ingest.validate import merge_rejects, pandera_schema, validate
+from sweepscope.pipeline.ingest.pandera_schema import pandera_schema
+from sweepscope.pipeline.ingest.validate import merge_rejects, validate
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.registry import TABLES
 from sweepscope.schemas.tables.ledger import FILES, REJECTS
