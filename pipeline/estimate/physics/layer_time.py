@@ -88,19 +88,11 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     spent = np.maximum(busy, launches) + np.maximum(busy_backward, 2.0 * launches)
     stall = np.maximum(3.0 * launches + exchange_launch_s(asked, at) - spent, 0.0) * (exchange_launch_s(asked, at) > 0)
 
-    full = at.recompute >= 2
-    if profile.selective == "products":
-        some = profile.full_recompute_cost * (linear / 2.0 + passes + tp_forward / 2.0)
-    else:
-        some = np.zeros(1) if profile.is_flash else forward
-    again = np.where(
-        full,
-        profile.full_recompute_cost * (linear + forward + passes + tp_forward + ep / 2.0),
-        np.where(at.recompute == 1, some, 0.0),
-    )
+    once = _ForwardTime(linear, attention=forward, elementwise=passes, tp=tp_forward, ep=ep / 2.0)
+    again = _recompute_s(asked, at, once)
     if profile.recomputed_modules:
         beside = modules_again_s(asked, on, at, tokens, width if is_moe else 0.0)
-        again = again + np.where(full, 0.0, beside)
+        again = again + np.where(at.recompute >= 2, 0.0, beside)
     return LayerTime(
         linear=3.0 * linear,
         attention=forward + backward,
@@ -111,6 +103,35 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
         ep=ep,
         stall=stall,
         forward=np.maximum(busy, launches) + cp / 3.0,
+    )
+
+
+@dataclass(frozen=True)
+class _ForwardTime:
+    """Seconds of the forward pass of one layer and micro-batch, by what they are spent on."""
+
+    linear: Array
+    attention: Array
+    elementwise: Array
+    tp: Array
+    ep: Array
+
+
+def _recompute_s(asked: Question, at: Layouts, once: _ForwardTime) -> Array:
+    """Seconds that recomputation runs a layer again: all of its forward pass, or by the profile's `selective` a part.
+
+    "products" repeats half of the products and exchanges, and all passes; otherwise attention, whose flash kernels
+    repeat it in any case, so that nothing is added.
+    """
+    profile = asked.profile
+    if profile.selective == "products":
+        some = profile.full_recompute_cost * (once.linear / 2.0 + once.elementwise + once.tp / 2.0)
+    else:
+        some = np.zeros(1) if profile.is_flash else once.attention
+    return np.where(
+        at.recompute >= 2,
+        profile.full_recompute_cost * (once.linear + once.attention + once.elementwise + once.tp + once.ep),
+        np.where(at.recompute == 1, some, 0.0),
     )
 
 
