@@ -19,6 +19,7 @@ LAYERS = (
     "pipeline.nccl",
     "pipeline.memory",
     "pipeline.logs",
+    "pipeline.launch",
     "pipeline.scheduler",
     "pipeline.estimate",
     "pipeline.store",

@@ -57,6 +57,7 @@ PLANNED_RUNS = Table(
         PLAN_LAYOUT,
         "layout",
         "steps_planned",
+        text("allocator_conf", "PYTORCH_CUDA_ALLOC_CONF that it is to be started with; NULL: the default"),
         "est_step_time_s est_mem_bytes",
         _BELIEVED,
     ),

@@ -20,7 +20,7 @@ BEYOND = -0.15
 MOST_LIKELY_OOM = {"memory": 0.95}
 TOO_DEAR = "over what is left of the budget"
 Refuse = Callable[[dict[str, Any]], str | None]
-"""Why a framework cannot run a layout, or None."""
+"""Why a layout, a row of a search with `num_gpus`, is not to be run, or None."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _pool(request: Request, runs: pl.DataFrame, terms: Terms, purpose: str) -> P
 
 def _accepted(pool: Pool, refuse: Refuse) -> tuple[Pool, Counter[str]]:
     """The pool without what the framework cannot run, and the reasons."""
-    reasons = [refuse(row) for row in pool.rows.iter_rows(named=True)]
+    reasons = [refuse({**row, "num_gpus": pool.request.num_gpus}) for row in pool.rows.iter_rows(named=True)]
     kept = [at for at, reason in enumerate(reasons) if reason is None]
     belief = replace(pool.belief, centre_s=pool.belief.centre_s[kept], spread=pool.belief.spread[kept])
     fewer = replace(

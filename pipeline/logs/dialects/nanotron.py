@@ -18,6 +18,7 @@ from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.expressions import whole, words
 from sweepscope.pipeline.logs.extractors import computed_peaks, computed_settings, milestones, named_settings
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
+from sweepscope.pipeline.logs.sidecars import run_files
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import HUMAN, divided, human, size
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped
@@ -186,6 +187,7 @@ DIALECT = Dialect(
     peaks=peaks,
     events=milestones(launch=r"Config\(general=GeneralArgs\(", training_end="Throughput logging complete"),
     combined=COMBINED,
+    sidecars=run_files.NANOTRON,
     steps_show_current_memory=True,
     literals_by_function={
         "steps": ("iteration: ",),

@@ -14,6 +14,23 @@ AXOLOTL = (
     | {"base_model": "model", "max_steps": "steps_planned"}
     | {"tensor_parallel_size": "tp", "context_parallel_size": "cp", "sequence_parallel_degree": "cp"}
 )
+TRAINING_ARGUMENTS = {
+    "per_device_train_batch_size": "mbs",
+    "gradient_accumulation_steps": "gas",
+    "max_steps": "steps_planned",
+} | {"block_size": "seq_len", "max_length": "seq_len"}
+NANOTRON = (
+    {"parallelism.tp": "tp", "parallelism.pp": "pp", "parallelism.dp": "arg:dp"}
+    | {"parallelism.context_parallel_size": "arg:cp", "parallelism.expert_parallel_size": "arg:ep"}
+    | {"parallelism.pp_engine": "arg:pp_engine", "parallelism.tp_mode": "arg:tp_mode"}
+    | {"parallelism.recompute_layer": "arg:recompute_layer", "optimizer.zero_stage": "zero_stage"}
+    | {"tokens.sequence_length": "seq_len", "tokens.train_steps": "steps_planned"}
+    | {"tokens.micro_batch_size": "mbs", "tokens.batch_accumulation_per_replica": "gas"}
+    | {"model.model_config.hidden_size": "hidden_size", "model.model_config.intermediate_size": "ffn_hidden_size"}
+    | {"model.model_config.num_attention_heads": "num_heads", "model.model_config.num_hidden_layers": "num_layers"}
+    | {"model.model_config.num_key_value_heads": "num_kv_heads", "model.model_config.vocab_size": "vocab_size"}
+    | {"model.model_config.tie_word_embeddings": "tie_word_embeddings"}
+)
 NEMO_NAMES = (
     {"tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp"}
     | {"expert_model_parallel_size": "ep", "virtual_pipeline_model_parallel_size": "vpp", "micro_batch_size": "mbs"}
@@ -58,6 +75,12 @@ LITGPT = {
     "devices": "gpus_per_node",
     "num_nodes": "num_nodes",
     "model_name": "model",
+    "model_config.n_layer": "num_layers",
+    "model_config.n_embd": "hidden_size",
+    "model_config.n_head": "num_heads",
+    "model_config.n_query_groups": "num_kv_heads",
+    "model_config.intermediate_size": "ffn_hidden_size",
+    "model_config.vocab_size": "vocab_size",
 }
 TORCHTITAN = {
     "training.seq_len": "seq_len",
@@ -73,6 +96,7 @@ TORCHTITAN = {
     "parallelism.data_parallel_replicate_degree": "arg:dp_replicate",
     "parallelism.data_parallel_shard_degree": "arg:dp_shard",
     "parallelism.pipeline_parallel_schedule": "arg:schedule",
+    "parallelism.fsdp_reshard_after_forward": "arg:reshard",
     "model.name": "arg:model",
     "model.flavor": "arg:flavor",
 }

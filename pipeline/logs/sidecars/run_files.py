@@ -48,9 +48,12 @@ def _leaves(node: _Node, path: str, depth: int, seen: set[int]) -> Iterator[tupl
 
 
 def _values(node: _Node, names: Mapping[str, str]) -> dict[str, str]:
-    """Values at dotted paths, by column, without null, "auto" and -1 (no limit, or the remaining ranks)."""
+    """Values at dotted paths, by column, without null, "auto" and -1 (no limit, or the remaining ranks).
+
+    Of several paths of a column, which are its names in several versions, the last one that is there counts.
+    """
     by_path = dict(leaves(node))
-    values = {column: by_path.get(path) for path, column in names.items()}
+    values = {column: by_path[path] for path, column in names.items() if path in by_path}
     plain = {column: str(value) for column, value in values.items() if isinstance(value, str | int | float)}
     return {column: text for column, text in plain.items() if text not in ("", "auto", "-1")}
 
@@ -112,6 +115,22 @@ def read_deepspeed(text: str) -> Mapping[str, str]:
     return settings
 
 
+def _recomputed(config: _Node) -> dict[str, str]:
+    """Recomputation by the switch of transformers' Trainer, where it is stated: of every layer, or of none."""
+    word = {True: "full", False: "none"}.get(config.get("gradient_checkpointing"))  # type: ignore[arg-type]  # any value
+    return {"recompute": word} if word else {}
+
+
+def read_training_arguments(text: str) -> Mapping[str, str]:
+    """Settings of a JSON file of transformers' TrainingArguments. Raises ValueError for other JSON."""
+    config = _json(text)
+    if "output_dir" not in config or "per_device_train_batch_size" not in config:
+        raise ValueError("it holds no output_dir and per_device_train_batch_size of TrainingArguments")
+    precision = next((word for word in ("bf16", "fp16") if config.get(word) is True), None)
+    found = _values(config, column_names.TRAINING_ARGUMENTS) | _recomputed(config)
+    return found | ({"precision": precision} if precision else {})
+
+
 def read_axolotl(text: str) -> Mapping[str, str]:
     """Settings of axolotl's YAML. Raises ValueError for other YAML."""
     config = plain_yaml(text)
@@ -119,7 +138,18 @@ def read_axolotl(text: str) -> Mapping[str, str]:
         raise ValueError("it holds no base_model of axolotl")
     settings = _values(config, column_names.AXOLOTL)
     word = next((word for word in ("bf16", "fp16") if config.get(word) is True), None)
-    return settings | ({"precision": word} if word else {})
+    return settings | _recomputed(config) | ({"precision": word} if word else {})
+
+
+def read_nanotron(text: str) -> Mapping[str, str]:
+    """Settings of nanotron's YAML (config/config.py Config). Raises ValueError for other YAML."""
+    config = plain_yaml(text)
+    if not all(isinstance(config.get(section), Mapping) for section in ("parallelism", "tokens")):
+        raise ValueError("it holds no sections parallelism and tokens of nanotron")
+    dtype = {"bfloat16": "torch.bfloat16", "float16": "torch.float16", "float32": "torch.float32"}
+    model = config.get("model")
+    word = dtype.get(str(model.get("dtype"))) if isinstance(model, Mapping) else None
+    return _values(config, column_names.NANOTRON) | ({"arg:dtype": word} if word else {})
 
 
 def read_accelerate(text: str) -> Mapping[str, str]:
@@ -179,7 +209,9 @@ HUGGINGFACE = (
     *beside(read_accelerate, "*accelerate*.yaml", "*accelerate*.yml", "default_config.yaml", "fsdp*.yaml"),
     *beside(read_trainer_state, "trainer_state.json"),
     *beside(read_train_results, "train_results.json"),
+    *beside(read_training_arguments, "training_arguments*.json"),
 )
+NANOTRON = beside(read_nanotron, "nanotron*.yaml", "nanotron*.yml")
 DEEPSPEED = beside(read_deepspeed, "ds_config*.json", "deepspeed*.json")
 AXOLOTL = beside(read_axolotl, "axolotl*.yaml", "axolotl*.yml")
 NEMO = (Sidecar("cmd-args.log", "config", read_nemo_command),)

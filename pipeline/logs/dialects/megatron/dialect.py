@@ -17,7 +17,7 @@ import polars as pl
 
 from sweepscope.pipeline.io.spill import few_of
 from sweepscope.pipeline.logs.dialect import Dialect
-from sweepscope.pipeline.logs.dialects.megatron import rules, settings
+from sweepscope.pipeline.logs.dialects.megatron import launch_files, rules, settings
 from sweepscope.pipeline.logs.extractors import extract_numbers, milestones
 from sweepscope.pipeline.logs.facts import PEAK_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.quantities import NUMBER, divided, number
@@ -171,5 +171,6 @@ DIALECT = Dialect(
     events=events,
     combined=rules.COMBINED,
     finalize=finalize,
+    sidecars=launch_files.SIDECARS,
     literals_by_function=LITERALS_BY_FUNCTION,
 )

@@ -69,6 +69,16 @@ def _dp_of_options() -> pl.Expr:
     return pl.when(~_ON_MESH).then(whole("arg:dp_shard") * whole("arg:dp_replicate").fill_null(1))
 
 
+def _zero_of_options() -> pl.Expr:
+    """Before a mesh is built. Context parallel ranks hold shards, too."""
+    ranks = whole("arg:dp_shard") * whole("cp").fill_null(1)
+    is_kept = pl.col("arg:reshard").str.to_lowercase() == "never"
+    is_default = pl.col("arg:reshard").str.to_lowercase().fill_null("default") == "default"
+    is_kept = is_kept.fill_null(value=False) | (is_default & (whole("pp").fill_null(1) > 1))
+    sharded = pl.when(ranks == 1).then(0).when(is_kept & (ranks > 1)).then(2).when(ranks > 1).then(3)
+    return pl.when(~_ON_MESH).then(sharded)
+
+
 def _model_of_options() -> pl.Expr:
     return pl.when(pl.col("model").is_null()).then(pl.format("{} {}", "arg:model", "arg:flavor"))
 
@@ -79,6 +89,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
     CombinedSetting("dp", _dp_of_options(), ("arg:dp_shard",)),
     CombinedSetting("ep", _expert_parallel(), _ORIGINS),
     CombinedSetting("zero_stage", _zero_stage(), _ORIGINS),
+    CombinedSetting("zero_stage", _zero_of_options(), ("arg:dp_shard",)),
     CombinedSetting("dp_replicate", _dp_replicate(), _ORIGINS),
     *_precision(),
     CombinedSetting("pipeline_schedule", pl.when(_dimension("pp") > 1).then(pl.col("arg:schedule")), ("arg:schedule",)),

@@ -1,0 +1,33 @@
+"""Rows of `planned_runs` as questions again: the cell of a planned run, and its position in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
+from sweepscope.pipeline.estimate.rows.stated_facts import with_usual_facts
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.whatif import Choice
+from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.models import shape_of
+
+
+def request_of(row: Mapping[str, Any], choose: ChooseProfile) -> Request:
+    """The question that a planned run answers. Raises InputError for an accelerator that is not known any more."""
+    cluster = find_cluster(row["accelerator"], gpus_per_node=row["gpus_per_node"])
+    if cluster is None:
+        raise InputError(
+            f"{row['planned_run_id']} is planned for {row['accelerator']}, which is unknown. Plan it again."
+        )
+    framework = row["framework"]
+    profile = with_usual_facts(choose(cluster.generation, framework), framework)
+    asked = Question(shape_of(dict(row)), cluster, profile, row["seq_len"], is_fp8=False)
+    return Request(asked, num_gpus=row["num_gpus"], gbs=row["gbs"])
+
+
+def choice_of(row: Mapping[str, Any]) -> Choice:
+    """The layout of a planned run."""
+    return Choice.of(row)

@@ -1,0 +1,1 @@
+"""One module per framework: its configuration of a planned run, as its own source code reads it."""

@@ -1,0 +1,95 @@
+"""What mends a run out of memory: the smallest change that is expected to fit, and what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.planning.mend import EXPANDABLE, SPARE, mend
+from sweepscope.pipeline.estimate.planning.planned_requests import choice_of, request_of
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.layout_table import layout_table, room_bytes
+from sweepscope.pipeline.estimate.search.whatif import Choice, layouts_for
+from tests.pipeline.estimate.planning.test_plan import request
+
+
+def accept(_row: dict[str, Any]) -> None:
+    return None
+
+
+def need(of: Request, choice: Choice) -> float:
+    return float(layout_table(of, layouts_for(of, [choice]))["est_mem_reserved_bytes"][0])
+
+
+def test_a_layout_that_only_lacks_what_lies_between_blocks_gets_another_allocator() -> None:
+    of = request()
+    found = mend(of, Choice(tp=4, mbs=4, zero_stage=1), accept)
+    assert found is not None
+    assert (found.change, found.cost, found.allocator_conf) == ("expandable segments", 0.0, EXPANDABLE)
+    assert "GiB" in found.why
+
+
+@pytest.mark.parametrize("failed", [Choice(tp=4, mbs=4, zero_stage=1), Choice(tp=2, mbs=8), Choice(tp=2, pp=2, mbs=4)])
+def test_the_change_is_on_the_same_mesh_and_is_expected_to_fit(failed: Choice) -> None:
+    of = request()
+    found = mend(of, failed, accept, has_expandable=True)
+    assert found is not None
+    changed = Choice.of(found.row)
+    assert (changed.tp, changed.pp, changed.cp) == (failed.tp, failed.pp, failed.cp)
+    assert changed != failed
+    assert changed.mbs <= failed.mbs
+    assert changed.zero_stage >= failed.zero_stage
+    scale = max(room_bytes(of) / need(of, failed), 1.0)
+    assert scale * need(of, changed) <= (1.0 - SPARE) * room_bytes(of) * (1 + 1e-9)
+    assert found.allocator_conf == EXPANDABLE, "what it ran with stays"
+    assert found.change
+
+
+def test_of_changes_to_one_knob_the_cheapest_is_taken() -> None:
+    of = request()
+    found = mend(of, Choice(tp=4, mbs=4, zero_stage=1), accept, has_expandable=True)
+    assert found is not None
+    assert "," not in found.change, "one knob is enough"
+    assert found.cost < 0.2
+
+
+def test_without_anything_left_on_the_mesh_it_is_another_one() -> None:
+    of = request()
+    failed = Choice(tp=1, pp=1, mbs=1, zero_stage=3, recompute="full")
+    found = mend(of, failed, accept, has_expandable=True)
+    assert found is not None
+    assert found.change.startswith("another mesh: ")
+
+
+def test_nothing_is_advised_that_the_framework_refuses() -> None:
+    of = request()
+
+    def refuse(row: dict[str, Any]) -> str | None:
+        return "no" if row["recompute"] != "none" or row["zero_stage"] > 1 else None
+
+    found = mend(of, Choice(tp=4, mbs=4, zero_stage=1), refuse, has_expandable=True)
+    assert found is not None
+    assert found.change == "micro-batch 4 to 2"
+    assert mend(of, Choice(tp=4, mbs=4, zero_stage=1), lambda _row: "never", has_expandable=True) is None
+
+
+def test_a_planned_run_is_its_question_and_its_layout_again() -> None:
+    of = request(max_cp=64)
+    row = {
+        "planned_run_id": "plan-0a1b2c-001",
+        "accelerator": "H100-SXM-80GB",
+        "gpus_per_node": 8,
+        "framework": "nanotron",
+        "num_gpus": 16,
+        "gbs": 256,
+        "seq_len": 4096,
+        **{name: value for name, value in vars(of.asked.shape).items() if not name.startswith("shared")},
+        **vars(Choice(tp=2, mbs=4, zero_stage=1)),
+    }
+    assert request_of(row, choose_profile) == of
+    assert choice_of(row) == Choice(tp=2, mbs=4, zero_stage=1)
+    with pytest.raises(InputError, match="planned for B9000, which is unknown"):
+        request_of({**row, "accelerator": "B9000"}, choose_profile)
