@@ -21,6 +21,7 @@ from sweepscope.pipeline.ingest.surer_reading import (
     counts_coarser,
     goes_together,
     has_sure_steps,
+    is_settled,
     is_without_loss,
     knows_more,
     wanted_steps,
@@ -37,7 +38,7 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.evidence.text_kinds import TextKind, kind_of
 from sweepscope.pipeline.logs.facts import INFERRED, SETTING_FACTS, Facts, conform
-from sweepscope.pipeline.logs.inference.infer import Inference, infer
+from sweepscope.pipeline.logs.inference.infer import NOTHING, Inference, infer, infer_settings
 from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.secret_columns import hide_frame
 from sweepscope.schemas.tables.inference import INFERRED_COLUMNS, INFERRED_DIALECTS
@@ -135,7 +136,7 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
     with metered(log.path, lambda: reader.unpacked_bytes):
         sample = _sample(replace(log, opened=lambda: reader))
         mine = known.filter(pl.col("source") == source)
-        inference = infer(sample, is_wanted=None if confirmed else wanted_steps(log, mine))
+        inference = infer(sample) if confirmed else _inference(log, sample, mine)
         if best := _confirmed(sample, inference, log, confirmed):
             dialect, has_steps = best
             return _Reading(sample, inference, dialect, has_steps, _read(source, log, dialect, sample, has_steps=True))
@@ -154,6 +155,13 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
         if not has_steps:
             facts = _read(source, log, found, sample, has_steps=False)
         return _Reading(sample, inference, None, has_steps, facts)
+
+
+def _inference(log: Candidate, sample: pl.DataFrame, known: pl.DataFrame) -> Inference:
+    """What a log seems to print, as far as that is wanted beside the `known` steps that a dialect has found."""
+    if not is_settled(log, sample, known):
+        return infer(sample, is_wanted=wanted_steps(log, known))
+    return NOTHING if log.has_settings else infer_settings(sample, log.step_lines)
 
 
 def _confirmed(

@@ -63,6 +63,15 @@ def wanted_steps(log: Candidate, known: pl.DataFrame) -> Callable[[Collection[in
     return may_know_more
 
 
+def is_settled(log: Candidate, sample: pl.DataFrame, known: pl.DataFrame) -> bool:
+    """Whether nothing in a sample can tell more steps of a log than are `known`: few other lines have numbers."""
+    if not (log.is_known and log.step_lines) or is_without_loss(known):
+        return False
+    numbered = sample.filter(pl.col("text").str.contains("[0-9]"))["line_no"]
+    found = int(numbered.is_in(list(log.step_lines)).sum())
+    return log.is_only_completed or numbered.len() < max(FAR_MORE * found, _LEAST_LINES)
+
+
 def has_sure_steps(inference: Inference) -> bool:
     """Whether steps and losses were inferred that are sure."""
     sure = {one.column for one in inference.columns if one.is_used and one.confidence == HIGH}

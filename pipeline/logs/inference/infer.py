@@ -139,11 +139,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
         more = {lines[row].number for row in found[amount.key].rows}
         if not is_wanted or is_wanted(more, prints_losses(found)):
             counter, counted, others = amount, more, _others(sample, more)
-    # Behind the last step, lines speak of what became of the model, as of the layers that were quantized.
-    before = others.filter(pl.col("line_no") <= max(counted)) if counted else others
-    statements = list(stated(_telling(before)))
-    chosen = choose(statements)
-    rules = tried_settings(chosen, setting_rules(chosen, statements), others)
+    chosen, rules = _settings(others, counted)
     settings = {one.column: one.value for one in chosen if one.is_used}
     if counter:
         counter = with_epoch_line(in_samples(counter, found, lines, settings), found, lines, others.iter_rows())
@@ -163,9 +159,43 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
         repeated=steps.repeated,
     )
     seen = frozenset(line_no for line_no, *_ in (rows[:_TABLE_ROWS] if table else near))
+    columns = (*steps.listed, *_listed(chosen, rules))
+    return replace(
+        _written(draft), has_steps=bool(steps.listed), columns=columns, step_lines=steps.line_nos, seen_lines=seen
+    )
+
+
+def infer_settings(sample: pl.DataFrame, step_lines: Collection[int]) -> Inference:
+    """What the log of a sample states, whose steps are known: NOTHING where it states no setting.
+
+    Args:
+        sample: as of `infer`.
+        step_lines: numbers of the lines of its steps.
+    """
+    sample = without_source_code(sample)
+    counted = set(step_lines).intersection(sample["line_no"])
+    others = _others(sample, counted)
+    chosen, rules = _settings(others, counted)
+    if not rules.by_column:
+        return NOTHING
+    draft = Draft(NAME, _signature(_Steps(), None, others), settings=rules)
+    return replace(_written(draft), columns=tuple(_listed(chosen, rules)))
+
+
+def _settings(others: pl.DataFrame, counted: Collection[int]) -> tuple[list[Chosen], SettingRules]:
+    """The settings that lines beside the `counted` ones of steps state, and the rules that read them."""
+    # Behind the last step, lines speak of what became of the model, as of the layers that were quantized.
+    before = others.filter(pl.col("line_no") <= max(counted)) if counted else others
+    statements = list(stated(_telling(before)))
+    chosen = choose(statements)
+    return chosen, tried_settings(chosen, setting_rules(chosen, statements), others)
+
+
+def _written(draft: Draft) -> Inference:
+    """The dialect file of a draft, without what speaks for it."""
     text = toml_text(draft)
     document = read_document(text, "the inferred dialect", is_trusted=True, needs_steps=False)
-    return Inference(text, document, bool(steps.listed), (*steps.listed, *_listed(chosen, rules)), steps.line_nos, seen)
+    return replace(NOTHING, toml=text, document=document)
 
 
 def _amount(

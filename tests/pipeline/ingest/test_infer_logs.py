@@ -78,3 +78,9 @@ def test_optimizer_steps_of_a_known_format_do_not_give_way_to_its_micro_batches(
     read = batch_of({"run.log": "".join(lines)})
     assert read.files["parser"].to_list() == ["litgpt"]
     assert read.facts.steps["step"].drop_nulls().to_list() == list(range(1, 101))
+
+
+def test_settings_of_a_known_log_are_inferred_without_looking_for_other_steps(inferred: list[int]) -> None:
+    read = batch_of({"run.log": SETTINGS + log(1, 40)})
+    assert inferred == []
+    assert dict(read.facts.settings.select("name", "value").iter_rows())["tp"] == "2"
