@@ -56,7 +56,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "num_gpus": (
         r"(?:ddp )?world ?size|(?:num(?:ber)?(?: of)?|n|total|total num(?:ber)?(?: of)?) ?gpus?|gpu count|"
         r"(?:num(?:ber)?(?: of)?|total) (?:processes|devices|ranks|accelerators|chips)|device count|n ?procs?",
-        r"gpus|ngpus?|n devices",
+        r"gpus|ngpus?|n devices|world",
     ),
     "gpus_per_node": (
         r"(?:num |n )?(?:gpus|devices|processes|procs) per (?:node|machine|host)|nproc per node|local world size|"

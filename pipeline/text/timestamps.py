@@ -13,8 +13,12 @@ _MILLISECONDS = "milliseconds since 1970"
 # Pattern with a group, and the formats of that group. Each line is read by the first pattern that it matches.
 _STAMPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # Megatron, torchtitan, slurmstepd, torchrun
-    (rf"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T_]{_CLOCK})", tuple(f"%Y-%m-%d{mark}%H:%M:%S" for mark in " T_")),
-    (rf"\b([0-9]{{2}}/[0-9]{{2}}/[0-9]{{4}} {_CLOCK})", ("%m/%d/%Y %H:%M:%S",)),  # nanotron
+    (
+        rf"([0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[ T_]{_CLOCK})",
+        (*(f"%Y-%m-%d{mark}%H:%M:%S" for mark in " T_"), "%Y/%m/%d %H:%M:%S"),
+    ),
+    # nanotron; loggers of facebookresearch, with two digits of the year
+    (rf"\b([0-9]{{2}}/[0-9]{{2}}/(?:[0-9]{{2}})?[0-9]{{2}} {_CLOCK})", ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S")),
     (rf"\[([0-9]{{8}} {_CLOCK})\]", ("%Y%m%d %H:%M:%S",)),  # Primus
     (r':::MLLOG .*"time_ms": ?([0-9]{13})\b', (_MILLISECONDS,)),  # MLPerf; read as UTC
 )

@@ -20,7 +20,7 @@ def cells_regex(cells: Sequence[Target | None], separator: str) -> str:
         separator: text between two cells; blanks stand for any number of them. Bars also stand around a row.
     """
     mark = separator.strip()
-    between = rf"\s*{re.escape(mark)}\s*" if mark else r"\t" if separator == "\t" else r"\s+"
+    between = rf"\s*{re.escape(mark)}\s*" if mark else r" *\t *" if separator == "\t" else r"\s+"
     other = rf"[^{re.escape(mark)}]*?" if mark else r"[^\t]*" if separator == "\t" else r"\S+"
     edge = rf"{re.escape(mark)}?\s*" if mark in _BARS else ""
     return f"{_BEGIN}{edge}{between.join(_cell(kept, other) for kept in cells)}\\s*{edge}$"

@@ -157,7 +157,7 @@ def _has_word(part: Element) -> bool:
 def _begin(elements: tuple[Element, ...]) -> str:
     """The first word must not be the end of another: step is not in microstep."""
     first = elements[0]
-    is_word = isinstance(first, Literal) and re.match(r"\w", first.text)
+    is_word = isinstance(first, Literal) and re.match(r"(?a:\w)", first.text)
     return r"(?-u:\b)" if is_word or isinstance(first, Field) else ""
 
 

@@ -40,5 +40,10 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"(?i)\bstopp(?:ing|ed)[ _]early\b|\bearly[ _-]?stop(?:ping|ped)?(?: was)?[ :_]{1,2}(?:triggered|activated)\b|"
         rf"{_BEGIN}early[ _-]?stop(?:ping|ped)? (?:after|at|in) (?:epoch|step|iter\w*) \d",
     ),
+    (
+        KIND,
+        ("训练完成", "训练结束", "训练完毕", "训练已完成", "微调完成"),
+        rf"{_BEGIN}(?:模型)?(?:训练|微调)已?(?:完成|结束|完毕)",
+    ),
 )
 """(kind of vocab.EVENT_KIND, literals of which a line holds one, expression): arguments of `patterns.Pattern`."""

@@ -34,6 +34,8 @@ _MANY = 5
 _MOST_LOSS = 20.0
 _VAGUE = 3
 _UNNAMED = 2
+_SINCE_1970 = 1e9
+"""Times from which on a number is one of the calendar, in seconds or less, and none that anything takes."""
 _OF_MEAN = 3
 _OF_FEW = 3
 _OF_MANY = 3
@@ -231,6 +233,7 @@ _CONTRADICTIONS: Mapping[str, tuple[_Contradiction, ...]] = {
     "grad_norm": (_outside(0, math.inf),),
     "step_time": (
         _never_positive,
+        lambda _guess, series, _went: series.median >= _SINCE_1970,
         _is_cumulative,
         lambda guess, series, _went: guess.sure > 0 and _NOT_THE_STEP.search(series.label) is not None,
     ),

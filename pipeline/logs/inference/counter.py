@@ -169,9 +169,10 @@ def prints_losses(found: Mapping[Key, Series]) -> bool:
 
 
 def losses_are_elsewhere(found: Mapping[Key, Series], key: Key, lines: Sequence[Line]) -> bool:
-    """Whether a log prints losses, and none of them beside or below the values of a key."""
+    """Whether a log prints losses, and hardly any of them beside or below the values of a key."""
     rows, losses = set(found[key].rows), _loss_rows(found)
-    return len(losses) >= _OFTEN and rows.isdisjoint(losses) and not _alternate(rows, losses, lines)
+    is_beside = len(rows & losses) > (1 - _NEARLY_ALL) * len(losses)
+    return len(losses) >= _OFTEN and not is_beside and not _alternate(rows, losses, lines)
 
 
 def _loss_rows(found: Mapping[Key, Series]) -> set[int]:

@@ -147,6 +147,8 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     steps = _steps(found, lines, counter, settings) if counter else _of_table(table) if table else _Steps()
     # A line with the counter may be none of a step: `"key": "run_stop", .. "samples_count": 3072, "status": "success"`.
     events = _ending(sample, _others(sample, set(steps.line_nos)) if steps.line_nos else others, steps)
+    if table and table.is_launch:
+        events = (("launch", table.header), *events)
     if not steps.listed and not rules.by_column and not events:
         return NOTHING
     draft = Draft(

@@ -13,7 +13,13 @@ _DONE = re.compile(
     r"\b(?:reached|hit) (?:max(?:imum)?|the last|final)[ _](?:steps?|iters?|iterations?|epochs?|updates?)\b|"
     r"\b(?:successfully|succesfully) (?:completed|finished|trained)\b|"
     r"\b(?:run|job|experiment|pre-?training|fine-?tuning|pretrain|finetune)\b.{0,16}\b(?:complete[d!]?|finished|done)\b|"
-    r"\btotal training time\b"
+    r"\btotal training time\b|"
+    # Chinese, Japanese, Korean, Russian, Spanish and Portuguese, French, German, Italian
+    r"(?:训练|微调|預訓練|训练任务)(?:已|全部)?(?:完成|结束|完毕)|学習(?:が)?(?:完了|終了)|학습\s?(?:이\s?)?(?:완료|종료)|"
+    r"\b(?:обучение|дообучение|тренировка)\b.{0,12}\b(?:заверш\w+|окончен\w*)|"
+    r"\b(?:entrenamiento|treinamento|treino)\b.{0,12}\b(?:completad[oa]|finalizad[oa]|terminad[oa]|conclu[ií]d[oa])|"
+    r"\bentra[iî]nement\b.{0,12}\btermin[ée]|\btraining\b.{0,12}\b(?:abgeschlossen|beendet)\b|"
+    r"\baddestramento\b.{0,12}\b(?:completato|terminato)\b"
 )
 _NOT_YET = re.compile(
     r"(?i)\b(?:not|isn't|before|until|when|if|once|epoch|error|fail(?:ed|ure)?|abort(?:ed)?|interrupt\w*|eta|remaining|"
@@ -29,7 +35,8 @@ _FINAL = re.compile(
 )
 """What becomes of a model that is done."""
 _STOPPED = re.compile(
-    r"(?i)\bearly[ -]?stop(?:ping|ped)? (?:was )?(?:triggered|activated|after|at|in)\b|\bstopp(?:ing|ed)[ _]early\b"
+    r"(?i)\bearly[ -]?stop(?:ping|ped)? (?:was )?(?:triggered|activated|after|at|in)\b|\bstopp(?:ing|ed)[ _]early\b|"
+    r"\btarget\b.{0,24}\b(?:achieved|reached|hit|met)\b|\b(?:reached|achieved|hit)\b.{0,12}\btarget\b"
 )
 """Of a trainer that has its own measure of being done."""
 _TROUBLE = re.compile(
@@ -46,6 +53,8 @@ _LEAST_EPOCHS = 3
 _MOST_CHARS = 160
 _MOST_OF_RECORD = 1_000
 _TEXT = re.compile(r"[^\d{}]*")
+_WORDS = re.compile(r"[A-Za-z]{4}|[^\W\d_a-zA-Z]{2}")
+"""Enough of a word to find a line by, in any script."""
 
 
 def training_end(lines: Sequence[tuple[int, str]]) -> str | None:
@@ -73,7 +82,7 @@ def epilogue(before: Collection[str], behind: Sequence[tuple[int, str]]) -> str 
     if any(_TROUBLE.search(text) for _, text in behind):
         return None
     new = [text for _, text in behind if form(text) not in before and not _NOISE.search(text)]
-    spoken = [text for text in new if len(text) <= _MOST_CHARS and re.search(r"[A-Za-z]{4}", text)]
+    spoken = [text for text in new if len(text) <= _MOST_CHARS and _WORDS.search(text)]
     if len({form(text) for text in spoken}) < _LEAST_EPILOGUE:
         return None
     return next((fixed for text in spoken if (fixed := _longest(text))), None)
@@ -93,7 +102,7 @@ def end_of_epoch(
         return None
     ends = {form(_last_above(before, begin)) for begin in begins[1:]}
     line = next((text.strip() for _, text in behind if {form(text)} == ends), "")
-    return line if re.search(r"[A-Za-z]{4}", line) and len(line) <= _MOST_CHARS and not set(line) & set("{}") else None
+    return line if _WORDS.search(line) and len(line) <= _MOST_CHARS and not set(line) & set("{}") else None
 
 
 def _last_above(lines: Sequence[tuple[int, str]], line_no: int) -> str:
@@ -111,7 +120,7 @@ def form(text: str) -> str:
 
 def _longest(text: str) -> str | None:
     plain = max((part.strip() for part in _TEXT.findall(text)), key=len)
-    return plain if re.search(r"[A-Za-z]{4}", plain) else None
+    return plain if _WORDS.search(plain) else None
 
 
 def _fixed(text: str, found: re.Match[str]) -> str | None:
@@ -120,4 +129,4 @@ def _fixed(text: str, found: re.Match[str]) -> str | None:
     mine = [part for part in parts if found[0] in part or _DONE.search(part) or part.strip() in found[0]]
     best = max(mine or parts, key=len, default="")
     plain = re.sub(r"\s+", " ", best).strip(" \t.!-=*#[]()|:")
-    return plain if re.search(r"[A-Za-z]{4}", plain) else None
+    return plain if _WORDS.search(plain) else None

@@ -57,7 +57,8 @@ _NEUTRAL = re.compile(
     r"(?:(?:using|use|the|an?|models?|training|train|config|cfg|args?|hparams|set|settings?|with|number|of|num|total|"
     r"global|actual|current|our|is|has|and|for|at|job|run|trainer|my|transformer|gpt|llama|decoder|network|net|distributed|"
     r"dist|ddp|data|dataset|mesh|parallel|parallelism|configured|initialized|default|selected|loaded|effective|value|"
-    r"parameter|option|arguments|hyperparameters|pretrain|pretraining|finetune|torch|pytorch|host)(?: |$))*"
+    r"parameter|option|arguments|hyperparameters|pretrain|pretraining|finetune|torch|pytorch|host|"
+    r"calculated|computed|resulting)(?: |$))*"
 )
 """Words in front of a name that do not change what it means."""
 _DUMPED = re.compile(r"(?:(?:namespace|ordereddict|dict|opts?|options|kwargs|hyperparams|flags|dims|sizes) ?)+")

@@ -6,8 +6,9 @@ A row has no words of its own, so its rule names its cells in their order.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from sweepscope.pipeline.logs.inference.counter import columns_of
@@ -15,12 +16,15 @@ from sweepscope.pipeline.logs.inference.units import in_label
 from sweepscope.pipeline.logs.synonyms import EVALUATION, words
 
 _SEPARATORS = ("\t", "|", "│", ";", ",", "  ", " ")
+_BETWEEN_CELLS = (",", "\t", ";")
 _VALUE = r"[-+]?(?:[0-9][0-9,]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+|nan|NaN|inf|N/A|None|-{1,2})"
 _NUMERIC = re.compile(rf"{_VALUE}(?: ?(?:%|ms|s|[KMG]i?B?|it/s|tok/s))?")
 _DIGITS = re.compile(r"[0-9]+")
 _HEADS = 400
 """Lines in which a header is looked for."""
 _LEAST_ROWS = 3
+_SCREENS = 1_000
+"""Rows among which a header that is printed for each screen stands several times."""
 _DEFAULT_UNITS = {"step_time": None, "mfu": "fraction", "mem_allocated": None, "mem_reserved": None}
 
 
@@ -34,6 +38,7 @@ class Table:
         header: the line that names the cells, and its number.
         columns: column, printed name and unit of each cell that is kept.
         line_nos: rows of the sample; `example` is the first.
+        is_launch: where the header stands again, the steps begin anew.
     """
 
     cells: tuple[str, ...]
@@ -42,6 +47,7 @@ class Table:
     columns: tuple[tuple[str, str, str], ...]
     line_nos: frozenset[int]
     example: tuple[int, str]
+    is_launch: bool = False
 
 
 def find_table(rows: Sequence[tuple[int, str]]) -> Table | None:
@@ -57,7 +63,10 @@ def find_table(rows: Sequence[tuple[int, str]]) -> Table | None:
         for separator in _SEPARATORS:
             if separator not in plain:
                 continue
-            table = _table(_cells(plain, separator), separator, plain, rows[at + 1 :])
+            # A header may be written with commas above rows with tabs.
+            others = [one for one in _BETWEEN_CELLS if separator in _BETWEEN_CELLS and one != separator]
+            tables = (_table(_cells(plain, separator), one, plain, rows[at + 1 :]) for one in (separator, *others))
+            table = next(filter(None, tables), None)
             if table and (best is None or len(table.line_nos) > len(best.line_nos)):
                 best = table
                 break
@@ -85,7 +94,20 @@ def _table(names: list[str], separator: str, header: str, rows: Sequence[tuple[i
     ups = sum(after >= before for before, after in pairwise(steps))
     if ups < 0.7 * (len(steps) - 1):
         return None
-    return _rule(names, columns, separator, header, mine)
+    headers = [line_no for line_no, text in rows if text.strip() == header]
+    is_launch = _begins_anew([line_no for line_no, _ in mine], steps, headers)
+    return replace(_rule(names, columns, separator, header, mine), is_launch=is_launch)
+
+
+def _begins_anew(line_nos: Sequence[int], steps: Sequence[float], headers: Sequence[int]) -> bool:
+    """Whether steps fall over each of some lines, and only there; or there are none though the table is long.
+
+    A header that is printed anew every screen would stand among so many rows.
+    """
+    over = [bisect_left(line_nos, line_no) for line_no in headers]
+    over = [at for at in over if 0 < at < len(steps)]
+    falls = {at for at in range(1, len(steps)) if steps[at] < steps[at - 1]}
+    return falls == set(over) if over else not falls and len(steps) >= _SCREENS
 
 
 def _columns(names: Sequence[str]) -> dict[str, tuple[int, str]]:

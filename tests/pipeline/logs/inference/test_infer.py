@@ -446,9 +446,12 @@ def test_times_of_a_counter_of_tokens_are_compared_with_the_clock_by_steps() -> 
     [
         '{"key": "run_stop", "value": null, "metadata": {"samples_count": 2560, "status": "success"}}\n',
         "Saved final model to: runs/first/model.zip\n",
+        "🎉 训练完成！\n",
+        "Target loss of 0.1 achieved at step 41! Final Loss: 0.0883\n",
+        "Обучение завершено\n",
     ],
 )
-def test_a_record_of_success_and_the_final_model_end_a_training(tail: str) -> None:
+def test_a_record_of_success_the_final_model_and_words_of_other_languages_end_a_training(tail: str) -> None:
     head = record("global_batch_size", 64) + "\n"
     text = log(lambda step, loss: record("train_loss", round(loss, 4), samples_count=step * 64), head=head, tail=tail)
     assert tables_of({"train.log": text})["runs"]["status"].to_list() == ["completed"]
@@ -504,3 +507,20 @@ def test_a_table_of_keys_is_a_step_though_an_evaluation_prints_some_again() -> N
 
     steps = tables_of({"train.log": log(table)})["steps"].sort("step")
     assert steps["loss"].to_list() == [round(loss, 4) for loss in losses()]
+
+
+def test_a_header_with_commas_stands_above_rows_with_tabs_and_padded_cells() -> None:
+    def form(step: int, loss: float) -> str:
+        return f"   1\t{4 * step:4d}\t{loss:7.4f}"
+
+    steps = tables_of({"train.log": log(form, head="epoch,step,tr_loss\n")})["steps"].sort("step")
+    assert steps["step"].to_list() == list(range(4, 4 * STEPS + 1, 4))
+    assert steps["loss"].to_list() == [round(loss, 4) for loss in losses()]
+
+
+def test_a_header_that_stands_where_steps_begin_anew_begins_a_launch() -> None:
+    head = "step,loss\n"
+    texts = [head + "".join(f"{row},{9 / row + nth / 100}\n" for row in range(1, 6)) for nth in range(4)]
+    of_screens = "".join(f"{head}{nth},{9 / nth:.4f}\n{nth + 1},{9 / (nth + 1):.4f}\n" for nth in range(1, 30, 2))
+    assert tables_of({"train.log": "".join(texts)})["runs"]["steps_logged"].to_list() == [5, 5, 5, 5]
+    assert tables_of({"train.log": of_screens})["runs"]["steps_logged"].to_list() == [30]

@@ -1,0 +1,31 @@
+"""Times as loggers print them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import polars as pl
+import pytest
+
+from sweepscope.pipeline.text.timestamps import timestamp
+
+
+@pytest.mark.parametrize(
+    ("line", "time"),
+    [
+        ("2025-03-04 05:06:07,890 INFO step 1", datetime(2025, 3, 4, 5, 6, 7)),
+        ("2025/03/04 05:06:07 - mmengine - INFO", datetime(2025, 3, 4, 5, 6, 7)),
+        ("INFO - 03/04/25 05:06:07 - 0:00:27 - Epoch[0]", datetime(2025, 3, 4, 5, 6, 7)),
+        ("03/04/2025 05:06:07 [INFO]", datetime(2025, 3, 4, 5, 6, 7)),
+        ("[18:16:10] Batch 1/10000", None),
+        ("99/99/99 05:06:07 no day", None),
+    ],
+)
+def test_a_line_is_stamped_where_it_has_a_day_and_a_time(line: str, time: datetime | None) -> None:
+    assert pl.select(timestamp(pl.lit(line))).item() == time
+
+
+def test_lines_of_several_loggers_keep_their_own_forms() -> None:
+    lines = pl.DataFrame({"text": ["2025-03-04 05:06:07 a", "2025/03/04 05:06:08 b", "03/04/25 05:06:09 c", "none"]})
+    seconds = lines.select(timestamp(pl.col("text")).dt.second())["text"].to_list()
+    assert seconds == [7, 8, 9, None]
