@@ -47,7 +47,9 @@ _METER = re.compile(r"[|│][^\w|│]*(?=[|│]\s*$)")
 _ENDS_LABEL = " \t\"'=:~*#@>→([{<≈"
 _BREAK = re.compile(r"[|│┃,;\t{}\[\]()<>]|\s[-–—·•/]{1,2}\s|\s{3,}|[:=]\s|\.\s|\s(?:and|at|with)\s")
 _QUALIFIER = re.compile(r"[(\[]([^()\[\]|]{0,24})[)\]]$")
-_FILLERS = re.compile(r"^(?:the|a|of|is|was|at|in|with|and|for|done|after|on|my|our)(?: |$)|(?: (?:is|was|of|at|in))+$")
+_FILLERS = re.compile(
+    r"^(?:the|a|of|is|was|at|in|with|and|for|done|after|on|my|our)(?: |$)|(?: (?:is|was|of|at|in|so far))+$"
+)
 _AT = re.compile(r"([A-Za-z][\w /]*?) (?:at|after|for|in|@) (?:\w+ )?[#:]?$")
 _MAX_WORDS = 5
 _WHOLE = re.compile(r"[-+]?[\d,]+")

@@ -66,7 +66,8 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
 _SUFFIX = re.compile(r"[kKMGBT](?=\s|[,;:|)\]}/]|$)|[kKMGBT](?=\s?tok)")
 
 _ONE = re.compile(
-    r"[ \t]?(?:" + "|".join(f"(?P<u{n}>{form})" for n, (form, _) in enumerate(_UNITS)) + r")(?![A-Za-z])", re.IGNORECASE
+    r"[ \t]?(?:" + "|".join(f"(?P<u{n}>{form})" for n, (form, _) in enumerate(_UNITS)) + r")(?!_?[A-Za-z])",
+    re.IGNORECASE,
 )
 
 

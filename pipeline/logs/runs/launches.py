@@ -16,6 +16,9 @@ LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64})
 _MIN_NAMES = 3
 """Names that a configuration has at least: a line or two of it are printed for many reasons."""
 
+_STEPS_BEFORE = 8
+"""Steps that one process prints in front of an exception, each once."""
+
 _LAST_KINDS = ("child_failed", "exit_code", "sigkill", "timeout", "cancelled", "preempted", "node_fail")
 """Events after which no process of a launch trains on, but for a few lines that were on their way."""
 
@@ -32,7 +35,27 @@ def launches(facts: Facts) -> pl.DataFrame:
 
 def ends(facts: Facts) -> pl.DataFrame:
     """LINES behind which a step that was logged before is one of another launch."""
-    return facts.events.filter(pl.col("kind").is_in(_LAST_KINDS)).select(LINES.names()).unique().sort(LINES.names())
+    last = facts.events.filter(pl.col("kind").is_in(_LAST_KINDS)).select(LINES.names())
+    return pl.concat([last, _raised_alone(facts)]).unique().sort(LINES.names())
+
+
+def _raised_alone(facts: Facts) -> pl.DataFrame:
+    """LINES of exceptions behind steps of a single process: of several, the others may print the same steps behind it.
+
+    A training that begins again from its last checkpoint may do so with the very step that failed.
+    """
+    raised = facts.events.filter(pl.col("kind") == "exception").select(LINES.names()).unique().sort(LINES.names())
+    if raised.is_empty():
+        return raised
+    is_next = (pl.col("step").diff() > 0) | (pl.col("source").diff() != 0)
+    is_alone = is_next.fill_null(value=True).cast(pl.Int8).rolling_min(_STEPS_BEFORE, min_samples=1) == 1
+    parts = []
+    for steps in _slices(facts):
+        rows = steps.drop_nulls("step").with_columns(is_alone=is_alone, last="line_no")
+        at = raised.join_asof(rows, on="line_no", by="source", strategy="backward", check_sortedness=False)
+        parts.append(at.drop_nulls("last").select(*LINES.names(), "last", "is_alone"))
+    newest = pl.concat(parts).sort("last").unique(LINES.names(), keep="last", maintain_order=True)
+    return newest.filter("is_alone").select(LINES.names())
 
 
 def _dumped_again(facts: Facts) -> pl.DataFrame:

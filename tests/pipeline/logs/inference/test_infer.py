@@ -55,6 +55,7 @@ FORMS: dict[str, Callable[[int, float], str]] = {
     "behind an evaluation": lambda step, loss: (
         f'{{"train_loss": {loss:.4f}, "test_loss": 1.5, "iteration": {step}, "train_steps_per_second": {1 / 0.4125}}}'
     ),
+    "underscores": lambda step, loss: f"loss={loss:.4f} iteration={step} tokens_per_second=28926.5 step_time_ms=412.5",
     "behind": lambda step, loss: f"loss {loss:.4f} at iteration {step} of {STEPS}, 412.5 ms/step, 13,800 tokens/sec",
 }
 

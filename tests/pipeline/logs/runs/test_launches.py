@@ -46,6 +46,19 @@ def test_the_last_step_again_is_another_attempt_behind_an_end(end: str, parts: i
     assert len(attempts(steps(1, 4) + end + steps(4, 8))) == parts
 
 
+RAISED = 'Traceback (most recent call last):\n  File "train.py", line 7, in <module>\nRuntimeError: loss is NaN\n'
+
+
+def test_the_last_step_again_is_another_attempt_behind_an_exception_of_the_only_process() -> None:
+    assert len(attempts(steps(1, 12) + RAISED + steps(12, 20))) == 2
+    assert len(attempts(steps(1, 12) + RAISED + steps(13, 20))) == 1
+
+
+def test_the_last_step_again_is_that_of_another_rank_where_each_prints_it() -> None:
+    ranks = "".join(steps(step, step) * 4 for step in range(1, 12))
+    assert len(attempts(ranks + steps(12, 12) + RAISED + steps(12, 12) * 3)) == 1
+
+
 def test_steps_that_go_on_behind_an_end_are_on_their_way() -> None:
     end = "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2024-05-27T11:00:04 ***\n"
     assert len(attempts(steps(1, 4) + end + steps(5, 6))) == 1
