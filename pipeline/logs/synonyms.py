@@ -13,6 +13,8 @@ from functools import lru_cache
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _OTHER = re.compile(r"[^A-Za-z0-9%@]+")
+_PER_SECOND = re.compile(r"/\s?(?=(?:s|secs?|seconds?)(?![A-Za-z]))")
+"""A slash that tells a rate (`steps/sec`) from a time (`step_sec`)."""
 
 _SIZE = r"(?: (?:size|degree|world size|dim|ways?|num|count|groups?))?"
 _PER_GPU = r"per (?:device|gpu|rank|process|worker|core|chip)"
@@ -31,7 +33,8 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         rf"(?:train )?(?:micro ?batch|mbs|micro bs|micro ?batch size)(?: size)?(?: {_PER_GPU})?|"
         rf"{_PER_GPU} (?:train )?(?:micro )?(?:batch size|bs)|(?:device|local) (?:train )?(?:micro ?)?batch ?size|"
         rf"(?:train )?(?:micro )?batch ?size {_PER_GPU}|bs {_PER_GPU}|(?:instantaneous )?batch size {_PER_GPU}|"
-        r"micro train batch size|device train microbatch size|(?:samples|imgs|images|videos) per gpu",
+        r"micro train batch size|device train microbatch size|(?:samples|imgs|images|videos) per gpu|"
+        r"batch gpu",
     ),
     "gbs": (
         r"(?:global|effective|total)(?: train(?:ing)?)? (?:batch ?size|batch|bs)|gbs|global bs|"
@@ -164,7 +167,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"(?:avg|average|mean|running|smooth(?:ed)?|ema|batch|step|current|cur|mini ?batch|iter|last|raw|"
         r"global|moving avg)"
         r" (?:train(?:ing)? )?loss|loss (?:avg|ema|mean|smooth(?:ed)?|step|batch|running|cur)|"
-        r"train(?:ing)? (?:avg|mean) loss",
+        r"train(?:ing)? (?:avg|average|mean) loss",
         r"(?:the )?(?:train )?objective|cost|train(?:ing)?",
         r"l|err(?:or)?",
     ),
@@ -229,9 +232,9 @@ def words(name: str) -> str:
     """The words of a printed name, in small letters, one blank between two.
 
     >>> words("tensorModelParallelSize"), words("--n-embd"), words("Tokens/sec/GPU"), words("train/loss")
-    ('tensor model parallel size', 'n embd', 'tokens sec gpu', 'train loss')
+    ('tensor model parallel size', 'n embd', 'tokens per sec gpu', 'train loss')
     """
-    return _OTHER.sub(" ", _HUMP.sub(" ", name)).strip().lower()
+    return _OTHER.sub(" ", _HUMP.sub(" ", _PER_SECOND.sub(" per ", name))).strip().lower()
 
 
 @lru_cache(maxsize=16_384)

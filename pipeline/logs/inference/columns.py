@@ -98,6 +98,8 @@ def guesses(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line]
         for guess in of_series(own, course(own, lines)):
             share = len(set(own.rows)) / len(rows)
             doubt = guess.sure + _OF_MEAN * (key[1] == "mean")
+            # A name as a whole is meant rather than the last words of a longer one, which may be a part of a loss.
+            doubt += guess.column == "loss" and not step_columns(key[0].removeprefix("> "))
             # Of what an epoch's lines print, the value that stands once in each is the epoch's.
             is_once = len(own.by_row) <= _ONCE * epochs
             doubt += _OF_MANY * (not is_once) if epochs else _OF_FEW * (share < 0.5)

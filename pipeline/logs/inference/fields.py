@@ -48,7 +48,8 @@ _ENDS_LABEL = " \t\"'=:~*#@>→([{<≈"
 _BREAK = re.compile(r"[|│┃,;\t{}\[\]()<>]|\s[-–—·•/]{1,2}\s|\s{3,}|[:=]\s|\.\s|\s(?:and|at|with)\s")
 _QUALIFIER = re.compile(r"[(\[]([^()\[\]|]{0,24})[)\]]$")
 _FILLERS = re.compile(
-    r"^(?:the|a|of|is|was|at|in|with|and|for|done|after|on|my|our)(?: |$)|(?: (?:is|was|of|at|in|so far))+$"
+    r"^(?:the|a|of|is|was|at|in|with|and|for|done|after|on|my|our|info|debug|notice|warning)(?: |$)|"
+    r"(?: (?:is|was|of|at|in|so far))+$"
 )
 _AT = re.compile(r"([A-Za-z][\w /]*?) (?:at|after|for|in|@) (?:\w+ )?[#:]?$")
 _MAX_WORDS = 5
@@ -187,7 +188,7 @@ def _completed(text: str, found: list[Field]) -> list[Field]:
         elif is_unnamed(field.label) and before and re.fullmatch(r"\s*[:=]\s*", text[before.stop : field.begin]):
             named = _AT.search(text[: before.begin])
             if named:
-                found[at] = replace(field, label=words(named[1]))
+                found[at] = replace(field, label=_bare(words(named[1])))
         elif after and _is_name_of_next(text, field, after):
             gap = text[before.stop if before else 0 : field.begin]
             found[at] = replace(field, label=_place(text, gap, field.stop, found[:at]))
@@ -256,10 +257,14 @@ def _label(gap: str) -> str:
     """The words that name the value behind a gap."""
     record = _RECORD.search(gap) if "value" in gap else None
     label = record[1] if record else gap[_offset(gap) :].rstrip(_ENDS_LABEL)
-    name = words(label)
+    return " ".join(_bare(words(label)).split()[-_MAX_WORDS:])
+
+
+def _bare(name: str) -> str:
+    """The words of a name without those around them that mean nothing."""
     while (bare := _FILLERS.sub("", name)) != name:
         name = bare
-    return " ".join(name.split()[-_MAX_WORDS:])
+    return name
 
 
 def _names_the_next(text: str, stop: int, label: str, unit: Unit) -> bool:

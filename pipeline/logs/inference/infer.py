@@ -23,6 +23,7 @@ from sweepscope.pipeline.logs.inference.counter import (
     prints_losses,
 )
 from sweepscope.pipeline.logs.inference.epoch_lines import epoch_lines, with_epoch_line, without_total_of_epoch
+from sweepscope.pipeline.logs.inference.evaluations import with_evaluations
 from sweepscope.pipeline.logs.inference.fields import is_unnamed
 from sweepscope.pipeline.logs.inference.milestones import end_of_epoch, epilogue, form, training_end
 from sweepscope.pipeline.logs.inference.samples import in_samples, of_a_step, of_amounts
@@ -127,6 +128,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     rows = list(sample.select("line_no", "text", "block", "rank", "ts").iter_rows())
     near = _sampled(rows)
     lines = [one for one in (line(*row) for row in near) if one.fields]
+    lines = with_evaluations(lines, [row[:3] for row in rows])
     found = all_series(lines)
     table = find_table([(line_no, text) for line_no, text, *_ in rows[:_TABLE_ROWS]])
     counter = find_counter(found, lines) if table is None else None

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 _DONE = re.compile(
     r"(?i)\btrain(?:ing|er)?\b.{0,24}\b(?:complete[d!]?|finished|done|succeeded|ended|over)\b|"
     r"\b(?:finished|completed|done|end of|finish)\b.{0,12}\btraining\b|"
-    r"^\W*(?:all done|done|finished|finished successfully|run (?:completed|finished)|training time\b.*|"
+    r"^\W*(?:all done|done|exiting|finished|finished successfully|run (?:completed|finished)|training time\b.*|"
     r"total (?:training )?time\b.*|training (?:took|time|runtime)\b.*)\W*$|"
     r"\b(?:reached|hit) (?:max(?:imum)?|the last|final)[ _](?:steps?|iters?|iterations?|epochs?|updates?)\b|"
     r"\b(?:successfully|succesfully) (?:completed|finished|trained)\b|"
@@ -36,6 +36,7 @@ _FINAL = re.compile(
 """What becomes of a model that is done."""
 _STOPPED = re.compile(
     r"(?i)\bearly[ -]?stop(?:ping|ped)? (?:was )?(?:triggered|activated|after|at|in)\b|\bstopp(?:ing|ed)[ _]early\b|"
+    r"\bearly[ -]?stopp(?:ing|ed)\W*$|"
     r"\btarget\b.{0,24}\b(?:achieved|reached|hit|met)\b|\b(?:reached|achieved|hit)\b.{0,12}\btarget\b"
 )
 """Of a trainer that has its own measure of being done."""

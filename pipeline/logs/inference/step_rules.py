@@ -19,6 +19,8 @@ _CHECKPOINT = re.compile(r"(?i)\b(?:sav(?:e|ed|ing)|checkpoint(?:ed|ing)?|ckpt|w
 """In front of the number of a step: the line is that of a checkpoint and repeats the step's loss."""
 _SOME = 0.2
 """Of the lines, that are not those of a checkpoint where others are."""
+_TOTAL = re.compile(r"/ ?\d+")
+"""What a counter counts up to, which keeps out lines that differ in nothing else."""
 _MOST_WORDS = 6
 _MOST_PASSED = 3
 _PLAIN, _WITH_SUFFIX = "loss", "tokens_per_s:human"
@@ -189,9 +191,10 @@ def _in_others(rule: StepRule, lines: Sequence[Line], rows: set[int]) -> tuple[s
     while others and len(chosen) < _MOST_WORDS:
         tally: dict[str, int] = {}
         for text in others:
-            for word in set(_WORD.findall(text)):
+            for word in {*_WORD.findall(text), *_TOTAL.findall(text)}:
                 tally[word] = tally.get(word, 0) + 1
         fit = [word for word in tally if not any(word in text for text in mine)]
+        fit = [word for word in fit if not _TOTAL.fullmatch(word)] or fit
         if not fit:
             break
         best = max(fit, key=lambda word: (EVALUATION.search(word.lower()) is not None, tally[word], -len(word)))

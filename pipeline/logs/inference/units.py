@@ -107,10 +107,14 @@ _WHOLE: tuple[tuple[str, Unit], ...] = (
     ),
     (r"(?:.* )?(?:tokens?|toks?) (?:per )?(?:s|sec|second)|tps", Unit("human", "rate", ("tokens_per_s",))),
     (r"ms (?:per )?(?:it|iter|iteration|step|batch)", Unit("ms", "step time", ("step_time",))),
-    (r"(?:s|sec|secs|seconds?) (?:per )?(?:it|iter|iteration|step|batch)", Unit("s", "step time", ("step_time",))),
+    (
+        r"(?:s|sec|secs|seconds?) (?:per )?(?:it|iter|iteration|step|batch)|(?:step|iter|iteration|batch) (?:s|secs?)",
+        Unit("s", "step time", ("step_time",)),
+    ),
     (
         r"(?:(?:train(?:ing)?|avg|average|mean) )?"
-        r"(?:its?|iters?|iterations?|steps?|batch(?:es)?|updates?) (?:per )?(?:s|sec|second)|ups",
+        r"(?:(?:its|iters|iterations|steps|batches|updates) (?:per )?|(?:it|iter|iteration|step|batch|update) per )"
+        r"(?:s|sec|second)|ups",
         Unit("it/s", "time", ("step_time",)),
     ),
     (

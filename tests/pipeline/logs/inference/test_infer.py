@@ -56,6 +56,10 @@ FORMS: dict[str, Callable[[int, float], str]] = {
         f'{{"train_loss": {loss:.4f}, "test_loss": 1.5, "iteration": {step}, "train_steps_per_second": {1 / 0.4125}}}'
     ),
     "underscores": lambda step, loss: f"loss={loss:.4f} iteration={step} tokens_per_second=28926.5 step_time_ms=412.5",
+    "seconds of a step": lambda step, loss: (
+        f"[step {step:04d}]  step={step}  loss={loss:.4f}  kl=256.000  step_sec=0.4125"
+    ),
+    "steps of a second": lambda step, loss: f"step={step} loss={loss:.4f} steps/sec={1 / 0.4125} ",
     "behind": lambda step, loss: f"loss {loss:.4f} at iteration {step} of {STEPS}, 412.5 ms/step, 13,800 tokens/sec",
 }
 
@@ -450,6 +454,8 @@ def test_times_of_a_counter_of_tokens_are_compared_with_the_clock_by_steps() -> 
         "🎉 训练完成！\n",
         "Target loss of 0.1 achieved at step 41! Final Loss: 0.0883\n",
         "Обучение завершено\n",
+        "Evaluating metrics...\nExiting...\n",
+        "Epoch 6: Early stopping.\n",
     ],
 )
 def test_a_record_of_success_the_final_model_and_words_of_other_languages_end_a_training(tail: str) -> None:
@@ -525,3 +531,31 @@ def test_a_header_that_stands_where_steps_begin_anew_begins_a_launch() -> None:
     of_screens = "".join(f"{head}{nth},{9 / nth:.4f}\n{nth + 1},{9 / (nth + 1):.4f}\n" for nth in range(1, 30, 2))
     assert tables_of({"train.log": "".join(texts)})["runs"]["steps_logged"].to_list() == [5, 5, 5, 5]
     assert tables_of({"train.log": of_screens})["runs"]["steps_logged"].to_list() == [30]
+
+
+@pytest.mark.parametrize("heading", ["Eval begin...", "Epoch end"])
+def test_lines_below_the_heading_of_an_evaluation_are_no_steps_though_they_look_the_same(heading: str) -> None:
+    def epoch(number: int) -> str:
+        rows = [f"step {at}/60 - loss: {9 / (number + at / 60):.4f}" for at in range(10, 61, 10)]
+        return "\n".join([f"Epoch {number}/4", *rows, heading, *(f"step {at}/20 - loss: 0.5" for at in (10, 20)), ""])
+
+    runs = tables_of({"train.log": "".join(map(epoch, range(1, 5)))})["runs"]
+    found = runs.select("steps_logged", "last_step", "last_loss").rows()
+    assert (found == [(24, 240, round(9 / 5, 4))]) is (heading == "Eval begin...")
+
+
+def test_of_losses_in_lines_of_their_own_that_with_the_plain_name_is_the_loss() -> None:
+    def form(step: int, loss: float) -> str:
+        begin = f"2026-01-31 12:00:{step:02d},123 INFO     Training average"
+        parts = (f"{begin} {part}_loss at step {step}: {loss / 2:.4f}" for part in ("positive", "negative"))
+        return "\n".join([*parts, f"{begin} loss at step {step}: {loss:.4f}"])
+
+    steps = tables_of({"train.log": log(form)})["steps"].sort("step")
+    assert steps["loss"].to_list() == [round(loss, 4) for loss in losses()]
+
+
+def test_the_batch_of_a_card_beside_that_of_the_job() -> None:
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], head='"batch_size": 16,\n"batch_gpu": 8,\n')})[
+        "runs"
+    ].to_dicts()
+    assert (run["gbs"], run["mbs"]) == (16, 8)
