@@ -41,8 +41,9 @@ def with_evaluations(lines: Sequence[Line], rows: Sequence[tuple[int, str, int]]
 
 
 def _totals(line: Line) -> Iterator[_Total]:
+    """Those of which the line itself does not tell whose they are."""
     for one in line.fields:
-        if one.role == "of" and one.number is not None:
+        if one.role == "of" and one.number is not None and not one.split:
             yield one.label, one.number
 
 
