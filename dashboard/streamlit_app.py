@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import streamlit as st
 
-from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app import named_views, shell
 from sweepscope.dashboard.navigation import PAGES
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.widgets import basic
@@ -34,6 +34,7 @@ page = st.navigation([*pages, named_first], position="hidden")
 st.set_page_config(
     page_title=f"{page.title} · sweepscope", page_icon=shell.ICON, layout="wide", initial_sidebar_state=212
 )
+st.session_state[named_views.PAGE] = "" if page.url_path in ("", "root") else page.url_path
 basic.style(basic.current_theme())
 st.logo(shell.logo(basic.current_theme()), size="large")
 shell.draw_sidebar()

@@ -24,6 +24,8 @@ VERBS = {
     "demo": "ingest the bundled data and open the dashboard",
     "ingest": "read logs into the store; running it again reads only what is new",
     "stated": "list what you have stated of runs whose logs do not say it",
+    "note": "write remarks on runs, cells and days, which the pages show",
+    "tag": "tag runs, cells and days; the list of runs is filtered by tags",
     "dialect": "dialect files for log formats of your own: test, infer, list, show, example, forget",
     "query": "run a read-only SQL query against the store",
     "report": "write what the dashboard says as one offline HTML file",

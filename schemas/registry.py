@@ -14,6 +14,7 @@ from sweepscope.schemas.tables import (
     memory,
     memory_views,
     nccl,
+    notes,
     plans,
     published,
     rankings,
@@ -49,6 +50,7 @@ TABLES = _by_name(
     published.ACCELERATORS,
     bandwidths.PUBLISHED_BANDWIDTHS,
     bandwidths.ACCELERATOR_LINKS,
+    notes.NOTES,
 )
 
 # In the order of creation: a view may use those before it.
@@ -68,6 +70,7 @@ VIEWS = _by_name(
     memory.RUN_GPU_MEMORY,
     *memory_views.VIEWS,
     *timeline.VIEWS,
+    notes.RUN_NOTES,
 )
 
 STORE = _by_name(ledger.STORE_INFO, ledger.RECONCILED_RUNS)

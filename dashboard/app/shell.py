@@ -15,6 +15,7 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from sweepscope.dashboard.app import named_views
 from sweepscope.dashboard.app.store import Store, adopt_latest, newer_version, open_store
 from sweepscope.dashboard.charts import narrow
 from sweepscope.dashboard.format.theme import Theme
@@ -138,6 +139,7 @@ def draw_sidebar() -> None:
                     st.html(f'<h2 class="ss-group">{group}</h2>')
                 for entry in entries:
                     st.page_link(entry.path, label=entry.title, query_params=carried or None, width="stretch")
+        named_views.draw_links()
 
 
 def watch_scheme() -> None:
@@ -201,6 +203,7 @@ def share_popover(view: View | None = None, selection: Mapping[str, str] | None 
         choices.segments(
             "Save charts as", "picture", list(PICTURE_FORMATS), shown=PICTURE_FORMATS.__getitem__, is_labelled=True
         )
+        named_views.draw_saving(query)
 
 
 def slice_query(chosen: Slice | None) -> dict[str, str]:

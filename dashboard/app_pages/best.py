@@ -18,7 +18,7 @@ from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.metrics import METRICS, Metric
 from sweepscope.dashboard.queries import cells as queries
 from sweepscope.dashboard.queries import history
-from sweepscope.dashboard.sections import compare_links, estimator_pick, filter_panel, page_head
+from sweepscope.dashboard.sections import compare_links, estimator_pick, filter_panel, notes, page_head
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best as texts
@@ -75,7 +75,14 @@ def _page(view: View) -> None:
     with right, st.container(gap="xsmall"):
         _draw_panel(cell, ranked)
         _draw_pick(view, chosen, cell, ranked, usual)
+        notes.draw_cell(view, _identity(chosen, cell))
     _draw_tables(chosen, view, ranked, cell)
+
+
+def _identity(chosen: Slice, cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that name a cell."""
+    of_cell = {name: cell[name] for name in ("model", "num_nodes", "num_gpus")}
+    return {**{name: getattr(chosen, name) for name in ("origin", "accelerator", "seq_len", "gbs_tokens")}, **of_cell}
 
 
 def _draw_head(head: DeltaGenerator, answer: str, grid: pl.DataFrame, chosen: Slice, view: View) -> None:

@@ -17,7 +17,7 @@ from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries import compare as compare_queries
 from sweepscope.dashboard.queries import memory as memory_queries
 from sweepscope.dashboard.queries import run as queries
-from sweepscope.dashboard.sections import run_network, run_ratios, run_timeline
+from sweepscope.dashboard.sections import notes, run_network, run_ratios, run_timeline
 from sweepscope.dashboard.text import memory_run as memory_texts
 from sweepscope.dashboard.text import run as texts
 from sweepscope.dashboard.text import run_sections as section_texts
@@ -61,6 +61,7 @@ def _page(view: View) -> None:
         _draw_memory(view, run)
         _draw_facts(run, settings, "Layout")
         _draw_relations(view, run)
+        notes.draw_run(view, run_id)
         if run["origin"] != "published":
             _draw_cost(view, run)
     if run["origin"] != "published":

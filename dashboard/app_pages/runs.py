@@ -42,10 +42,11 @@ _FACETS = {
     "accelerator": ("accelerators", "Accelerator"),
     "num_nodes": ("node_counts", "Nodes"),
     "sweep": ("sweeps", "Sweep"),
+    "tag": ("tags", "Tag"),
 }
 _TABLE = names(
-    "status model num_gpus accelerator layout mfu mfu_note tokens_per_s_per_gpu step_time_s mem_peak_allocated_bytes "
-    "framework origin sweep"
+    "status model num_gpus accelerator layout tags mfu mfu_note tokens_per_s_per_gpu step_time_s "
+    "mem_peak_allocated_bytes framework origin sweep"
 )
 
 
@@ -176,7 +177,11 @@ def _draw_table(rows: pl.DataFrame) -> None:
         mfu_note=pl.Series([texts.mfu_note(row) for row in rows.iter_rows(named=True)], dtype=pl.String),
     )
     # Where all are of one origin the badge above the table names it, and most pages have no note.
-    is_shown = {"origin": rows["origin"].n_unique() > 1, "mfu_note": shown["mfu_note"].count() > 0}
+    is_shown = {
+        "origin": rows["origin"].n_unique() > 1,
+        "mfu_note": shown["mfu_note"].count() > 0,
+        "tags": rows["tags"].count() > 0,
+    }
     columns = [name for name in _TABLE if is_shown.get(name, True)]
     above = st.container()
     ticked, opened = tables.ticking_table(shown, columns, key="runs_table")

@@ -30,6 +30,9 @@ LISTED = names(
     "tokens_per_s_per_gpu step_time_s mem_peak_allocated_bytes mem_peak_reserved_bytes steps_logged sweep started_at "
     "quarantine_reason mfu_basis"
 )
+_TAGS = """(SELECT string_agg(DISTINCT text, ', ' ORDER BY text) FROM run_notes AS n
+    WHERE n.run_id = runs.run_id AND n.note_kind = 'tag') AS tags"""
+_TAGGED = "run_id IN (SELECT run_id FROM run_notes WHERE note_kind = 'tag' AND list_contains($facet_tag, text))"
 _STATED = "(SELECT any_value(comparability) FROM published_runs AS p WHERE p.run_id = runs.run_id) AS comparability"
 
 
@@ -63,7 +66,10 @@ def _condition(search: Search) -> tuple[str, dict[str, object]]:
         parts.append("sweep = $sweep")
         params["sweep"] = search.filters.sweep
     for name, chosen in search.facets.items():
-        if chosen:
+        if chosen and name == "tag":
+            parts.append(_TAGGED)
+            params["facet_tag"] = list(chosen)
+        elif chosen:
             # NULL is a value here ("unknown"), which `IN` would never match
             known = [value for value in chosen if value != UNKNOWN]
             either = [f"list_contains($facet_{name}, {name})"] if known else []
@@ -100,11 +106,13 @@ def duplicates(origins: Sequence[str]) -> Query:
 def page(search: Search, *, sort: str, rows: int, offset: int) -> Query:
     """One page of matching runs. `sort` is a key of SORTS; ties are broken by run_id, so pages never overlap.
 
-    `comparability` is that of a published table's MFU, NULL for other runs.
+    `comparability` is that of a published table's MFU, NULL for other runs; `tags` are those on the
+    run, its cell or its day.
     """
     where, params = _condition(search)
     sql = f"""SELECT {", ".join(LISTED)},
-  {_STATED}
+  {_STATED},
+  {_TAGS}
 FROM runs
 WHERE {where}
 ORDER BY {SORTS[sort]}, run_id
@@ -135,6 +143,13 @@ def facet(search: Search, name: str) -> Query:
     The facet's own choice is left out, so that a second value can be added.
     """
     where, params = _condition(search.without(name))
+    if name == "tag":
+        sql = f"""SELECT text AS value, count(DISTINCT run_id) AS runs
+FROM run_notes
+WHERE note_kind = 'tag' AND run_id IN (SELECT run_id FROM runs WHERE {where})
+GROUP BY ALL
+ORDER BY runs DESC, value"""
+        return Query(sql, params)
     sql = f"""SELECT {name} AS value, count(*) AS runs
 FROM runs
 WHERE {where}
