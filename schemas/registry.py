@@ -7,6 +7,7 @@ from sweepscope.schemas.core.column import Column
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.tables import (
     bandwidths,
+    costs,
     estimates,
     hangs,
     inference,
@@ -51,6 +52,7 @@ TABLES = _by_name(
     bandwidths.PUBLISHED_BANDWIDTHS,
     bandwidths.ACCELERATOR_LINKS,
     notes.NOTES,
+    costs.PRICES,
 )
 
 # In the order of creation: a view may use those before it.
@@ -71,6 +73,7 @@ VIEWS = _by_name(
     *memory_views.VIEWS,
     *timeline.VIEWS,
     notes.RUN_NOTES,
+    costs.RUN_COSTS,
 )
 
 STORE = _by_name(ledger.STORE_INFO, ledger.RECONCILED_RUNS)

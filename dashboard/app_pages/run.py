@@ -216,6 +216,8 @@ def _draw_cost(view: View, run: dict[str, Any]) -> None:
     if found.is_empty():
         return
     rows = [(rich(name), rich(value)) for name, value in section_texts.cost(found.row(0, named=True))]
+    for spent in queries.money_and_energy(run_id).run(con).to_dicts():
+        rows += [(rich(name), rich(value)) for name, value in section_texts.money_and_energy(spent)]
     tries = queries.same_configuration(run_id).run(con)
     if tries.height > 1:
         shown = tries.head(_TRIES_SHOWN).iter_rows(named=True)
@@ -244,7 +246,8 @@ def _draw_tables(view: View, run: dict[str, Any], settings: pl.DataFrame, points
             tables.csv_later(logged, view.store.con, f"steps_{run_id}", rows=steps)
     with st.container(horizontal=True):
         evidence, settings_query = queries.evidence(run_id), queries.settings(run_id)
-        basic.sql_popover({"Run": queries.run(run_id), "Evidence": evidence, "Settings": settings_query})
+        money = queries.money_and_energy(run_id)
+        basic.sql_popover({"Run": queries.run(run_id), "Evidence": evidence, "Settings": settings_query, "Cost": money})
         shell.share_popover()
 
 

@@ -28,6 +28,7 @@ ROWS_PER_PAGE = 100
 _SORTS = {
     "mfu": "Highest MFU",
     "throughput": "Most tokens/s/GPU",
+    "cost": "Cheapest tokens",
     "gpus": "Most GPUs",
     "memory": "Most memory",
     "newest": "Newest",
@@ -45,8 +46,8 @@ _FACETS = {
     "tag": ("tags", "Tag"),
 }
 _TABLE = names(
-    "status model num_gpus accelerator layout tags mfu mfu_note tokens_per_s_per_gpu step_time_s "
-    "mem_peak_allocated_bytes framework origin sweep"
+    "status model num_gpus accelerator layout tags mfu mfu_note tokens_per_s_per_gpu usd_per_m_tokens "
+    "step_time_s mem_peak_allocated_bytes framework origin sweep"
 )
 
 
@@ -180,7 +181,7 @@ def _draw_table(rows: pl.DataFrame) -> None:
     is_shown = {
         "origin": rows["origin"].n_unique() > 1,
         "mfu_note": shown["mfu_note"].count() > 0,
-        "tags": rows["tags"].count() > 0,
+        **{name: rows[name].count() > 0 for name in ("tags", "usd_per_m_tokens")},
     }
     columns = [name for name in _TABLE if is_shown.get(name, True)]
     above = st.container()

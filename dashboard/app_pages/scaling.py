@@ -26,8 +26,8 @@ _ALL = "models"
 _LINES = {_ALL: "best of each model"}
 _MEASURES = {"efficiency": ("efficiency", "scaling_efficiency"), "mfu": ("MFU", "mfu")}
 _TABLE = names(
-    "line num_nodes num_gpus layout mfu tokens_per_s_per_gpu tokens_per_s scaling_efficiency baseline_size "
-    "ideal_tokens_per_s repeats run_id"
+    "line num_nodes num_gpus layout mfu tokens_per_s_per_gpu usd_per_m_tokens tokens_per_s scaling_efficiency "
+    "baseline_size ideal_tokens_per_s repeats run_id"
 )
 
 

@@ -38,6 +38,15 @@ METRICS: dict[str, Metric] = {
         Metric("throughput", "Tokens/s/GPU", "tokens_per_s_per_gpu", "per_row", numbers.number, explanation=_BY_MODEL),
         Metric("step_time", "Step time", "step_time_s", "per_row", numbers.seconds, True, _BY_MODEL),
         Metric(
+            "cost",
+            "$ per million tokens",
+            "usd_per_m_tokens",
+            "per_row",
+            numbers.dollars,
+            True,
+            "Colour compares the node counts of one model; bright is cheap.",
+        ),
+        Metric(
             "memory",
             "Peak memory",
             "mem_peak_bytes",
@@ -71,7 +80,7 @@ def performance(row: Mapping[str, Any], *, unit: str = " MFU") -> str:
 
 def offered(cells: pl.DataFrame) -> list[Metric]:
     """Metrics that at least one cell has a value for, in menu order."""
-    return [metric for metric in METRICS.values() if cells[metric.column].count() > 0]
+    return [metric for metric in METRICS.values() if metric.column in cells.columns and cells[metric.column].count()]
 
 
 def paint_share(cells: pl.DataFrame, metric: Metric) -> pl.Series:

@@ -155,6 +155,19 @@ def token_count(tokens: int | None) -> str:
     return number(tokens)
 
 
+def dollars(value: float | None) -> str:
+    """A sum of money: whole dollars from a thousand on, cents from a dollar on, three digits below.
+
+    >>> dollars(12345.6), dollars(2.5), dollars(0.023456), dollars(None)
+    ('$12,346', '$2.50', '$0.0235', '–')
+    """
+    if value is None:
+        return MISSING
+    if abs(value) >= 1000:
+        return f"${number(value)}"
+    return f"${number(value, 2)}" if abs(value) >= 1 or value == 0 else f"${significant(value)}"
+
+
 def moment(value: datetime | None) -> str:
     """A time to the minute.
 

@@ -19,6 +19,9 @@ _WINNER = (
 )
 
 
+_PRICE = "(SELECT usd_per_gpu_hour FROM prices WHERE accelerator = $accelerator)"
+
+
 def cells(chosen: Slice, filters: Filters) -> Query:
     """One row per cell (model, node and GPU count): winner and runner-up among the layouts that pass the filters.
 
@@ -68,7 +71,8 @@ SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_nod
   lead_over(winner.tokens_per_s_per_gpu, runner_up.tokens_per_s_per_gpu) AS margin,
   CASE WHEN runner_up_run_id IS NOT NULL THEN lead_noise(winner.speed_noise, runner_up.speed_noise) END AS noise,
   is_tied(margin, noise) AS is_tie,
-  CASE WHEN runner_up_run_id IS NOT NULL THEN chance_first END AS chance_best
+  CASE WHEN runner_up_run_id IS NOT NULL THEN chance_first END AS chance_best,
+  {_PRICE} AS usd_per_gpu_hour, usd_per_m_tokens_of({_PRICE}, winner.tokens_per_s_per_gpu) AS usd_per_m_tokens
 FROM (SELECT * FROM grid_cells WHERE {in_grid}) AS cell
 LEFT JOIN tried ON tried.model = cell.model AND tried.num_nodes = cell.num_nodes
   AND tried.num_gpus IS NOT DISTINCT FROM cell.num_gpus
@@ -118,7 +122,8 @@ def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None =
   is_tied(
     lead_over(first(tokens_per_s_per_gpu) OVER cell, tokens_per_s_per_gpu),
     lead_noise(first(speed_noise) OVER cell, speed_noise)
-  ) AS ties_with_first
+  ) AS ties_with_first,
+  usd_per_m_tokens_of({_PRICE}, tokens_per_s_per_gpu) AS usd_per_m_tokens
 FROM ranked_layouts
 WHERE {all_of(where, layouts, within)}
 WINDOW cell AS (

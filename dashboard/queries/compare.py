@@ -26,8 +26,10 @@ _SAME_LAYOUT = "\n    AND ".join(
 def runs(run_ids: Sequence[str]) -> Query:
     """Their rows of `runs` with the card's memory, what their publication states, and GPU-hours lost in idleness."""
     sql = """SELECT runs.*, accelerators.memory_bytes, published.comparability, published.source_title,
-  published.source_url, published.table_or_figure, published.extra
+  published.source_url, published.table_or_figure, published.extra,
+  usd_per_m_tokens_of(prices.usd_per_gpu_hour, runs.tokens_per_s_per_gpu) AS usd_per_m_tokens
 FROM runs
+LEFT JOIN prices USING (accelerator)
 LEFT JOIN accelerators USING (accelerator)
 LEFT JOIN (
   SELECT run_id, comparability, source_title, source_url, table_or_figure, extra FROM published_runs

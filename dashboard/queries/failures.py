@@ -51,7 +51,8 @@ ORDER BY runs_tried DESC, sweep"""
 def totals(scope: Scope) -> Query:
     """One row: runs by ending, the failure rate with its interval, GPU-hours and of how many runs they are unknown.
 
-    `runs_cut_off` are failures of which one knows no more than that the log stops.
+    `runs_cut_off` are failures of which one knows no more than that the log stops. `usd` and `usd_lost` are at the
+    prices of accelerators, over `gpu_hours_priced` of the hours.
     """
     sql = f"""SELECT count(*) AS runs_tried, count(is_failure) AS runs_judged,
   count(*) FILTER (is_failure) AS runs_failed, count(*) FILTER (is_failure AND status = 'truncated') AS runs_cut_off,
@@ -60,8 +61,16 @@ def totals(scope: Scope) -> Query:
   count(*) FILTER (outcome = 'held') AS runs_held, sum(gpu_hours_held) AS gpu_hours_held,
   sum(gpu_hours) AS gpu_hours, spent_on(gpu_hours, is_failure) AS gpu_hours_lost,
   count(*) FILTER (gpu_hours IS NULL) AS runs_without_gpu_hours,
-  count(*) FILTER (is_failure AND gpu_hours IS NULL) AS failures_without_gpu_hours
+  count(*) FILTER (is_failure AND gpu_hours IS NULL) AS failures_without_gpu_hours,
+  sum(run_usd) AS usd, spent_on(run_usd, is_failure AND run_usd IS NOT NULL) AS usd_lost,
+  sum(gpu_hours) FILTER (run_usd IS NOT NULL) AS gpu_hours_priced
 FROM run_outcomes
+LEFT JOIN (
+  SELECT run_id, usd_per_gpu_hour * o.gpu_hours AS run_usd
+  FROM run_outcomes AS o
+  JOIN runs USING (run_id)
+  JOIN prices USING (accelerator)
+) USING (run_id)
 WHERE {scope.condition}"""
     return Query(sql, scope.params)
 

@@ -13,7 +13,7 @@ def of_run(run_id: str) -> Query:
     sql = """SELECT *
 FROM run_notes
 WHERE run_id = $run_id
-ORDER BY list_position(['run', 'cell', 'day'], note_about), note_kind = 'note', created_at, note_id"""
+ORDER BY list_position(['run', 'cell', 'day'], note_about), note_kind = 'note', written_at, note_id"""
     return Query(sql, {"run_id": run_id})
 
 
@@ -24,14 +24,14 @@ def of_cell(cell: Mapping[str, object]) -> Query:
 FROM notes
 WHERE note_kind <> 'view' AND model IS NOT NULL
   AND {same}
-ORDER BY note_kind = 'note', created_at, note_id"""
+ORDER BY note_kind = 'note', written_at, note_id"""
     return Query(sql, {name: cell[name] for name in CELL})
 
 
 def views() -> Query:
     """Named views by name."""
     return Query(
-        "SELECT note_id, text, address, created_at\nFROM notes\nWHERE note_kind = 'view'\nORDER BY lower(text)"
+        "SELECT note_id, text, address, written_at\nFROM notes\nWHERE note_kind = 'view'\nORDER BY lower(text)"
     )
 
 

@@ -163,6 +163,11 @@ def audit(run_id: str) -> Query:
     return Query("SELECT finding, detail\nFROM mfu_audit\nWHERE run_id = $run_id\nORDER BY finding", {"run_id": run_id})
 
 
+def money_and_energy(run_id: str) -> Query:
+    """Its row of `run_costs`; no row without a price and samples of power."""
+    return Query("SELECT *\nFROM run_costs\nWHERE run_id = $run_id", {"run_id": run_id})
+
+
 def cost(run_id: str) -> Query:
     """One row: its GPU-hours and what they rest on, those of its sweep, its stretch and its reason to be tried again.
 

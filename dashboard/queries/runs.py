@@ -19,6 +19,7 @@ SORTS: dict[str, str] = {
     # a quarantined figure is wrong or a repeat: it must not lead the list
     "mfu": "quarantine_reason IS NOT NULL, mfu DESC NULLS LAST",
     "throughput": "quarantine_reason IS NOT NULL, tokens_per_s_per_gpu DESC NULLS LAST",
+    "cost": "quarantine_reason IS NOT NULL, usd_per_m_tokens NULLS LAST",
     "gpus": "num_gpus DESC NULLS LAST, mfu DESC NULLS LAST",
     "memory": "coalesce(mem_peak_allocated_bytes, mem_peak_reserved_bytes) DESC NULLS LAST",
     "newest": "coalesce(ended_at, started_at) DESC NULLS LAST",
@@ -32,6 +33,9 @@ LISTED = names(
 )
 _TAGS = """(SELECT string_agg(DISTINCT text, ', ' ORDER BY text) FROM run_notes AS n
     WHERE n.run_id = runs.run_id AND n.note_kind = 'tag') AS tags"""
+_PRICED = """usd_per_m_tokens_of(
+    (SELECT usd_per_gpu_hour FROM prices AS p WHERE p.accelerator = runs.accelerator), tokens_per_s_per_gpu
+  ) AS usd_per_m_tokens"""
 _TAGGED = "run_id IN (SELECT run_id FROM run_notes WHERE note_kind = 'tag' AND list_contains($facet_tag, text))"
 _STATED = "(SELECT any_value(comparability) FROM published_runs AS p WHERE p.run_id = runs.run_id) AS comparability"
 
@@ -112,7 +116,8 @@ def page(search: Search, *, sort: str, rows: int, offset: int) -> Query:
     where, params = _condition(search)
     sql = f"""SELECT {", ".join(LISTED)},
   {_STATED},
-  {_TAGS}
+  {_TAGS},
+  {_PRICED}
 FROM runs
 WHERE {where}
 ORDER BY {SORTS[sort]}, run_id
@@ -123,7 +128,7 @@ LIMIT $rows OFFSET $offset"""
 def full(search: Search, *, sort: str) -> Query:
     """Every matching run with every column of `runs`, in the order of the list, for the download."""
     where, params = _condition(search)
-    return Query(f"SELECT *\nFROM runs\nWHERE {where}\nORDER BY {SORTS[sort]}, run_id", params)
+    return Query(f"SELECT *,\n  {_PRICED}\nFROM runs\nWHERE {where}\nORDER BY {SORTS[sort]}, run_id", params)
 
 
 def facet_value(name: str, text: str) -> object | None:

@@ -33,6 +33,7 @@ def facts(cell: Cell) -> list[tuple[str, str]]:
         peak = f"{number(cell['mem_peak_bytes'] / numbers.GIB, 1)} of {gib(cell['memory_bytes'])}"
     return [
         ("Throughput", f"{number(cell['tokens_per_s_per_gpu'])} tokens/s/GPU"),
+        *_price(cell),
         ("Step time", numbers.seconds(cell["step_time_s"]) if cell["step_time_s"] is not None else "not logged"),
         ("Peak memory", peak),
         *([("Setup", label(cell, cell["differing"]))] if cell["differing"] else []),
@@ -41,6 +42,14 @@ def facts(cell: Cell) -> list[tuple[str, str]]:
         ("Outcomes", cell["outcome"]),
         *([("Not ranked", cell["unranked_reason"])] if cell["unranked_reason"] else []),
     ]
+
+
+def _price(cell: Cell) -> list[tuple[str, str]]:
+    """What a million tokens cost, where the accelerator has a price."""
+    if cell.get("usd_per_m_tokens") is None:
+        return []
+    price = numbers.dollars(cell["usd_per_gpu_hour"])
+    return [("Cost", f"{numbers.dollars(cell['usd_per_m_tokens'])} per million tokens at {price} per GPU-hour")]
 
 
 def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sweepscope.dashboard.format import numbers
-from sweepscope.dashboard.format.numbers import count, memory, moment, number, percent, seconds, significant
+from sweepscope.dashboard.format.numbers import count, dollars, memory, moment, number, percent, seconds, significant
 from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.compare import Line, Subject
@@ -32,6 +32,7 @@ def main(columns: Sequence[Subject], found: Sequence[Line]) -> list[Line]:
     kept = {
         "status",
         "tokens_per_s_per_gpu",
+        "usd_per_m_tokens",
         "step_time_s",
         "mfu",
         "mem_peak_allocated_bytes",
@@ -119,6 +120,7 @@ def _warmup(run: Row) -> str | None:
 
 _NUMBERS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("tokens_per_s_per_gpu", "Tokens/s/GPU", number),
+    ("usd_per_m_tokens", "$ per million tokens", dollars),
     ("tokens_per_s", "Tokens/s", number),
     ("step_time_s", "Step time", seconds),
     ("mfu", "MFU", percent),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sweepscope.dashboard.format.columns import column_label
-from sweepscope.dashboard.format.numbers import count, number, part_of, percent
+from sweepscope.dashboard.format.numbers import count, dollars, number, part_of, percent
 from sweepscope.dashboard.format.symbols import OUTCOME
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.failures import (
@@ -26,6 +26,7 @@ HOW_TO_READ = (
     "Runs that were cancelled, are still running or left no evidence count in no rate. GPU-hours are what logs "
     "or the scheduler show; runs without either are counted, not estimated.",
 )
+_ALL_PRICED = 0.995  # share of the hours with a price from which all of them count as priced
 _CAUSE = {
     "oom": "ran out of GPU memory",
     "hang": "hung in a collective",
@@ -120,12 +121,23 @@ def figures(totals: Row, search: Row, price: float | None) -> list[tuple[str, st
     """The four figures as label, value, note."""
     tried, failed = totals["runs_tried"], totals["runs_failed"]
     spent, lost = totals["gpu_hours"], totals["gpu_hours_lost"]
+    share = (totals["gpu_hours_priced"] or 0) / spent if spent else 0
+    known = f" for the {part_of(share)} with a price" if share < _ALL_PRICED else ""
+    paid, wasted = (_paid(hours, totals[name], price, known) for hours, name in ((spent, "usd"), (lost, "usd_lost")))
+    average = totals["usd"] / totals["gpu_hours_priced"] if totals["usd"] and totals["gpu_hours_priced"] else None
     return [
         ("Runs that failed", *_failure_rate(totals)),
-        ("GPU-hours in all", *_hours(spent, tried, totals["runs_without_gpu_hours"], price)),
-        ("GPU-hours on failures", *_hours(lost, failed, totals["failures_without_gpu_hours"], price)),
-        ("GPU-hours until the winners had run", *_search(search, price)),
+        ("GPU-hours in all", *_hours(spent, tried, totals["runs_without_gpu_hours"], paid)),
+        ("GPU-hours on failures", *_hours(lost, failed, totals["failures_without_gpu_hours"], wasted)),
+        ("GPU-hours until the winners had run", *_search(search, price or (average if not known else None))),
     ]
+
+
+def _paid(hours: float | None, usd: float | None, price: float | None, known: str) -> str:
+    """What hours cost: at the price on the page, else at those of the accelerators, of what part of them is `known`."""
+    if price and hours is not None:
+        return _dollars(hours, price)
+    return f"{dollars(usd)}{known}" if usd else ""
 
 
 def _failure_rate(totals: Row) -> tuple[str, str]:
@@ -144,11 +156,11 @@ def _without_cut_off(totals: Row) -> str:
     return f"; {percent(without, 0)} without {count(cut_off, 'log that just stops', 'logs that just stop')}"
 
 
-def _hours(hours: float | None, runs: int, unknown: int, price: float | None) -> tuple[str, str]:
-    """Value and note: GPU-hours of `runs`, of which `unknown` have none, with their price."""
+def _hours(hours: float | None, runs: int, unknown: int, paid: str) -> tuple[str, str]:
+    """Value and note: GPU-hours of `runs`, of which `unknown` have none, with what was `paid` for them."""
     if hours is None:
         return "unknown", f"{count(runs, 'run')}, no duration logged"
-    notes = [_dollars(hours, price), f"unknown for {number(unknown)} of {count(runs, 'run')}" if unknown else ""]
+    notes = [paid, f"unknown for {number(unknown)} of {count(runs, 'run')}" if unknown else ""]
     return hours_figure(hours), "; ".join(note for note in notes if note) or "all runs known"
 
 

@@ -23,7 +23,7 @@ def qualifier(rows: Sequence[Row]) -> str:
 
 def aside(row: Row, *, is_cell: bool) -> str:
     """What a note is about, where that is not what the page shows, who wrote it and when."""
-    parts = ["" if is_cell else _ABOUT[row["note_about"]], row["author"] or "", moment(row["created_at"])]
+    parts = ["" if is_cell else _ABOUT[row["note_about"]], row["author"] or "", moment(row["written_at"])]
     return " · ".join(part for part in parts if part)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sweepscope.dashboard.format.numbers import count, memory, number, part_of, percent, seconds, significant
+from sweepscope.dashboard.format.numbers import count, dollars, memory, number, part_of, percent, seconds, significant
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text.failure_lists import duration, stretch
 from sweepscope.dashboard.text.failures import hours_text
@@ -152,6 +152,29 @@ def cost(row: Row) -> list[tuple[str, str]]:
         pairs.append(("Took many times the usual", stretch(row)))
     if row["reason"]:
         pairs.append(("Worth submitting again", str(row["reason"])))
+    return pairs
+
+
+def money_and_energy(row: Row) -> list[tuple[str, str]]:
+    """Name and value of what the run cost in dollars and in energy, of what is known of it (a row of `run_costs`)."""
+    pairs = []
+    if row["usd_per_gpu_hour"] is not None:
+        price = f"at {dollars(row['usd_per_gpu_hour'])} per GPU-hour"
+        paid = [dollars(row["run_usd"])] if row["run_usd"] is not None else []
+        tokens = [f"{dollars(row['usd_per_m_tokens'])} per million tokens"] if row["usd_per_m_tokens"] else []
+        if paid or tokens:
+            pairs.append(("Cost", f"**{', '.join([*paid, *tokens])}** {price}"))
+    if row["energy_kwh"] is not None:
+        known = (
+            "all GPUs sampled"
+            if row["energy_basis"] == "sampled"
+            else f"scaled from {count(row['gpus_sampled'], 'GPU')}"
+        )
+        pairs.append(("Energy of the GPUs", f"**{significant(row['energy_kwh'])} kWh** ({known})"))
+    if row["tokens_per_joule"] is not None:
+        power = f"{number(row['power_busy_w'])} W per GPU while it computed"
+        per_million = f"{significant(row['kwh_per_m_tokens'])} kWh per million"
+        pairs.append(("Tokens per joule", f"**{significant(row['tokens_per_joule'])}**, {per_million}; {power}"))
     return pairs
 
 

@@ -60,7 +60,24 @@ def answer(
     of = f"{subject}: " if subject else ""
     batch = f"with a fixed {numbers.token_count(chosen.gbs_tokens)}-token batch, " if chosen.gbs_tokens else ""
     text = f"{of}{batch}**at {count(largest, noun)} {_joined(parts)}.**"
-    return capital(text) + _steepest(drawn, noun)
+    return capital(text) + _steepest(drawn, noun) + _price(drawn, noun)
+
+
+def _price(drawn: pl.DataFrame, noun: str) -> str:
+    """What a million tokens cost at both ends of the line that reaches furthest; "" without a price."""
+    if "usd_per_m_tokens" not in drawn.columns:
+        return ""
+    priced = drawn.drop_nulls("usd_per_m_tokens").sort("size")
+    if priced.is_empty():
+        return ""
+    line = priced.filter(pl.col("size") == priced["size"].max()).sort("usd_per_m_tokens")["line"][0]
+    ends = priced.filter(pl.col("line") == line)
+    first, last = ends.row(0, named=True), ends.row(-1, named=True)
+    if first["size"] == last["size"]:
+        return ""
+    before, after = (numbers.dollars(row["usd_per_m_tokens"]) for row in (first, last))
+    sizes = f"{number(first['size'])} to {count(last['size'], noun)}"
+    return f" From {sizes} a million tokens of {line} go from {before} to {after}."
 
 
 def _sizes(points: pl.DataFrame, noun: str) -> str:

@@ -131,13 +131,13 @@ def row(
         "text": kept,
         "address": None if address is None else checked_address(address),
         "author": author,
-        "created_at": datetime.now(UTC).replace(tzinfo=None),
+        "written_at": datetime.now(UTC).replace(tzinfo=None),
     }
 
 
 def stored(home: Home) -> pl.DataFrame:
     """Rows of `notes`, oldest first. Raises StoreError when the lake is damaged."""
-    return Lake(home).read("notes").sort("created_at", "note_id")
+    return Lake(home).read("notes").sort("written_at", "note_id")
 
 
 def add(home: Home, rows: Sequence[Mapping[str, Any]]) -> list[str]:

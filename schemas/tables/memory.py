@@ -194,7 +194,7 @@ RUN_GPU_MEMORY = Table(
             "most memory in use, or of one process, less the run's peak reserved: context, libraries, other processes",
             minimum=None,
         ),
-        "gpu_utilisation",
+        "gpu_utilisation power_mean_w power_busy_w",
     ),
 )
 

@@ -26,8 +26,8 @@ NOTES = Table(
         text("day", "the day that it is about, YYYY-MM-DD"),
         text("text", "the remark, the tag, or the name of the view"),
         text("address", "page and query of a named view, as after the slash of its address"),
-        text("author", "login name of who wrote it, where the command line did"),
-        time("created_at", "when it was written (UTC)"),
+        "author",
+        time("written_at", "when it was written (UTC)"),
     ),
 )
 

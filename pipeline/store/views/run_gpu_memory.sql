@@ -25,7 +25,9 @@ SELECT
     max(s.mem_total_bytes) AS mem_total_bytes,
     max(a.mem_peak_reserved_bytes) AS mem_peak_reserved_bytes,
     coalesce(max(s.mem_used_bytes), max(s.mem_process_bytes)) - max(a.mem_peak_reserved_bytes) AS outside_allocator_bytes,
-    avg(s.gpu_utilisation) AS gpu_utilisation
+    avg(s.gpu_utilisation) AS gpu_utilisation,
+    avg(s.power_w) AS power_mean_w,
+    avg(s.power_w) FILTER (s.gpu_utilisation > idle_utilisation()) AS power_busy_w
 FROM aligned AS a
 JOIN gpu_samples AS s
     ON s.source_path = a.source_path

@@ -29,6 +29,9 @@ def totals(**changes: Any) -> Row:
         "gpu_hours_lost": 12.5,
         "runs_without_gpu_hours": 2,
         "failures_without_gpu_hours": 1,
+        "usd": None,
+        "usd_lost": None,
+        "gpu_hours_priced": None,
     } | changes
 
 
@@ -146,6 +149,23 @@ def test_a_price_turns_hours_into_dollars() -> None:
     assert notes[1] == "$125; unknown for 2 of 13 runs"
     assert notes[2] == "$31; unknown for 1 of 4 runs"
     assert notes[3] == "$75; 75 % of 40.0 in 2 of 3 cells"
+
+
+def test_prices_of_accelerators_give_what_hours_cost() -> None:
+    search = {
+        "gpu_hours_until_winner": 30.0,
+        "gpu_hours_of_cells_in_order": 40.0,
+        "cells_in_order": 2,
+        "cells_answered": 3,
+    }
+    all_priced = totals(usd=100.0, usd_lost=25.0, gpu_hours_priced=50.0)
+    notes = [note.replace(_NBSP, " ") for _, _, note in texts.figures(all_priced, search, None)]
+    assert [note.partition(";")[0] for note in notes[1:]] == ["$100.00", "$25.00", "$60"]
+    some = totals(usd=40.0, usd_lost=25.0, gpu_hours_priced=20.0)
+    notes = [note.replace(_NBSP, " ") for _, _, note in texts.figures(some, search, None)]
+    assert notes[1].startswith("$40.00 for the 40 % with a price;")
+    assert "$" not in notes[3]  # what the search took has no price of its own
+    assert texts.figures(some, search, 2.0)[1][2].startswith("$100;")  # the price on the page counts first
 
 
 def test_a_stretched_run_says_how_much_and_where() -> None:

@@ -84,6 +84,7 @@ def test_a_view_has_the_types_and_the_key_of_its_schema(name: str, bundled: duck
         "nodes",
         "run_timeline",
         "run_notes",
+        "run_costs",
     )
     assert {c: t for c, t in frame.schema.items() if t != VIEWS[name].polars_schema[c]} == {}
     assert frame.select(VIEWS[name].primary_key).is_duplicated().sum() == 0

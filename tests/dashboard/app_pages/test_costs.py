@@ -1,0 +1,78 @@
+"""Dollars per million tokens wherever throughput stands, and the energy of a run, on the pages."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.app_pages.test_data_pages import look_at, text_of
+from tests.dashboard.store_rows import make_real_home, run_row
+
+START = datetime(2026, 11, 20, 22, 41)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    larger = {"num_nodes": 4, "num_gpus": 32, "dp": 32, "gas": 1, "layout": "DP32 TP1 PP1 · GAS1 MBS5 · Z1"}
+    rows = {
+        "prices": [{"accelerator": "MI300X", "usd_per_gpu_hour": 2.0}],
+        "runs": [
+            run_row("a1", tokens_per_s_per_gpu=5000.0, gpu_hours=8.0),
+            run_row("b1", tokens_per_s_per_gpu=4000.0, gpu_hours=16.0, **larger),
+            run_row("dead", status="crash", tokens_per_s_per_gpu=None, mfu=None, gpu_hours=4.0),
+        ],
+        "gpu_samples": [
+            {
+                "source_path": "/logs/a1/smi.csv",
+                "run_dir": "/logs/a1",
+                "line_no": 2 + minute,
+                "gpu_index": 0,
+                "ts": START + timedelta(minutes=minute),
+                "power_w": 500.0,
+                "gpu_utilisation": 0.9,
+            }
+            for minute in range(5)
+        ],
+    }
+    return make_real_home(tmp_path_factory.mktemp("costs") / "home", **rows)
+
+
+def plain(home: Path, page: str, **query: str) -> str:
+    return text_of(look_at(home, page, **query)).replace("\xa0", " ")
+
+
+def test_best_configurations_has_it_as_a_metric_and_a_fact(home: Path) -> None:
+    app = look_at(home, "best", metric="cost")
+    assert "$0.111 per million tokens at $2.00 per GPU-hour" in text_of(app).replace("\xa0", " ")
+    (metric,) = [box for box in app.selectbox if box.label == "Metric"]
+    assert metric.value == "cost"
+    assert not app.exception
+
+
+def test_scaling_tells_what_tokens_cost_as_nodes_are_added(home: Path) -> None:
+    assert "From 2 to 4 nodes a million tokens of Llama 8B go from $0.111 to $0.139." in plain(home, "scaling")
+
+
+def test_a_run_has_its_dollars_and_its_energy(home: Path) -> None:
+    text = plain(home, "run", run="a1")
+    assert "<b>$16.00, $0.111 per million tokens</b> at $2.00 per GPU-hour" in text
+    assert "scaled from 1 GPU" in text
+    assert "<b>10.0</b>, 0.0278 kWh per million; 500 W per GPU while it computed" in text
+
+
+def test_runs_are_sorted_by_price(home: Path) -> None:
+    app = look_at(home, "runs", sort="cost")
+    (table,) = [frame.value for frame in app.dataframe]
+    assert table["$ per million tokens"].round(3).to_list()[:2] == [0.111, 0.139]
+
+
+def test_compare_has_a_row(home: Path) -> None:
+    assert "$ per million tokens" in plain(home, "compare", runs="a1,b1")
+
+
+def test_failures_cost_dollars(home: Path) -> None:
+    text = plain(home, "failures")
+    assert "$56.00" in text
+    assert "$8.00" in text
