@@ -26,6 +26,7 @@ PAGES = (
     Entry("Choose", "Best configurations", "best", "best"),
     Entry("Choose", "Scaling", "scaling", "scaling"),
     Entry("Choose", "Compare", "compare", "compare"),
+    Entry("Choose", "Trade-offs", "tradeoffs", "tradeoffs"),
     Entry("Choose", "Explorer & advisor", "explorer", "explorer"),
     Entry("Explain", "Estimator", "estimator", "estimator"),
     Entry("Explain", "Frontier", "frontier", "frontier"),

@@ -1,0 +1,75 @@
+"""Trade-offs, headless over small stores with the real views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.app_pages.test_data_pages import look_at, text_of
+from tests.dashboard.store_rows import make_real_home, run_row
+
+GIB = 2**30
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = [
+        run_row("fast", tokens_per_s_per_gpu=9000.0, mem_peak_allocated_bytes=60 * GIB),
+        run_row(
+            "lean",
+            tokens_per_s_per_gpu=8500.0,
+            mem_peak_allocated_bytes=30 * GIB,
+            zero_stage=3,
+            layout="DP16 TP1 PP1 · GAS2 MBS5 · Z3",
+        ),
+        run_row(
+            "beaten",
+            tokens_per_s_per_gpu=5000.0,
+            mem_peak_allocated_bytes=50 * GIB,
+            tp=2,
+            dp=8,
+            recompute=None,
+            layout="DP8 TP2 PP1 · GAS4 MBS5 · Z1",
+        ),
+    ]
+    return make_real_home(tmp_path_factory.mktemp("tradeoffs") / "home", runs=runs)
+
+
+def plain(home: Path, **query: str) -> str:
+    return text_of(look_at(home, "tradeoffs", **query)).replace("\xa0", " ")
+
+
+def test_the_front_names_the_fastest_and_the_lean_one(home: Path) -> None:
+    text = plain(home)
+    assert "<b>2 of 3 layouts are on the front</b>" in text
+    assert "keeps 94 % of that with 30.0 GiB" in text
+
+
+@pytest.mark.parametrize("kind", ["free", "parallel", "factor"])
+def test_every_kind_draws_a_chart_and_has_a_table(home: Path, kind: str) -> None:
+    app = look_at(home, "tradeoffs", show=kind)
+    assert len(app.get("plotly_chart")) == 1
+    assert "As a table" in [one.label for one in app.expander]
+
+
+def test_single_changes_of_the_fastest(home: Path) -> None:
+    text = plain(home, show="factor")
+    assert "ZeRO 1 → 3" in text
+    assert "Never varied here" in text
+
+
+def test_a_free_plot_by_category_names_the_best_median(home: Path) -> None:
+    text = plain(home, show="free", x="tp", y="tokens_per_s_per_gpu", color="tp")
+    assert "the best median is at <b>TP 1</b>: 8,750 tokens/s/GPU over 2 layouts" in text
+
+
+def test_one_layout_is_nothing_to_weigh(tmp_path: Path) -> None:
+    home = make_real_home(tmp_path / "home", runs=[run_row()])
+    for kind in ("front", "free", "parallel", "factor"):
+        assert "<b>" in plain(home, show=kind)
+
+
+def test_a_store_without_a_grid(tmp_path: Path) -> None:
+    home = make_real_home(tmp_path / "home", runs=[run_row(model=None)])
+    assert "No run has a cell yet." in plain(home)
