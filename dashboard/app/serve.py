@@ -12,11 +12,13 @@ from starlette.middleware import Middleware
 from streamlit.starlette import App
 
 from sweepscope.dashboard.app import editing
+from sweepscope.dashboard.app.compressed import CompressedStatic
 from sweepscope.pipeline.io import event_log
 from sweepscope.pipeline.io.children import end_with_parent
 from sweepscope.pipeline.io.web_access import Access, Guard
 
 _LOG = logging.getLogger(__name__)
+_STATIC = Path(st.__file__).parent / "static" / "static"
 _SCRIPT = Path(__file__).parent.parent / "streamlit_app.py"
 
 
@@ -30,7 +32,7 @@ def main(host: str, port: str) -> None:
     editing.allow(host, access)
     app = App(
         _SCRIPT,
-        middleware=[Middleware(Guard, access=access)],
+        middleware=[Middleware(Guard, access=access), Middleware(CompressedStatic, root=_STATIC)],
         on_script_error=_say_briefly,
     )
     app.run(
