@@ -9,7 +9,15 @@ from sweepscope.schemas.tables.runs import RUNS
 from tests.dashboard.store_rows import estimate_row, run_row
 
 Row = dict[str, Any]
-_JOINED = ("memory_bytes", "comparability", "source_title", "source_url", "table_or_figure", "extra")
+_JOINED = (
+    "memory_bytes",
+    "comparability",
+    "source_title",
+    "source_url",
+    "table_or_figure",
+    "extra",
+    "usd_per_m_tokens",
+)
 
 
 def compared(run_id: str = "a1", **changes: Any) -> Row:

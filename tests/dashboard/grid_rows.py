@@ -59,6 +59,8 @@ def cell(model: str = "8.86B", num_nodes: int = 16, **changes: Any) -> Row:
         "strategy": "DP+TP",
         "mfu": 0.363,
         "hfu": None,
+        "usd_per_gpu_hour": None,
+        "usd_per_m_tokens": None,
         "tokens_per_s_per_gpu": 6028.0,
         "tokens_per_s": 6028.0 * 8 * num_nodes,
         "step_time_s": 1.36,
