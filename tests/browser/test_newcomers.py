@@ -1,0 +1,113 @@
+"""Questions of somebody who opens the dashboard for the first time, each counted in clicks from the first page."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.browser.conftest import serve
+from tests.browser.test_compare import Clicks, answer, sidebar
+from tests.browser.visits import opened, settled
+from tests.conftest import built_once, sweepscope
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="session")
+def priced(demo_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The dashboard after `sweepscope demo` and one price."""
+
+    def build(folder: Path) -> None:
+        shutil.copytree(demo_home, folder / "home", symlinks=True)
+        sweepscope("price", "set", "H100-SXM-80GB", "2.50", "--home", folder / "home")
+
+    yield from serve(built_once(tmp_path_factory, "priced", build) / "home")
+
+
+def choose(reader: Clicks, label: str, text: str) -> None:
+    """Opens a selectbox by one click; the option is typed."""
+    box = reader.page.get_by_role("combobox", name=re.compile(label))
+    reader.on(box)
+    box.first.fill(text)
+    reader.page.keyboard.press("Enter")
+    settled(reader.page)
+
+
+def test_what_more_nodes_cost_per_token_within_three_clicks(browser: Any, priced: str) -> None:
+    with opened(browser, priced) as page:
+        reader = Clicks(page)
+        reader.on(sidebar(page, "Best configurations"))
+        choose(reader, "Metric", "$ per million tokens")
+        cells = page.locator(".st-key-grid .js-plotly-plot .annotation-text")
+        cells.filter(has_text=re.compile(r"^\$")).first.wait_for()
+        page.get_by_text("at $2.50 per GPU-hour").first.wait_for()
+        reader.on(sidebar(page, "Scaling"))
+        assert re.search(r"From 1 to 64 nodes a million tokens of .+ go from \$[\d.]+ to \$[\d.]+\.", answer(page))
+        assert reader.made <= 3
+
+
+def test_what_failed_what_it_cost_and_what_to_submit_again_within_three_clicks(browser: Any, priced: str) -> None:
+    with opened(browser, f"{priced}/overview?origin=simulated") as page:
+        reader = Clicks(page)
+        reader.on(sidebar(page, "Failures & cost"))
+        text = page.locator(".stMain").inner_text().replace("\xa0", " ")
+        assert re.search(r"\d+ of \d+|\d+ %", answer(page)), "what failed"
+        assert re.search(r"GPU-hours on failures\s+[\d.,]+\s+\$[\d.,]+", text), "what it cost"
+        assert "Worth submitting again" in text
+        reader.on(page.get_by_role("link", name=re.compile("out of memory|OutOfMemory")))
+        page.wait_for_url("**/run?run=*")
+        settled(page)
+        # with which change
+        page.get_by_text(re.compile("^(Needs|Would fit|Fragmented|Other processes)")).first.wait_for()
+        assert reader.made <= 3
+
+
+def test_13b_on_32_nodes_without_a_run_and_what_the_batch_does_within_four_clicks(browser: Any, demo: str) -> None:
+    with opened(browser, demo) as page:
+        reader = Clicks(page)
+        reader.on(sidebar(page, "Explorer & advisor"))
+        choose(reader, "Model", "Llama 2 13B")
+        choose(reader, "Nodes", "32")
+        page.wait_for_function("document.querySelector('.ss-answer').innerText.includes('32 nodes')")
+        settled(page)
+        assert "Llama 2 13B should train fastest with" in answer(page)
+        page.get_by_text(re.compile(r"On 256 GPUs the smallest batch that keeps 90.% is")).first.wait_for()
+        assert reader.made <= 4
+
+
+def test_an_answer_is_shared_as_a_link_and_as_an_offline_file(
+    browser: Any, demo: str, demo_home: Path, tmp_path: Path
+) -> None:
+    """A picture of each chart is saved by the camera over it: see the test in `test_compare`."""
+    with opened(browser, f"{demo}/best?model=Llama+8.86B&nodes=16") as page:
+        said = answer(page)
+        reader = Clicks(page)
+        reader.on(page.get_by_role("button", name=re.compile("Share")))
+        link = page.locator("[data-testid=stPopoverBody] code").first.inner_text()
+        assert reader.made <= 1
+    address = urlsplit(link)
+    with opened(browser, f"{demo}{address.path}?{address.query}") as page:
+        assert answer(page) == said
+    file = tmp_path / "report.html"
+    sweepscope("report", "--out", file, "--home", demo_home)
+    html = file.read_text(encoding="utf-8")
+    assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=[\"']https?:", html), "it needs no network"
+    with opened_file(browser, file) as page:
+        assert "Llama" in page.locator("body").inner_text()
+
+
+@contextmanager
+def opened_file(browser: Any, file: Path) -> Iterator[Any]:
+    """A file in a tab without a network."""
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    yield page
+    context.close()
