@@ -14,7 +14,7 @@ from sweepscope.dashboard.charts import compare as charts
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import column_label
 from sweepscope.dashboard.queries import compare as queries
-from sweepscope.dashboard.sections import compare_links, compare_parts
+from sweepscope.dashboard.sections import compare_links, compare_parts, sweep_pair
 from sweepscope.dashboard.selection.comparison import parse_runs
 from sweepscope.dashboard.text import compare as texts
 from sweepscope.dashboard.text import compare_results
@@ -98,6 +98,7 @@ def _draw_too_few(view: View, single: Sequence[Subject], missing: Sequence[str])
         basic.note(section_texts.unknown(missing))
     compare_links.draw_adding(view, [run_id for one in single for run_id in one.run_ids])
     compare_parts.draw_suggestions(view, single[0].runs[0] if single else None)
+    sweep_pair.draw(view)
 
 
 def _grouped(single: list[Subject], found: pl.DataFrame) -> list[Subject]:

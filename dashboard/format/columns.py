@@ -68,6 +68,9 @@ _FRACTIONS = names(
     "typical_regret other_regret time_error mem_error unseen_median_error unseen_mean_error interval_coverage"
 )
 _QUERY_UNITS = {
+    "other_tokens_per_s_per_gpu": "tokens/s/GPU",
+    "other_mfu": "fraction",
+    "other_repeats": "count",
     "gpu_hours_per_t_tokens": "count",
     "cost_usd": "count",
     **dict.fromkeys(_FRACTIONS, "fraction"),
@@ -80,7 +83,8 @@ _QUERY_UNITS = {
 _RATIO = Shown(1, 2, "")
 _MIB = ("mib", "difference_mib", "against_mib")
 _RATIOS = names(
-    "est_penalty time_ratio time_ratio_p10 time_ratio_p90 mem_ratio est_rho_tp est_compute_per_comm est_dp_per_pass"
+    "ratio est_penalty time_ratio time_ratio_p10 time_ratio_p90 mem_ratio est_rho_tp est_compute_per_comm "
+    "est_dp_per_pass"
 )
 
 
