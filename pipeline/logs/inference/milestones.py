@@ -14,11 +14,12 @@ _DONE = re.compile(
     r"\b(?:successfully|succesfully) (?:completed|finished|trained)\b|"
     r"\b(?:run|job|experiment|pre-?training|fine-?tuning|pretrain|finetune)\b.{0,16}\b(?:complete[d!]?|finished|done)\b|"
     r"\btotal training time\b|"
-    # Chinese, Japanese, Korean, Russian, Spanish and Portuguese, French, German, Italian
+    # Chinese, Japanese, Korean, Russian, Spanish and Portuguese, French, German, Indonesian, Turkish, Italian
     r"(?:训练|微调|預訓練|训练任务)(?:已|全部)?(?:完成|结束|完毕)|学習(?:が)?(?:完了|終了)|학습\s?(?:이\s?)?(?:완료|종료)|"
     r"\b(?:обучение|дообучение|тренировка)\b.{0,12}\b(?:заверш\w+|окончен\w*)|"
     r"\b(?:entrenamiento|treinamento|treino)\b.{0,12}\b(?:completad[oa]|finalizad[oa]|terminad[oa]|conclu[ií]d[oa])|"
     r"\bentra[iî]nement\b.{0,12}\btermin[ée]|\btraining\b.{0,12}\b(?:abgeschlossen|beendet)\b|"
+    r"\b(?:training|pelatihan)\b.{0,12}\bselesai\b|\beğitim\b.{0,12}\btamamland[ıi]|"
     r"\baddestramento\b.{0,12}\b(?:completato|terminato)\b"
 )
 _NOT_YET = re.compile(

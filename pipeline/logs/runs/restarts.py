@@ -24,6 +24,12 @@ _NEAR = 2
 _CLEAR = 4.0
 """How many times the usual change of the loss a rise back to its first value is, unless the loss goes on."""
 
+_LEAST_PARTS = 4
+"""In the first and in the last third of the parts of a log, whose losses are compared."""
+
+_SIGMAS = 4.0
+"""By which the losses of the two have to differ."""
+
 
 @dataclass(frozen=True)
 class Restarts:
@@ -257,4 +263,21 @@ class _Log:
         if not np.isfinite(usual).any():
             return 0
         goes_on = bool(reset.mean() > _CLEAR * max(change.mean(), np.median(usual[np.isfinite(usual)])))
+        goes_on = goes_on or self._comes_down(starts)
         return int(last[0] - first[0] + np.diff(self.known)[0]) if goes_on else 0
+
+    def _comes_down(self, starts: Array) -> bool:
+        """Whether the loss of many parts, each by itself too noisy to tell, comes down from part to part.
+
+        Those of trainings one after the other begin with the same loss, and come down within each of them.
+        """
+        third = starts.size // 3
+        if third < _LEAST_PARTS or not np.isfinite(self.loss).all():
+            return False
+        length = np.diff(np.append(starts, self.step.size))
+        means = np.add.reduceat(self.loss, starts) / length
+        early, late = means[:third], means[-third:]
+        fall = early.mean() - late.mean()
+        doubt = np.sqrt((early.var() + late.var()) / third)
+        within = self.loss[starts] - self.loss[np.append(starts[1:], self.step.size) - 1]
+        return bool(fall > _SIGMAS * doubt and fall > within[1:].mean())

@@ -122,6 +122,16 @@ class TestOneProcess:
         assert not found.begins.any()
         assert [step + more for step, more in zip(steps, found.offset, strict=True)] == one_to(70)
 
+    @pytest.mark.parametrize(("fall", "is_one"), [(0.3, True), (0.0, False)])
+    def test_many_noisy_epochs_are_one_training_where_the_loss_comes_down_over_them(
+        self, fall: float, is_one: bool
+    ) -> None:
+        rows: Rows = [(step, 0) for _ in range(60) for step in range(200, 1601, 200)]
+        losses = [loss / 3 - fall * at / len(rows) for at, loss in enumerate(noise(rows))]
+        found = restarts(frame(rows, losses).with_columns(launch=0))
+        assert int(found.begins.sum()) == (0 if is_one else 59)
+        assert int(found.offset[-1]) == (59 * 1600 if is_one else 0)
+
     def test_trainings_whose_loss_begins_anew_are_no_epochs(self) -> None:
         found = judged(
             one_to(30) * 3, [10 - step / 20 for step in one_to(30)] * 2 + [9 - step / 19 for step in range(30)]
