@@ -54,6 +54,7 @@ DASHBOARD_MAY_IMPORT = (
     "pipeline.inspection.correct_dialect",
     # A line is shown from where its log lies: unpacking, encodings, numbering and secrets are those of the ingest.
     "pipeline.inspection.log_window",
+    "pipeline.inspection.log_diff",
     # What logs do not say is stated on a page: checked and kept as the command line does it.
     "pipeline.inspection.state_facts",
     # Notes, tags and named views are written on pages: checked, kept and published as the command line does it.

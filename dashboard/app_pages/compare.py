@@ -14,7 +14,7 @@ from sweepscope.dashboard.charts import compare as charts
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import column_label
 from sweepscope.dashboard.queries import compare as queries
-from sweepscope.dashboard.sections import compare_links, compare_parts, sweep_pair
+from sweepscope.dashboard.sections import compare_links, compare_parts, log_difference, sweep_pair
 from sweepscope.dashboard.selection.comparison import parse_runs
 from sweepscope.dashboard.text import compare as texts
 from sweepscope.dashboard.text import compare_results
@@ -88,6 +88,7 @@ def _page(view: View) -> None:
     _draw_more(columns, [line for line in results if line not in decisive])
     _draw_folded(view, columns, [line for part in configuration.values() for line in part.equal])
     compare_parts.draw_network(view, columns)
+    log_difference.draw(view, columns)
     basic.notes(texts.HOW_TO_READ)
 
 

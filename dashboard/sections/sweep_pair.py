@@ -59,14 +59,16 @@ def _draw_pair(view: View, first: Row, second: Row) -> None:
             basic.chart(figure, key="sweep_pair", alt=texts.alt(both.height))
         with right, st.container(gap="xsmall"):
             ends = both.to_dicts()
-            _draw_ends("Where the second gains most", ends[::-1][:_ENDS_SHOWN])
-            _draw_ends("Where it loses most", ends[:_ENDS_SHOWN])
+            _draw_ends("Where the second gains most", [row for row in ends[::-1] if row["ratio"] > 1][:_ENDS_SHOWN])
+            _draw_ends("Where it loses most", [row for row in ends if row["ratio"] < 1][:_ENDS_SHOWN])
     tables.table_twin("All layouts of both sweeps", rows, _TABLE, csv_name="sweep_pair", is_counted=True)
     basic.sql_popover({"Layouts of both": query})
     basic.notes(texts.HOW_TO_READ)
 
 
 def _draw_ends(title: str, rows: list[dict[str, object]]) -> None:
+    if not rows:
+        return
     basic.section(title)
     lines = []
     for row in rows:

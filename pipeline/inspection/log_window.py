@@ -71,6 +71,12 @@ def read_window(known: Known, line_no: int, *, around: int = 40) -> Window:
     return Window(first, tuple(kept), has_more)
 
 
+def read_lines(known: Known, *, first: int = 1) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers from a line on. Raises as `read_window` does, InputError before the first line."""
+    _check(known)
+    yield from _numbered(known.path, first)
+
+
 def _check(known: Known) -> None:
     """Raise InputError for a file that is not the one that was read."""
     path = known.path
