@@ -61,14 +61,16 @@ def _counted_name(name: str, params: int) -> str | None:
     >>> _counted_name("llama3 1B", 1_235_814_400), _counted_name("llama3 1B", 1_400_000_000)
     ('Llama 3.2 1B', None)
     """
+    family = _family(name)
     found = [
         known
         for known in known_models()
-        if _family(known) == _family(name) and any(abs(params / size - 1) < _COUNTED for size in _sizes(known))
+        if _family(known) == family and any(abs(params / size - 1) < _COUNTED for size in _sizes(known))
     ]
     return found[0] if len(found) == 1 else None
 
 
+@cache
 def _family(name: str) -> str:
     """Letters and whole number that a name begins with: its family, and which generation of it.
 

@@ -39,11 +39,14 @@ class Contents:
     different: Changes
 
     @property
-    def reconciled_runs(self) -> pl.Series:
-        """Runs of which some rows are different."""
-        named = (part for name in DIFFERENT for part in self.different.get(name, ()))
-        parts = [part["run_id"] for part in named if "run_id" in part.columns]
-        return pl.concat([pl.Series("run_id", [], dtype=pl.String), *parts]).unique().sort()
+    def reconciled_runs(self) -> pl.DataFrame:
+        """`run_id` of runs with different rows, and `content`, a hash of these."""
+        named = [part for name in sorted(DIFFERENT) for part in self.different.get(name, ())]
+        # Their widths differ, so that equal values of two parts have different hashes.
+        parts = [part.select("run_id", hash=part.hash_rows(part.width)) for part in named if "run_id" in part.columns]
+        parts.append(pl.DataFrame(schema={"run_id": pl.String, "hash": pl.UInt64}))
+        runs = pl.concat(parts).group_by("run_id").agg(content=pl.col("hash").sum().cast(pl.String))
+        return runs.sort("run_id")
 
     def select(self, connection: duckdb.DuckDBPyConnection, name: str) -> tuple[str, dict[str, Any]]:
         """A SELECT of a table's rows, and its parameters. `connection` must be allowed to read files."""

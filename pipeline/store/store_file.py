@@ -50,6 +50,11 @@ class Exchange:
     new: tuple[Path, ...] = ()
     is_whole: bool = False
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All of them, but for a table that is filled anew."""
+        return () if self.is_whole else (*self.gone, *self.new)
+
 
 _NOTHING = Exchange()
 
@@ -97,7 +102,7 @@ def renew(path: Path, base: Path, lake: Lake, releases: tuple[Release, Release],
     with _attached(path, memory_limit=_MEMORY_LIMITS[1]) as connection:
         for name, exchange in exchanged.items():
             _exchange(connection, TABLES[name], exchange, contents)
-        _reconcile(connection, contents, [name for name in DIFFERENT if not exchanged.get(name, _NOTHING).is_whole])
+        _reconcile(connection, contents, exchanged)
         reach("store.filled")
         rows = {name: count(connection, name) for name in TABLES}
         _check(connection, contents, rows)
@@ -186,18 +191,35 @@ def _exchange(connection: duckdb.DuckDBPyConnection, table: Table, exchange: Exc
         _insert(connection, table, *lake_sql.select(connection, table, exchange.new))
 
 
-def _reconcile(connection: duckdb.DuckDBPyConnection, contents: Contents, names: Collection[str]) -> None:
-    """Put the rows of runs that the store before showed otherwise than the lake, or this one does, in their place."""
-    before = connection.sql(f"SELECT run_id FROM {RECONCILED_RUNS.name}").pl()["run_id"]
-    runs = pl.concat([before, contents.reconciled_runs]).unique().to_frame("run_id")
+def _reconcile(connection: duckdb.DuckDBPyConnection, contents: Contents, exchanged: Mapping[str, Exchange]) -> None:
+    """Put the rows of runs that the store before showed otherwise than the lake, or this one does, in their place.
+
+    Runs whose rows differ as they did before are left alone, unless files with rows of theirs were exchanged.
+    """
+    now = contents.reconciled_runs
+    before = connection.sql(f"SELECT run_id, content FROM {RECONCILED_RUNS.name}").pl()
+    both = now.join(before, on="run_id", how="full", coalesce=True, suffix="_before")
+    is_other = pl.col("content").ne_missing(pl.col("content_before"))
+    moved = _runs_of(connection, [path for name in DIFFERENT for path in exchanged.get(name, _NOTHING).paths])
+    runs = both.filter(is_other | pl.col("run_id").is_in(moved.implode())).select("run_id")
     if runs.is_empty():
         return
     connection.register("reconciled", runs.to_arrow())
     is_one = "WHERE run_id IN (SELECT run_id FROM reconciled)"
-    for name in names:
-        connection.execute(f"DELETE FROM {ddl.quote(name)} {is_one}")
-        query, parameters = contents.select(connection, name)
-        _insert(connection, TABLES[name], f"SELECT * FROM ({query}) AS shown {is_one}", parameters)
+    for name in DIFFERENT:
+        if not exchanged.get(name, _NOTHING).is_whole:
+            connection.execute(f"DELETE FROM {ddl.quote(name)} {is_one}")
+            query, parameters = contents.select(connection, name)
+            _insert(connection, TABLES[name], f"SELECT * FROM ({query}) AS shown {is_one}", parameters)
+
+
+def _runs_of(connection: duckdb.DuckDBPyConnection, paths: Collection[Path]) -> pl.Series:
+    """Runs with rows in files of the lake."""
+    if not paths:
+        return pl.Series("run_id", [], dtype=pl.String)
+    query = "SELECT DISTINCT run_id FROM read_parquet($files, union_by_name = true)"
+    runs: pl.Series = connection.sql(query, params={"files": [str(path) for path in paths]}).pl()["run_id"]
+    return runs
 
 
 def _check(connection: duckdb.DuckDBPyConnection, contents: Contents, rows: Mapping[str, int]) -> None:
@@ -216,5 +238,5 @@ def _describe(connection: duckdb.DuckDBPyConnection, contents: Contents, info: S
     """Fill the tables that are the store's own."""
     columns = ", ".join(f"${name} AS {name}" for name in vars(info))
     connection.execute(f"INSERT INTO {STORE_INFO.name} BY NAME SELECT {columns}", vars(info))
-    connection.register("reconciled_now", contents.reconciled_runs.to_frame().to_arrow())
-    connection.execute(f"INSERT INTO {RECONCILED_RUNS.name} BY NAME SELECT run_id FROM reconciled_now")
+    connection.register("reconciled_now", contents.reconciled_runs.to_arrow())
+    connection.execute(f"INSERT INTO {RECONCILED_RUNS.name} BY NAME SELECT run_id, content FROM reconciled_now")

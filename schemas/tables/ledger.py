@@ -89,5 +89,8 @@ RECONCILED_RUNS = Table(
     grain="one row per run",
     primary_key=("run_id",),
     layer="store",
-    columns=columns("run_id"),
+    columns=columns(
+        "run_id",
+        text("content", "hash of the run's rows that differ; a store with the same one need not exchange them"),
+    ),
 )

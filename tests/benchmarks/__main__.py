@@ -26,6 +26,7 @@ from tests.benchmarks.growth import growth
 from tests.benchmarks.inference import inference_rates
 from tests.benchmarks.large_store import large_store, view_seconds
 from tests.benchmarks.nccl import nccl_rates, small_logs
+from tests.benchmarks.publishing import publishing
 
 RUNS = 2_000
 LARGE = 100_000
@@ -94,6 +95,7 @@ def main() -> None:
             lambda: ingest_rate(sweep, scratch),
             lambda: growth(sweep, scratch),
             lambda: query_latency(scratch),
+            lambda: publishing(current(scratch / "home"), scratch),
             estimator_rates,
             lambda: memory.costs(scratch),
         ):
