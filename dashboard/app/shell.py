@@ -15,7 +15,7 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from sweepscope.dashboard.app import named_views
+from sweepscope.dashboard.app import contrast, named_views
 from sweepscope.dashboard.app.store import Store, adopt_latest, newer_version, open_store
 from sweepscope.dashboard.charts import narrow
 from sweepscope.dashboard.format.theme import Theme
@@ -140,6 +140,7 @@ def draw_sidebar() -> None:
                 for entry in entries:
                     st.page_link(entry.path, label=entry.title, query_params=carried or None, width="stretch")
         named_views.draw_links()
+        contrast.draw_switch()
 
 
 def watch_scheme() -> None:

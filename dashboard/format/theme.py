@@ -7,7 +7,7 @@ Contrast was chosen against each theme's page background: text >= 4.5, marks >= 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 
@@ -94,9 +94,45 @@ DARK = Theme(
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
 
 
-def named_theme(name: str | None) -> Theme:
-    """The theme called `name` ("dark", anything else is light)."""
-    return DARK if name == "dark" else LIGHT
+LIGHT_HIGH = replace(
+    LIGHT,
+    ink="#000000",
+    soft="#1B2129",
+    mute="#333A44",
+    axis="#4B5563",
+    hatch="#8A94A0",
+    rule="#6B7684",
+    grid="#B4BCC6",
+    accent="#0B3A8F",
+    completed="#0B5A30",
+    warning="#6B3E00",
+    failed="#8E1B14",
+    hang="#5A2780",
+    infra="#24506F",
+)
+DARK_HIGH = replace(
+    DARK,
+    ink="#FFFFFF",
+    soft="#F0F3F6",
+    mute="#D0D7DE",
+    axis="#AAB4BF",
+    hatch="#5B6572",
+    rule="#8A94A0",
+    grid="#46515D",
+    accent="#B9D2FF",
+    completed="#8FE0B4",
+    warning="#FFC980",
+    failed="#FFB3AD",
+    hang="#E3C4F5",
+    infra="#B5D8F0",
+)
+
+
+def named_theme(name: str | None, *, is_high: bool = False) -> Theme:
+    """The theme called `name` ("dark", anything else is light), in high contrast where that is asked for."""
+    if name == "dark":
+        return DARK_HIGH if is_high else DARK
+    return LIGHT_HIGH if is_high else LIGHT
 
 
 def _rgb(color: str) -> tuple[int, int, int]:

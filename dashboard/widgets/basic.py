@@ -27,12 +27,13 @@ _STYLE = (Path(__file__).parents[1] / "assets" / "style.css").read_text()
 PICTURE_FORMATS = {"png": "PNG", "svg": "SVG"}
 _TITLE = "page_title"  # key of the session's state: names the pictures of its charts
 _HARDLY_CUT = 24  # px beyond the edge that hide nothing of interest
+HIGH_CONTRAST = "high_contrast"  # key of the session's state, and of the switch in the sidebar
 WINDOW_WIDTH = "window_width"  # key of the session's state that it is kept under
 
 
 def current_theme() -> Theme:
-    """The theme that the reader's system prefers."""
-    return named_theme(st.context.theme.type)
+    """The theme that the reader's system prefers, in high contrast where the system or the reader asks for it."""
+    return named_theme(st.context.theme.type, is_high=bool(st.session_state.get(HIGH_CONTRAST)))
 
 
 def window_width() -> str:

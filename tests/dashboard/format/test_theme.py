@@ -8,7 +8,9 @@ import pytest
 from sweepscope import dashboard
 from sweepscope.dashboard.format.theme import (
     DARK,
+    DARK_HIGH,
     LIGHT,
+    LIGHT_HIGH,
     MFU_SCALE,
     Theme,
     category_colors,
@@ -38,6 +40,16 @@ def test_text_can_be_read_on_every_surface(theme: Theme) -> None:
     for color in (theme.ink, theme.soft, theme.mute, theme.accent, theme.failed, theme.warning, theme.completed):
         for surface in (theme.page, theme.surface, theme.sidebar):
             assert contrast(color, surface) >= 4.5, (color, surface)
+
+
+@pytest.mark.parametrize("theme", [LIGHT_HIGH, DARK_HIGH], ids=lambda theme: theme.name)
+def test_high_contrast_is_seven_for_text_and_four_and_a_half_for_lines(theme: Theme) -> None:
+    texts = (theme.ink, theme.soft, theme.mute, theme.accent, theme.failed, theme.warning, theme.completed, theme.hang)
+    for surface in (theme.page, theme.surface, theme.sidebar):
+        assert min(contrast(color, surface) for color in (*texts, theme.infra)) >= 7
+    assert contrast(theme.axis, theme.page) >= 4.5
+    assert contrast(theme.rule, theme.page) >= 3
+    assert contrast(theme.ink, theme.hatch) >= 4.5
 
 
 @_MODES
