@@ -14,6 +14,7 @@ from sweepscope.dashboard.view_models.tradeoffs import NOT_LOGGED, QUANTITIES, A
 
 HEIGHT = 460
 _ROW, _LEAST_ROWS = 24, 4
+_MOST_WHOLE_TICKS = 10
 _MOST_COLORS = 6
 _OTHERS = "others"
 
@@ -191,6 +192,13 @@ def _lay_out(figure: go.Figure, x: str, y: str) -> None:
         height=HEIGHT,
         margin={"l": 8, "r": 24, "t": 24, "b": 46},
         hoverdistance=20,
-        xaxis={"title": {"text": x}, "showgrid": True},
+        xaxis={"title": {"text": x}, "showgrid": True, **_whole_ticks(figure)},
         yaxis={"title": {"text": y}, "showgrid": True, "rangemode": "tozero"},
     )
+
+
+def _whole_ticks(figure: go.Figure) -> dict[str, int]:
+    """Ticks at whole numbers where a few of them are all that x is, as of 1 to 4 GPUs."""
+    values = [value for trace in figure.data for value in trace.x or () if isinstance(value, (int, float))]
+    is_whole = bool(values) and all(float(value).is_integer() for value in values)
+    return {"dtick": 1} if is_whole and max(values) - min(values) <= _MOST_WHOLE_TICKS else {}

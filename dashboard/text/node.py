@@ -42,6 +42,8 @@ def reasons(row: Row) -> list[str]:
 
 def list_answer(rows: Sequence[Row]) -> str:
     """Which nodes have something against them."""
+    if len(rows) == 1:
+        return f"{answer(rows[0])} It is the only node here, so there is none to compare it with."
     suspects = [row for row in rows if row["is_suspect"]]
     if not suspects:
         return f"**Nothing speaks against any of {count(len(rows), 'node')}.**"

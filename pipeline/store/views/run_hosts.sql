@@ -27,5 +27,5 @@ WITH found AS (
 )
 SELECT run_id, node_name(host) AS host, arg_min(host_source, priority) AS host_source
 FROM found
-WHERE host <> ''
+WHERE node_name(host) <> ''
 GROUP BY ALL

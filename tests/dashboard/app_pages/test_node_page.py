@@ -48,6 +48,14 @@ def test_one_node(home: Path) -> None:
     assert "log?file=%2Flogs%2Fbad0%2Ftrain.out&amp;line=950" in text
 
 
+def test_a_node_alone_is_compared_with_none(tmp_path: Path) -> None:
+    runs = [run_row(f"bad{i}", hosts="n0", status="hang", tokens_per_s_per_gpu=None, mfu=None) for i in range(2)]
+    events = [event_row("bad0", kind="hang", host="n0", text="watchdog caught it")]
+    text = text_of(look_at(make_real_home(tmp_path / "home", runs=runs, events=events), "node")).replace("\xa0", " ")
+    assert "<b>n0: named by 1 failure.</b>" in text
+    assert "It is the only node here, so there is none to compare it with." in text
+
+
 def test_a_node_of_another_store(home: Path) -> None:
     assert "This store has no node nowhere." in text_of(look_at(home, "node", node="nowhere"))
 

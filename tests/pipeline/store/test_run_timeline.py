@@ -201,6 +201,13 @@ def test_nodes_of_a_run_by_their_best_source(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "localhost.localdomain"])
+def test_the_name_that_every_node_has_is_that_of_none(tmp_path: Path, name: str) -> None:
+    events = [event_row("a", kind="worker_failed", host=name)]
+    runs = [run_row("a", status="crash", first_failed_host=name, tokens_per_s_per_gpu=None)]
+    assert ask(tmp_path, "SELECT * FROM nodes", runs=runs, events=events) == []
+
+
 def test_what_speaks_against_a_node(tmp_path: Path) -> None:
     dead = {"status": "nccl_error", "tokens_per_s_per_gpu": None}
     runs = [
