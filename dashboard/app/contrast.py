@@ -1,4 +1,4 @@
-"""High contrast: where the system prefers more contrast, or the reader says so, which the browser remembers.
+"""High contrast: where the system prefers more contrast, or the reader asks for it, which the browser remembers.
 
 Streamlit's own widgets keep their colours, which stand out by 4.5 at least.
 """

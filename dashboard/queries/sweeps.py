@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from sweepscope.dashboard.queries.query import Query
 
+MOST_SWEEPS = 400
+"""In a menu."""
+
 _KEY = """concat_ws('|', model, num_gpus, seq_len, gbs_tokens, list_transform(
       [dp, tp, pp, cp, ep, vpp, mbs, gas, zero_stage, dp_replicate], lambda one: coalesce(one::VARCHAR, '?'))::VARCHAR,
       coalesce(recompute, '?'))"""
@@ -11,7 +14,10 @@ _KEY = """concat_ws('|', model, num_gpus, seq_len, gbs_tokens, list_transform(
 
 
 def sweeps() -> Query:
-    """Sweeps with ranked runs: origin, name, and how many layouts they have completed; own ones first."""
+    """Sweeps with ranked runs: origin, name, and how many layouts they have completed; own ones first.
+
+    At most MOST_SWEEPS, those with most layouts.
+    """
     sql = f"""WITH done AS (
   SELECT origin, sweep, {_KEY} AS work
   FROM runs
@@ -21,7 +27,8 @@ def sweeps() -> Query:
 SELECT origin, sweep, count(DISTINCT work) AS layouts
 FROM done
 GROUP BY origin, sweep
-ORDER BY origin = 'published', origin = 'simulated', layouts DESC, sweep"""
+ORDER BY origin = 'published', origin = 'simulated', layouts DESC, sweep
+LIMIT {MOST_SWEEPS}"""
     return Query(sql)
 
 

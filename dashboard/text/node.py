@@ -14,8 +14,8 @@ HOW_TO_NAME = (
     "NCCL_DEBUG=INFO. Ingest one of them beside the logs."
 )
 HOW_TO_READ = (
-    "**How to read it.** A run on several nodes counts on each of them, so that a high rate alone says little. What "
-    "names the node says more: the rank that failed first, stragglers, benchmarks that are slow wherever it takes "
+    "**How to read it.** A run on several nodes counts on each of them, so a high rate alone is weak evidence. What "
+    "names the node weighs more: the rank that failed first, stragglers, benchmarks that are slow wherever it takes "
     "part, memory that other processes held.",
     "**What it hides.** A node that only failures name is in no rate. Of many nodes, one in forty fails more often by "
     "chance. Nodes of two clusters with the same name are one here. Lines on GPU memory and time limits are the "

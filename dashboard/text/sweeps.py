@@ -12,7 +12,7 @@ HOW_TO_READ = (
     "degrees, micro-batch, ZeRO stage and recomputation. Above the line the second sweep is faster. Framework, "
     "accelerator, software and precision are not matched: they are what the sweeps differ in.",
     "**What it hides.** A layout that one sweep never ran, or that failed there, is in no figure here; the coverage "
-    "says how many those are.",
+    "counts those.",
 )
 
 

@@ -41,7 +41,7 @@ HOW_TO_READ = {
 }
 HIDES = (
     "**What it hides.** Only what was tried and completed is here: a gap may be a layout that ran out of memory, or "
-    "one that nobody ran. One batch, sequence and accelerator at a time, as Filters say."
+    "one that was not run. One batch, sequence and accelerator at a time, as chosen under Filters."
 )
 
 

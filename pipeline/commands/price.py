@@ -49,7 +49,7 @@ def _list(home: Home, *, as_json: bool) -> int:
 VERB = Verb(
     name="price",
     description="Prices of accelerators, in dollars per hour of one of them. Pages then show dollars per million "
-    "tokens wherever throughput stands, and what runs and failures cost.",
+    "tokens beside throughput, and what runs and failures cost.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -87,14 +87,14 @@ def test_an_answer_is_shared_as_a_link_and_as_an_offline_file(
 ) -> None:
     """A picture of each chart is saved by the camera over it: see the test in `test_compare`."""
     with opened(browser, f"{demo}/best?model=Llama+8.86B&nodes=16") as page:
-        said = answer(page)
+        sentence = answer(page)
         reader = Clicks(page)
         reader.on(page.get_by_role("button", name=re.compile("Share")))
         link = page.locator("[data-testid=stPopoverBody] code").first.inner_text()
         assert reader.made <= 1
     address = urlsplit(link)
     with opened(browser, f"{demo}{address.path}?{address.query}") as page:
-        assert answer(page) == said
+        assert answer(page) == sentence
     file = tmp_path / "report.html"
     sweepscope("report", "--out", file, "--home", demo_home)
     html = file.read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 -- Which files with facts belong to which run: its own log, between where it begins and where the next run in it does; and
--- files beside logs: of the only run of their unit, else of the only run of their directory. Of several runs nobody can
--- tell which one such a file is of: it belongs to none.
+-- files beside logs: of the only run of their unit, else of the only run of their directory. Of several runs it is open
+-- which one such a file is of: it belongs to none.
 CREATE VIEW run_files AS
 WITH own AS (
     SELECT

@@ -220,7 +220,7 @@ def test_what_speaks_against_a_node(tmp_path: Path) -> None:
         event_row("bad0", kind="worker_failed", host="n0.site.org"),
         event_row("bad1", kind="nccl_error", host="n0"),
         event_row("good0", kind="straggler", host="n2"),
-        event_row("good1", kind="gpu_shared", rank=3),  # two nodes: nobody can tell which
+        event_row("good1", kind="gpu_shared", rank=3),  # two nodes: it is open which
         event_row("bad2", kind="gpu_shared", rank=3),
         event_row("oom", kind="oom", host="n1"),
         event_row("lost", kind="node_fail", host="n7"),
