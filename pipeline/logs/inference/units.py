@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -147,13 +148,17 @@ _AMOUNT = re.compile(r"([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s?([kKM
 
 
 def number_of(text: str) -> float | None:
-    """A printed number with a metric suffix, without the binary noise of their product; None for other text.
+    """A printed number with a metric suffix, without the binary noise of their product.
 
-    >>> number_of("2,048"), number_of("124.44M"), number_of("1e6"), number_of("x8")
-    (2048.0, 124440000.0, 1000000.0, None)
+    None for other text, and for a number that no float holds.
+
+    >>> number_of("2,048"), number_of("124.44M"), number_of("1e6"), number_of("x8"), number_of("1e309")
+    (2048.0, 124440000.0, 1000000.0, None, None)
     """
     found = _AMOUNT.fullmatch(text)
     if not found:
         return None
     value = float(found[1].replace(",", "").replace("_", "")) * _FACTORS[found[2].upper()]
+    if not math.isfinite(value):
+        return None
     return float(round(value)) if abs(value) >= 1 and found[2] else value

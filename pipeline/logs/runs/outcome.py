@@ -55,6 +55,7 @@ _STOPS = ("timeout", "preempted", "cancelled", "interrupted")
 _LOST = ("hang", "nccl_error")  # a rank lost the others: watchdog and NCCL cannot say why
 _ECHO_OF_LOSS = r"^terminate called|^Fatal Python error: Aborted|DistBackendError"
 """Exceptions by which the watchdog itself ends a rank; it prints `terminate called` in front of its message."""
+_LONGEST_S = 1000 * 365 * 86_400.0
 _DEAD = ("child_failed", "exit_code", "sigkill", "sigterm", "aborted")
 _FAILED = ("child_failed", "exit_code", "sigkill")
 
@@ -117,6 +118,11 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
 _Rule = tuple[pl.Expr, pl.Expr, str, pl.Expr]
 
 
+def _duration(seconds: pl.Expr) -> pl.Expr:
+    """At most a thousand years: a log may print any number of steps, or seconds of one."""
+    return pl.duration(microseconds=(seconds.clip(0, _LONGEST_S) * 1e6).cast(pl.Int64))
+
+
 def _rules(now: datetime) -> list[_Rule]:
     """(condition, status, confidence, evidence), the strongest first."""
     final_step = pl.col("steps_planned") - pl.col("is_from_zero").cast(pl.Int64)
@@ -125,12 +131,12 @@ def _rules(now: datetime) -> list[_Rule]:
     is_last_logged = pl.col("last_step") + pl.col("stride") > final_step
     is_near = pl.col("steps_planned") - pl.col("last_step") <= _REST * pl.col("steps_planned")
     status_file = pl.col("status_file").replace_strict(_STATUS_FILE, default=None, return_dtype=pl.String)
-    pause = pl.duration(microseconds=(pl.col("longest_pause_s") * 1e6 * STALE_PAUSES).cast(pl.Int64))
+    pause = _duration(pl.col("longest_pause_s") * STALE_PAUSES)
     fresh = pl.lit(now) - pl.col("modified_at") < pl.max_horizontal(pl.lit(STALE_AFTER), pause)
     # A log may state one time at its start and none later: then its steps took what lies in between.
     steps_s = pl.when(~pl.col("is_step_stamped")).then(pl.col("last_step") * pl.col("step_time_s")).fill_null(0.0)
     patience = pl.when("is_step_stamped").then(pl.lit(COPIED_AFTER)).otherwise(pl.lit(COPIED_AFTER_UNSTAMPED))
-    age = pl.lit(now) - pl.col("stamped_at") - pl.duration(microseconds=(steps_s * 1e6).cast(pl.Int64))
+    age = pl.lit(now) - pl.col("stamped_at") - _duration(steps_s)
     fresh &= (age < pl.max_horizontal(patience, pause)).fill_null(value=True)
     started = pl.col("last_step").is_not_null() | pl.col("has_settings") | _is_there("launch")
     is_stop = pl.col("ending.kind").is_in(_STOPS)

@@ -319,6 +319,14 @@ def test_a_value_of_something_else_is_no_setting(line: str, seq_len: int | None)
     assert run.get("seq_len") == seq_len
 
 
+@pytest.mark.parametrize("number", ["9" * 400, "1e309", "9" * 400 + "M", "nan", "-inf"])
+def test_a_number_that_no_column_holds_is_no_setting(number: str) -> None:
+    head = f"seq_len: {number}\nNamespace(params={number}, global_batch_size={number})\n"
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], head=head)})["runs"].to_dicts()
+    assert not {"seq_len", "params", "gbs"} & {name for name, value in run.items() if value is not None}
+    assert run["last_step"] == STEPS
+
+
 def test_epochs_that_stand_for_steps_are_called_epochs() -> None:
     text = log(lambda step, loss: f"2026-01-31 12:00:{step:02d} INFO epoch {step}/{STEPS} loss {loss:.4f}")
     (run,) = tables_of({"train.log": text})["runs"].to_dicts()
