@@ -101,9 +101,13 @@ class Chaos:
     def _kill_one(self, point: str | None) -> None:
         for _ in range(self.random.randint(1, 3)):
             self.sweep.grow()
-        is_compaction = point in _ONLY_COMPACTING or self.random.random() < 0.2
+        if point == "store.copied":  # only of a store whose release the lake still keeps
+            self._command("ingest")
+            self.sweep.grow()
+        # A compaction does not come by every point, so it is killed at moments.
+        is_compaction = point in _ONLY_COMPACTING or (point is None and self.random.random() < 0.4)
         verb = "compact" if is_compaction else "ingest"
-        number = self.random.randint(1, 3) if point in ("lake.table_written", "file.written") else 1
+        number = self.random.randint(1, 3) if point == "lake.table_written" else 1
         settings = {VARIABLE: f"{point}:{number}"} if point else {}
         process = self._start(verb, settings)
         if point is None:
