@@ -24,6 +24,13 @@ class Clicks:
         self.made += 1
         settled(self.page)
 
+    def to(self, name: str) -> None:
+        """Follows the sidebar. The page before looks settled, too, until the next one has begun."""
+        sidebar(self.page, name).click()
+        self.made += 1
+        self.page.wait_for_function("title => document.title.startsWith(title + ' ')", arg=name)
+        settled(self.page)
+
 
 def sidebar(page: Any, name: str) -> Any:
     return page.locator("[data-testid=stSidebar]").get_by_role("link", name=name, exact=True)
@@ -36,7 +43,7 @@ def answer(page: Any) -> str:
 def test_best_layout_of_a_cell_and_why_the_second_lost_within_four_clicks(browser: Any, demo: str) -> None:
     with opened(browser, demo) as page:
         reader = Clicks(page)
-        reader.on(sidebar(page, "Best configurations"))
+        reader.to("Best configurations")
         page.wait_for_selector(".js-plotly-plot .annotation-text")
         cell = page.locator(".js-plotly-plot .annotation-text", has_text="36.3 %")
         reader.on(cell, force=True)
@@ -54,7 +61,7 @@ def test_best_layout_of_a_cell_and_why_the_second_lost_within_four_clicks(browse
 def test_own_best_against_llama_405b_and_deepseek_v3_within_three_clicks(browser: Any, demo: str) -> None:
     with opened(browser, demo) as page:
         reader = Clicks(page)
-        reader.on(sidebar(page, "Frontier"))
+        reader.to("Frontier")
         reader.on(page.get_by_role("link", name=re.compile("the best here on")))
         page.wait_for_url("**/compare?runs=*")
         settled(page)
@@ -69,7 +76,7 @@ def test_own_best_against_llama_405b_and_deepseek_v3_within_three_clicks(browser
 def test_any_two_runs_within_four_clicks(browser: Any, demo: str) -> None:
     with opened(browser, demo) as page:
         reader = Clicks(page)
-        reader.on(sidebar(page, "Runs"))
+        reader.to("Runs")
         canvas = page.locator('.st-key-runs_table canvas[data-testid="data-grid-canvas"]')
         for row in (3, 5):
             reader.on(canvas, position={"x": 16, "y": 32 * row + 16}, force=True)
