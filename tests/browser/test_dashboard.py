@@ -95,9 +95,22 @@ def ask(page: Any, sql: str) -> str:
     """Type a query, run it, and return the first cell from the CSV download."""
     submit(page, sql)
     page.get_by_text(re.compile(r"^1 row in")).first.wait_for()
-    with page.expect_download() as download:
+    settled(page)
+    downloads: list[Any] = []
+
+    def keep(download: Any) -> None:
+        downloads.append(download)
+
+    page.on("download", keep)
+    for _ in range(6):  # a click is lost where the page is just being drawn anew
         page.locator(".st-key-sql_csv button").click()
-    return Path(download.value.path()).read_text().splitlines()[1]
+        for _ in range(80):
+            if not downloads:
+                page.wait_for_timeout(250)
+        if downloads:
+            break
+    page.remove_listener("download", keep)
+    return Path(downloads[0].path()).read_text().splitlines()[1]
 
 
 def test_sql_answers_and_refuses_in_words(browser: Any, demo: str) -> None:
