@@ -55,7 +55,8 @@ def value(name: str, row: Mapping[str, object]) -> str:
         "step_time_s": lambda one: f"{seconds(one)} a step",
         "num_gpus": lambda one: count(one, "GPU"),
     }
-    return "not logged" if row[name] is None else str(texts[name](row[name]))  # type: ignore[no-untyped-call]
+    found = row[name]
+    return "not logged" if found is None else str(texts[name](found))  # type: ignore[no-untyped-call]  # lambdas
 
 
 def layout(row: Row) -> str:

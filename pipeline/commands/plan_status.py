@@ -25,7 +25,7 @@ def add_status(actions: Any) -> argparse.ArgumentParser:
         "status",
         help="what became of a plan's runs, and what to change where memory ran out",
         description="List the runs of a plan with what was read of them: completed, running, failed or missing; "
-        "measured beside believed step time; and for one that ran out of memory the smallest change that is expected "
+        "measured beside predicted step time; and for one that ran out of memory the smallest change that is expected "
         "to fit, with its cost.",
         epilog=_EXAMPLE,
     )
@@ -169,8 +169,8 @@ _SHOWN = (
 def _lines(row: dict[str, Any], advice: dict[str, Mend | None]) -> list[str]:
     """The run with its outcome, and below it what there is to know."""
     name = row["planned_run_id"]
-    if row["plan_outcome"] == "completed" and row["step_time_over_believed"] is not None:
-        result = f"{row['step_time_s']:.3g} s per step, {row['step_time_over_believed']:.2f} times what was believed"
+    if row["plan_outcome"] == "completed" and row["step_time_over_predicted"] is not None:
+        result = f"{row['step_time_s']:.3g} s per step, {row['step_time_over_predicted']:.2f} times the prediction"
     else:
         result = row["status"] or ""
     lines = [f"{name}  {row['plan_outcome']:<9}  {row['layout']}  {result}".rstrip()]

@@ -22,7 +22,7 @@ from sweepscope.pipeline.text.secrets import hide
 from sweepscope.schemas import vocab
 from sweepscope.schemas.tables.notes import CELL, NOTES
 
-MOST_LETTERS = 2000
+MOST_CHARACTERS = 2000
 _TAG = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ADDRESS = re.compile(r"[a-z]*(\?[^\s#<>\"]*)?")
@@ -84,7 +84,7 @@ def _run(home: Home, text: str) -> str:
             f"{text}: no run, day or cell. Give a run's id (the page of a run has it in its address), a day such as "
             "2026-11-20, or a cell such as model=Llama 8B,num_nodes=16."
         )
-    raise UsageError(f"{text}: {len(ids)} runs begin so ({', '.join(ids[:4])} ...). Give more letters of the id.")
+    raise UsageError(f"{text}: {len(ids)} runs begin so ({', '.join(ids[:4])} ...). Give more characters of the id.")
 
 
 def checked_text(kind: str, text: str) -> str:
@@ -99,9 +99,9 @@ def checked_text(kind: str, text: str) -> str:
     if kind == "tag":
         kept = re.sub(r"\s+", "-", kept.lower())
         if not _TAG.fullmatch(kept):
-            raise UsageError(f"{text.strip()!r} is no tag: up to 40 letters a-z, figures, dots and hyphens.")
-    if not kept or len(kept) > MOST_LETTERS or "\x00" in kept:
-        raise UsageError(f"A {kind} has 1 to {MOST_LETTERS:,} letters; this one has {len(kept):,}.")
+            raise UsageError(f"{text.strip()!r} is no tag: up to 40 of a-z, digits, dots and hyphens.")
+    if not kept or len(kept) > MOST_CHARACTERS or "\x00" in kept:
+        raise UsageError(f"A {kind} has 1 to {MOST_CHARACTERS:,} characters; this one has {len(kept):,}.")
     return kept
 
 

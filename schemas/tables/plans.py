@@ -25,10 +25,10 @@ _KEY = (
     text("plan_change", "what was changed against the run that it mends"),
 )
 _BELIEVED = (
-    number("believed_step_time_s", "s", "step time believed when it was planned", positive=True),
+    number("believed_step_time_s", "s", "step time predicted when it was planned", positive=True),
     number("believed_lo_s", "s", "lower end of its 80 % interval; NULL: none is known", positive=True),
     number("believed_hi_s", "s", "upper end of its 80 % interval", positive=True),
-    number("oom_probability", "fraction", "chance to run out of memory, as believed when it was planned", minimum=0),
+    number("oom_probability", "fraction", "chance to run out of memory, as predicted when it was planned", minimum=0),
     number(
         "expected_gain",
         "fraction",
@@ -80,7 +80,7 @@ PLAN_STATUS = Table(
         integer("plan_attempts", "count", "attempts with its name"),
         "status status_evidence step_time_s tokens_per_s_per_gpu mem_peak_reserved_bytes gpu_hours",
         _BELIEVED,
-        number("step_time_over_believed", "1", "measured over believed step time", positive=True),
+        number("step_time_over_predicted", "1", "measured over predicted step time", positive=True),
         flag("is_mended", "it failed, and a run that mends it completed; NULL: it did not fail"),
     ),
 )

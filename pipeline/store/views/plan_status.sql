@@ -87,7 +87,7 @@ SELECT
     f.status, f.status_evidence, f.step_time_s, f.tokens_per_s_per_gpu, f.mem_peak_reserved_bytes, f.gpu_hours,
     f.believed_step_time_s, f.believed_lo_s, f.believed_hi_s, f.oom_probability, f.expected_gain, f.planned_gpu_hours,
     f.walltime_s, f.why,
-    f.step_time_s / f.believed_step_time_s AS step_time_over_believed,
+    f.step_time_s / f.believed_step_time_s AS step_time_over_predicted,
     CASE WHEN f.plan_outcome = 'failed' THEN coalesce(m.is_mended, false) END AS is_mended
 FROM filled AS f
 LEFT JOIN mended AS m USING (planned_run_id)

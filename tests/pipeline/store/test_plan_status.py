@@ -59,7 +59,7 @@ def test_a_run_with_the_name_in_its_path_fills_the_planned_one() -> None:
     )
     one, two, three = status_of(open_store(runs), planned_row(1), planned_row(2), planned_row(3))
     assert (one["plan_outcome"], one["matched_by"], one["run_id"]) == ("completed", "name", "a")
-    assert one["step_time_over_believed"] == 1.25
+    assert one["step_time_over_predicted"] == 1.25
     assert one["layout_differs"] is None
     assert (two["plan_outcome"], two["status"], two["is_mended"]) == ("failed", "oom", False)
     assert (three["plan_outcome"], three["run_id"], three["is_mended"]) == ("missing", None, None)
