@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Mapping
 from decimal import Decimal
 
 import duckdb
@@ -35,13 +36,16 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def run_query(home: Home, sql: str) -> pl.DataFrame:
-    """Rows of one query. Raises QueryError with DuckDB's first line, StoreError when there is no store."""
+def run_query(home: Home, sql: str, parameters: Mapping[str, object] | None = None) -> pl.DataFrame:
+    """Rows of one query; `parameters` are the values of its `$name`s.
+
+    Raises QueryError with DuckDB's first line, StoreError when there is no store.
+    """
     connection = connect(current(home.path))
     try:
         if len(connection.extract_statements(sql)) > 1:
             raise QueryError("More than one statement. Give them one at a time.")
-        relation = connection.sql(sql)
+        relation = connection.sql(sql, params=dict(parameters)) if parameters else connection.sql(sql)
         if relation is None:
             raise QueryError("The query returns no rows. The store is read-only: ask it with SELECT.")
         frame: pl.DataFrame = relation.pl()
