@@ -29,7 +29,7 @@ VERBS = {
     "price": "prices of accelerators, for dollars per million tokens and what runs cost",
     "dialect": "dialect files for log formats of your own: test, infer, list, show, example, forget",
     "query": "run a read-only SQL query against the store",
-    "report": "write what the dashboard says as one offline HTML file",
+    "report": "write what the dashboard says as one offline HTML file, or as Markdown",
     "nccl": "summarise NCCL logs, nccl-tests tables, hangs and flight recorder dumps",
     "memory": "peak, fragmentation and what was alive at the peak, of one memory snapshot, timeline or trace",
     "estimate": "predict memory, step time and MFU for the rows of a table",

@@ -3,34 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
 import polars as pl
 
 from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.queries.failures import Scope
 from sweepscope.dashboard.queries.reader import Reader
 from sweepscope.dashboard.queries.slices import runs_of, slices
-from sweepscope.dashboard.report import grids, outcomes
+from sweepscope.dashboard.report import grids, outcomes, question
 from sweepscope.dashboard.report.section import Section
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.selection.slices import Slice, offered_origins, others, resolve_slice
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
 
 MOST_GRIDS = 4
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a report is on: an origin and a sweep, or what the dashboard would show first."""
+    """What a report is on: an origin and a sweep, or what the dashboard would show first.
+
+    `since` is the first day of what is new.
+    """
 
     origin: str | None = None
     sweep: str | None = None
+    since: date | None = None
 
 
-def sections(con: Reader, asked: Asked, theme: Theme) -> tuple[list[Section], tuple[str, ...]]:
-    """The sections that the store has rows for, and what of `asked` it does not have."""
+def sections(
+    con: Reader, asked: Asked, theme: Theme, choose: ChooseProfile = choose_profile
+) -> tuple[list[Section], tuple[str, ...]]:
+    """The sections that the store has rows for, and what of `asked` it does not have.
+
+    `choose` finds the constants by which layouts that were not run are estimated.
+    """
     found = slices().run(con)
     chosen, absent = resolve_slice(Filters(origin=asked.origin, sweep=asked.sweep), found)
     origin = chosen.origin if chosen else _origin(con, asked.origin)
-    parts: list[Section | None] = [grids.headline(con, chosen, origin)]
+    scope = Scope(origin, chosen.sweep if chosen else None) if origin is not None else None
+    parts: list[Section | None] = []
+    if scope is not None:
+        parts.append(question.question(con, scope))
+        parts.append(question.recent(con, scope, asked.since) if asked.since else None)
+    parts.append(grids.headline(con, chosen, origin))
     if chosen is not None:
         of_origin = runs_of(chosen.origin).run(con)["runs"].item()
         parts += [
@@ -38,10 +56,13 @@ def sections(con: Reader, asked: Asked, theme: Theme) -> tuple[list[Section], tu
             for number, one in enumerate(_shown(chosen, found), start=1)
         ]
         parts.append(grids.scales(con, chosen, theme))
-    if origin is not None:
-        sweep = chosen.sweep if chosen else None
-        parts += [outcomes.failed(con, origin, sweep, theme), outcomes.theory(con, origin, sweep, theme)]
+    if scope is not None:
+        parts += [
+            outcomes.failed(con, scope.origin, scope.sweep, theme),
+            outcomes.theory(con, scope.origin, scope.sweep, theme),
+        ]
     parts.append(outcomes.published(con, origin, theme))
+    parts.append(question.next_steps(con, scope, choose) if scope is not None else None)
     return [part for part in parts if part is not None], absent
 
 

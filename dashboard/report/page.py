@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 import polars as pl
@@ -134,18 +135,21 @@ def _number_class(is_number: bool) -> str:
 
 
 def _cell(name: str, value: object, is_number: bool) -> str:
-    text = _text(name, value)
+    text = shown_value(name, value)
     kind = _number_class(is_number) or (' class="whole"' if len(text) <= _WHOLE_CHARS else "")
     return f"<td{kind}>{html.escape(text, quote=False)}</td>"
 
 
-def _text(name: str, value: object) -> str:
+def shown_value(name: str, value: object) -> str:
+    """The value of a column as a table shows it, in the unit of its heading."""
     if value is None:
         return numbers.MISSING
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, pl.Series):
         return ", ".join(map(str, value))
+    if isinstance(value, datetime):
+        return numbers.moment(value)
     how = columns.shown(name)
     if isinstance(value, (int, float)):
         return numbers.number(value * how.factor, how.decimals) if how else numbers.significant(value)

@@ -1,4 +1,4 @@
-"""Writes the report of one home: `python -m sweepscope.dashboard.report.write OUT ORIGIN SWEEP`, as `report` does.
+"""Writes the report of one home: `python -m sweepscope.dashboard.report.write OUT FORM ORIGIN SWEEP SINCE`.
 
 A process of its own, started by name like the dashboard's server: the command line lies below the dashboard and
 imports nothing of it. Prints what was written as one JSON document; errors go to stderr, in one line.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import date
 from pathlib import Path
 
 import duckdb
@@ -16,21 +17,24 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.theme import LIGHT
 from sweepscope.dashboard.queries.reader import Answers, Reader
 from sweepscope.dashboard.report.build import Asked, sections
+from sweepscope.dashboard.report.markdown import markdown
 from sweepscope.dashboard.report.page import page
 from sweepscope.dashboard.report.section import Section
 from sweepscope.pipeline.errors import StoreError, SweepscopeError, UsageError
+from sweepscope.pipeline.estimate.calibration.own_runs import with_own
 from sweepscope.pipeline.store import published
 
 TITLE = "sweepscope report"
 
 
-def write(out: Path, asked: Asked) -> dict[str, object]:
-    """Write the report of the current home. Returns what it holds. Raises SweepscopeError, OSError."""
-    path = published.current(published.default_home())
+def write(out: Path, asked: Asked, *, form: str = "html") -> dict[str, object]:
+    """Write the report of the current home as html or md. Returns what it holds. Raises SweepscopeError, OSError."""
+    home = published.default_home()
+    path = published.current(home)
     with published.connect(path) as connection:
         info = published.store_info(connection)
         try:
-            parts, absent = sections(Reader(connection, Answers()), asked, LIGHT)
+            parts, absent = sections(Reader(connection, Answers()), asked, LIGHT, with_own(home / "calibration"))
         except duckdb.Error as error:
             raise StoreError(
                 f"The store {path} lacks what the report needs ({str(error).splitlines()[0]}): another version of "
@@ -42,7 +46,7 @@ def write(out: Path, asked: Asked) -> dict[str, object]:
     about = (
         f"Store version {info.version} of {numbers.moment(info.published_at)} UTC, sweepscope {info.package_version}"
     )
-    text = page(TITLE, about, parts, LIGHT)
+    text = markdown(TITLE, about, parts) if form == "md" else page(TITLE, about, parts, LIGHT)
     out.write_text(text, encoding="utf-8")
     return {
         "report": str(out.absolute()),
@@ -63,10 +67,11 @@ def _summary(part: Section) -> dict[str, object]:
     }
 
 
-def main(out: str, origin: str = "", sweep: str = "") -> int:
-    """The exit code. An empty origin or sweep: what the dashboard shows first."""
+def main(out: str, form: str = "html", origin: str = "", sweep: str = "", since: str = "") -> int:
+    """The exit code. An empty origin or sweep: what the dashboard shows first. `since` is a date, YYYY-MM-DD."""
+    asked = Asked(origin or None, sweep or None, date.fromisoformat(since) if since else None)
     try:
-        written = write(Path(out), Asked(origin or None, sweep or None))
+        written = write(Path(out), asked, form=form)
     except SweepscopeError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,19 @@ from sweepscope.dashboard.report import write as report
 from sweepscope.dashboard.report.build import Asked
 from sweepscope.pipeline.errors import UsageError
 from tests.dashboard.app_pages.grid_home import make_home as make_grid_home
+from tests.dashboard.app_pages.grid_home import run as grid_run
 from tests.dashboard.app_pages.grid_home import small_sweep
-from tests.dashboard.store_rows import estimate_row, make_home, make_real_home, run_row
+from tests.dashboard.store_rows import Row, estimate_row, make_home, make_real_home, run_row
 
 pytestmark = pytest.mark.slow
 
 
-def written(home: Path, monkeypatch: pytest.MonkeyPatch, **asked: str) -> tuple[dict[str, Any], str]:
+def written(
+    home: Path, monkeypatch: pytest.MonkeyPatch, form: str = "html", **asked: Any
+) -> tuple[dict[str, Any], str]:
     monkeypatch.setenv("SWEEPSCOPE_HOME", str(home))
-    out = home / "report.html"
-    return report.write(out, Asked(**asked)), out.read_text(encoding="utf-8")
+    out = home / f"report.{form}"
+    return report.write(out, Asked(**asked), form=form), out.read_text(encoding="utf-8")
 
 
 def keys(summary: dict[str, Any]) -> list[str]:
@@ -36,12 +40,12 @@ def test_the_demo_has_every_section_with_charts_and_queries(demo_home: Path, mon
     monkeypatch.setenv("SWEEPSCOPE_HOME", str(demo_home))
     out = demo_home.parent / "report.html"
     summary = report.write(out, Asked())
-    assert keys(summary)[:2] == ["headline", "best_1"]
-    assert keys(summary)[-4:] == ["scaling", "failures", "theory", "frontier"]
+    assert keys(summary)[:3] == ["question", "headline", "best_1"]
+    assert keys(summary)[-5:] == ["scaling", "failures", "theory", "frontier", "next"]
     for part in summary["sections"]:
         assert part["answer"]
         assert part["sql"]
-        assert part["charts"] or part["section"] == "headline"
+        assert part["charts"] or part["section"] in ("question", "headline", "next")
     text = out.read_text(encoding="utf-8")
     assert text.count("Plotly.newPlot") >= 1
     figures = json.loads(re.search(r'id="figures">(.*?)</script>', text)[1])  # type: ignore[index]  # it is there
@@ -60,7 +64,7 @@ def test_a_small_sweep_has_its_grid_failures_and_queries_that_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     summary, text = written(make_grid_home(tmp_path / "home", small_sweep()), monkeypatch)
-    assert keys(summary) == ["headline", "best_1", "scaling", "failures", "frontier"]
+    assert keys(summary) == ["question", "headline", "best_1", "scaling", "failures", "frontier"]
     assert "1 of 5 runs failed" in text.replace("\xa0", " ")
     import duckdb
 
@@ -68,6 +72,77 @@ def test_a_small_sweep_has_its_grid_failures_and_queries_that_run(
         for part in summary["sections"]:
             for sql in part["sql"].values():
                 con.sql(sql).fetchall()
+
+
+def test_the_question_is_what_the_runs_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary, _ = written(make_grid_home(tmp_path / "home", small_sweep()), monkeypatch)
+    asked = summary["sections"][0]["answer"]
+    assert asked.startswith("Which layout trains ")
+    assert "on 1 to 4 nodes of H100" in asked
+    assert asked.endswith("tried in 5 runs, of which 4 completed.")
+
+
+def dated_sweep() -> list[Row]:
+    """A cell whose lead changed in the second week, a first result, a failure, and a run without a time."""
+    week = {"started_at": datetime(2026, 11, 10), "ended_at": datetime(2026, 11, 10, 1), "gpu_hours": 8.0}
+    later = {"started_at": datetime(2026, 11, 18), "ended_at": datetime(2026, 11, 18, 1), "gpu_hours": 8.0}
+    return [
+        grid_run("a", speed=30_000.0, **week),
+        grid_run("b", tp=2, speed=40_000.0, **later),
+        grid_run("c", 2, speed=36_000.0, **later),
+        grid_run("d", 4, speed=None, **later),
+        grid_run("e", 4, tp=2, speed=None, **week),
+        grid_run("f", 4, tp=4, speed=None, started_at=None, ended_at=None),
+    ]
+
+
+def test_a_report_since_a_day_begins_with_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = make_grid_home(tmp_path / "home", dated_sweep())
+    summary, text = written(home, monkeypatch, "md", since=date(2026, 11, 17))
+    assert keys(summary)[:3] == ["question", "recent", "headline"]
+    recent = summary["sections"][1]["answer"]
+    assert "3 runs, of which 2 completed and 1 failed" in recent
+    assert "which took 8.0 GPU-hours" in recent
+    assert "1 cell has a new fastest layout and 1 cell has a first result" in recent
+    assert "1 run without a time in the log was not counted" in text
+    quiet, _ = written(home, monkeypatch, since=date(2026, 11, 20))
+    assert "No run that logs a time has ended since 20 Nov 2026" in quiet["sections"][1]["answer"]
+
+
+def test_markdown_has_the_same_answers_and_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = make_grid_home(tmp_path / "home", small_sweep())
+    summary, text = written(home, monkeypatch, "md")
+    pages, _ = written(home, monkeypatch)
+    assert summary["sections"] == pages["sections"]
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [part["title"] for part in summary["sections"]]
+    blocks = re.findall(r"^```sql\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
+    assert blocks == [sql for part in summary["sections"] for sql in part["sql"].values()]
+    for table in re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE):
+        cells = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(cells) == 1, table
+
+
+def test_names_from_logs_are_no_markdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evil = "a | b](javascript:x) **<img>**\n# c `d`"
+    home = make_real_home(
+        tmp_path / "home", runs=[run_row("a1", model=evil), run_row("o1", status="oom", status_evidence=evil)]
+    )
+    _, text = written(home, monkeypatch, "md")
+    prose = re.sub(r"^```sql\n.*?\n```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert "\\](javascript:x)" in prose
+    assert not re.search(r"(?<!\\)\]\(", prose)
+    assert not re.search(r"(?<!\\)<img", prose)
+    assert "\n# c" not in prose
+
+
+def test_untried_layouts_with_a_gain_are_proposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of measured runs that are slow for what physics allows, in a cell with enough of them."""
+    rows = [grid_run(name, tp=tp, speed=20_000.0 / tp) for name, tp in (("a", 2), ("b", 4), ("c", 8))]
+    summary, text = written(make_grid_home(tmp_path / "home", rows), monkeypatch, "md")
+    last = summary["sections"][-1]
+    assert last["section"] == "next"
+    assert "promises most per GPU-hour" in last["answer"]
+    assert "Untried layouts" in text
 
 
 def test_names_from_logs_are_text_whatever_they_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,6 +189,11 @@ def test_the_command_writes_the_file_and_says_what_is_in_it(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["report"] == str(out)
     assert json.loads(done.stdout)["bytes"] == out.stat().st_size
+    mail = tmp_path / "weekly.md"
+    done = run("--home", home, "--out", mail, "--since", "7d")
+    assert done.returncode == 0, done.stderr
+    assert mail.read_text(encoding="utf-8").startswith("# sweepscope report\n")
+    assert "Since " in done.stdout
 
 
 def test_the_command_names_what_is_wrong_in_one_line(tmp_path: Path) -> None:
@@ -122,6 +202,9 @@ def test_the_command_names_what_is_wrong_in_one_line(tmp_path: Path) -> None:
         (("--home", tmp_path / "none", "--out", tmp_path / "a.html"), 1, "There is no store"),
         (("--home", home, "--out", tmp_path), 2, "is a directory"),
         (("--home", home, "--out", tmp_path / "none" / "a.html"), 1, "--out"),
+        (("--home", home, "--out", tmp_path / "a.pdf"), 2, "--format html or md"),
+        (("--home", home, "--out", tmp_path / "a.md", "--since", "yesterday"), 2, "--since takes a day"),
+        (("--home", home, "--out", tmp_path / "a.md", "--since", "2999-01-01"), 2, "a day to come"),
         (("--home", home, "--out", tmp_path / "a.html", "--sweep", "nope"), 2, "no run of sweep nope"),
     ):
         done = run(*args)
