@@ -28,6 +28,7 @@ PAGES = (
     Entry("Choose", "Compare", "compare", "compare"),
     Entry("Choose", "Trade-offs", "tradeoffs", "tradeoffs"),
     Entry("Choose", "Explorer & advisor", "explorer", "explorer"),
+    Entry("Choose", "Plans", "plans", "plans"),
     Entry("Explain", "Estimator", "estimator", "estimator"),
     Entry("Explain", "Frontier", "frontier", "frontier"),
     Entry("Diagnose", "Failures & cost", "failures", "failures"),

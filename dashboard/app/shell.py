@@ -217,11 +217,12 @@ def slice_query(chosen: Slice | None) -> dict[str, str]:
 
 
 def say_unlike(error: Exception) -> None:
-    """The rest of a page whose store lacks a table or column, because another version of sweepscope published it."""
+    """The rest of a page whose store lacks a table or column: most often another version of sweepscope published it."""
     basic.problem(
-        "This page needs something that the store does not have: another version of sweepscope published it.\n"
+        "This page reads something that the store does not have.\n"
         f"{str(error).splitlines()[0]}\n"
-        "Run `sweepscope ingest` with this version on any path: it publishes the store anew from the lake."
+        "Another version of sweepscope may have published it: `sweepscope ingest` with this version, on any path, "
+        "publishes it anew from the lake. If that does not help, the page is at fault: please report the line above."
     )
 
 

@@ -17,7 +17,7 @@ from sweepscope.dashboard.format import metrics
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.metrics import METRICS, Metric
 from sweepscope.dashboard.queries import cells as queries
-from sweepscope.dashboard.queries import history
+from sweepscope.dashboard.queries import history, plans
 from sweepscope.dashboard.sections import compare_links, estimator_pick, filter_panel, notes, page_head
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import Slice
@@ -47,6 +47,7 @@ def _page(view: View) -> None:
         return
     found, ended = queries.cells(chosen, view.filters), queries.outcomes(chosen, view.filters)
     whole = cells.with_outcomes(found.run(view.store.con), ended.run(view.store.con), view.filters)
+    whole = cells.with_planned(whole, plans.waiting(chosen).run(view.store.con))
     grid = cells.without_untried(whole) if view.filters.narrows_layouts else whole
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     if grid.is_empty():

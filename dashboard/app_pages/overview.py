@@ -16,7 +16,7 @@ from sweepscope.dashboard.charts.grid import Grid
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.metrics import METRICS, Metric
 from sweepscope.dashboard.queries import cells as cell_queries
-from sweepscope.dashboard.queries import history
+from sweepscope.dashboard.queries import history, plans
 from sweepscope.dashboard.queries import live as live_queries
 from sweepscope.dashboard.queries import overview as queries
 from sweepscope.dashboard.queries.failures import Scope, totals
@@ -48,13 +48,14 @@ _OWN_TABLE = (
     "layout",
     "mfu",
     "tokens_per_s_per_gpu",
+    "step_time_s",
     "accelerator",
     "seq_len",
     "gbs_tokens",
-    "differs",
     "runs_completed",
-    "without_speed",
     "run_id",
+    "differs",
+    "without_speed",
 )
 _TABLE = ("model", "num_nodes", "cell_state", "layout", "mfu", "tokens_per_s_per_gpu", "runs_completed", "runs_tried")
 
@@ -71,6 +72,7 @@ def _page(view: View) -> None:
     # The first screen shows the whole grid; filters inside it belong to the pages that explore.
     found, ended = cell_queries.cells(chosen, Filters()), cell_queries.outcomes(chosen, Filters())
     grid = cells.with_outcomes(found.run(view.store.con), ended.run(view.store.con), Filters())
+    grid = cells.with_planned(grid, plans.waiting(chosen).run(view.store.con))
     if "open_cell" in st.session_state:
         shell.follow(_cell_url(view.filters, st.session_state.pop("open_cell")))
     scope = grid_texts.scope(int(grid["runs_tried"].sum()), view.origin_runs, chosen.origin)
@@ -167,7 +169,8 @@ def _draw_lists(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     _draw_list(look, "Worth a look", texts.worth_a_look(audit), chosen, view)
     _draw_list(quiet, "Quiet problems", texts.quiet_problems(problems), chosen, view)
     # last, because it searches: the rest of the page does not wait for it
-    runs = [*texts.worth_running(grid), *_proposals(grid, chosen, view)]
+    planned = texts.planned(plans.plans().run(view.store.con))
+    runs = [*planned, *texts.worth_running(grid), *_proposals(grid, chosen, view)]
     _draw_list(following, "Worth running next", runs, chosen, view)
 
 

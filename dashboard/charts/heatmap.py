@@ -87,7 +87,7 @@ def _add_backgrounds(
         column, row = grid.at(cell["model"], cell["scale"])
         if share is not None and metric.paint != "share":
             pixels[row][column] = share
-        elif cell["cell_state"] == "not_run":
+        elif cell["cell_state"] in ("not_run", "planned"):
             _frame(layer, column, row, {"color": theme.axis, "width": 1, "dash": "dot"})
         else:
             hatch = "" if share is not None else CELL_STATE[cell["cell_state"]].hatch

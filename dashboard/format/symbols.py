@@ -53,7 +53,15 @@ CELL_STATE: dict[str, Mark] = {
     "quarantined": Mark("⊘", "quarantined"),
     "cancelled": Mark("⊘", "cancelled"),
     "running": Mark("◐", "running"),
+    "planned": Mark("◌", "planned"),
     "not_run": Mark("○", "not run"),
+}
+
+PLAN_OUTCOME: dict[str, Mark] = {
+    "completed": Mark("✓", "completed", "completed"),
+    "running": Mark("◐", "running"),
+    "failed": Mark("✕", "failed", "failed"),
+    "missing": Mark("◌", "not run"),
 }
 
 OUTCOME: dict[str, Mark] = {

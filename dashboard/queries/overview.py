@@ -45,6 +45,7 @@ best AS (
   SELECT model, num_gpus, num_nodes, run_id, framework, accelerator, seq_len, gbs_tokens, layout,
     CASE WHEN is_of_layout THEN layout_mfu WHEN has_speed THEN mfu END AS mfu,
     CASE WHEN is_of_layout THEN layout_speed WHEN has_speed THEN tokens_per_s_per_gpu END AS tokens_per_s_per_gpu,
+    step_time_s,
     CASE WHEN has_speed IS DISTINCT FROM true THEN coalesce(quarantine_reason, 'throughput not logged') END
       AS without_speed
   FROM tried

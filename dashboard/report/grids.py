@@ -12,6 +12,7 @@ from sweepscope.dashboard.format.metrics import METRICS, offered
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.queries import cells as cell_queries
 from sweepscope.dashboard.queries import overview as overview_queries
+from sweepscope.dashboard.queries import plans
 from sweepscope.dashboard.queries import scaling as scaling_queries
 from sweepscope.dashboard.queries.failures import Scope, totals
 from sweepscope.dashboard.queries.reader import Reader
@@ -112,4 +113,6 @@ def scales(con: Reader, chosen: Slice, theme: Theme) -> Section:
 
 def _grid(con: Reader, chosen: Slice) -> pl.DataFrame:
     found, ended = cell_queries.cells(chosen, Filters()), cell_queries.outcomes(chosen, Filters())
-    return cells.with_outcomes(found.run(con), ended.run(con), Filters())
+    return cells.with_planned(
+        cells.with_outcomes(found.run(con), ended.run(con), Filters()), plans.waiting(chosen).run(con)
+    )

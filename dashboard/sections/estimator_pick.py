@@ -91,7 +91,8 @@ def picks_for_empty(store: Store, chosen: Slice, grid: pl.DataFrame, usual: str 
     """
     empty = grid.filter(pl.col("run_id").is_null() & ~pl.col("cell_state").is_in(["impossible", "wont_fit"]))
     found = {}
-    for cell in empty.sort(pl.col("cell_state") != "not_run", maintain_order=True).head(MOST_EMPTY).to_dicts():
+    is_tried = ~pl.col("cell_state").is_in(["not_run", "planned"])
+    for cell in empty.sort(is_tried, maintain_order=True).head(MOST_EMPTY).to_dicts():
         pick = pick_for(store, chosen, cell, usual)
         if pick is not None and pick.row is not None:
             found[cell["model"], cell["scale"]] = pick

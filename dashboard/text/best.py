@@ -30,6 +30,9 @@ def cell_answer(cell: Cell) -> str:
 def empty_answer(cell: Cell) -> str:
     """What happened in a cell without a ranked run."""
     state, tried = cell["cell_state"], cell["runs_tried"]
+    if state == "planned":
+        runs = count(cell["runs_planned"], "run")
+        return f"**{cell_name(cell)} was not run yet**: {runs} planned ({cell['plan_id']})."
     if state == "not_run":
         return f"**{cell_name(cell)} was not run.**"
     if state == "impossible":

@@ -184,6 +184,12 @@ def worth_running(cells: pl.DataFrame, limit: int = 3) -> list[Item]:
     ]
 
 
+def planned(plans: pl.DataFrame) -> list[Item]:
+    """Planned runs that no run fills yet; `plans` are rows of `queries.plans.plans`."""
+    missing = int(plans["runs_missing"].sum())
+    return [Item(f"{count(missing, 'planned run')} not run yet", "plans", url="plans")] if missing else []
+
+
 def furthest_behind(cells: pl.DataFrame, ratios: pl.DataFrame, limit: int = 3) -> list[dict[str, Any]]:
     """Cells whose best run is furthest behind what its hardware allows: where most can still be found.
 

@@ -32,6 +32,21 @@ def with_outcomes(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters)
     return with_scale(cells.drop("cell_state", "cell_reason").hstack(added))
 
 
+def with_planned(cells: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
+    """`cells` with `runs_planned` and `plan_id` of the planned runs that no run fills yet, NULL where there are none.
+
+    A cell in which nothing ran is in state "planned" where some are. `waiting` are rows of `queries.plans.waiting`.
+    """
+    keys = ("model", "num_nodes", "num_gpus")
+    is_waiting = pl.col("runs_planned").is_not_null() & (pl.col("cell_state") == "not_run")
+    runs = pl.when(pl.col("runs_planned") == 1).then(pl.lit(" run")).otherwise(pl.lit(" runs"))
+    return cells.join(waiting, on=keys, how="left", nulls_equal=True, maintain_order="left").with_columns(
+        cell_state=pl.when(is_waiting).then(pl.lit("planned")).otherwise("cell_state"),
+        cell_reason=pl.when(is_waiting).then("plan_id").otherwise("cell_reason"),
+        short_reason=pl.when(is_waiting).then(pl.col("runs_planned").cast(pl.String) + runs).otherwise("short_reason"),
+    )
+
+
 def _key(row: Row) -> tuple[object, ...]:
     return row["model"], row["num_nodes"], row["num_gpus"]
 
@@ -101,7 +116,7 @@ def outcome_text(by_status: Mapping[str, int], unranked: int = 0) -> str:
 def without_untried(cells: pl.DataFrame) -> pl.DataFrame:
     """Leaves out models without a try under the filters, and columns where nothing was tried or ruled out."""
     tried = cells.filter((pl.col("runs_tried") > 0).any().over("model"))
-    return tried.filter((pl.col("cell_state") != "not_run").any().over("scale"))
+    return tried.filter((~pl.col("cell_state").is_in(["not_run", "planned"])).any().over("scale"))
 
 
 def needed_gpus(filters: Filters) -> tuple[int, str]:

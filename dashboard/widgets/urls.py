@@ -18,6 +18,11 @@ def run_url(run_id: str) -> str:
     return f"run?run={run_id}"
 
 
+def plan_url(plan_id: str) -> str:
+    """Address of the page of a plan."""
+    return f"plans?{urlencode({'plan': plan_id})}"
+
+
 def node_url(host: str) -> str:
     """Address of a node's page.
 
