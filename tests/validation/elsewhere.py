@@ -99,22 +99,28 @@ def fits() -> pl.DataFrame:
 
 def transfer() -> pl.DataFrame:
     """Per table, generation and precision: how far off its rows are as those of an unknown framework, and the share of
-    them inside the intervals that the other tables give."""
-    found = transfers(without_table)
+    all of them inside the intervals that the other tables give; then the mean of each stratum, tables alike."""
+    known, judged = transfers(without_table), transfers(without_table, tuned=False)
     rows = []
     for what in ("time", "memory"):
-        for one in found:
+        for one in judged:
             ratios = np.exp(getattr(one, what))
-            others = transfer_interval([other for other in found if other.table != one.table], what)
+            others = transfer_interval(
+                [other for other in known if other.table != one.table], what, one.generation, is_fp8=one.is_fp8
+            )
             if ratios.size and others is not None:
                 inside = 100 * float(np.mean((ratios >= others.low) & (ratios <= others.high)))
                 precision = "FP8" if one.is_fp8 else "16 bit"
-                middle = float(np.median(ratios))
-                rows.append((what, one.table, one.generation, precision, one.rows, middle, inside))
-    schema = ["what", "table", "generation", "precision", "rows", "measured / estimated", "inside, % (80)"]
+                ends = (float(np.median(ratios)), others.low, others.high)
+                rows.append((what, one.table, one.generation, precision, one.rows, *ends, inside))
+    of_rows = ["measured / estimated", "from", "to"]
+    schema = ["what", "table", "generation", "precision", "rows", *of_rows, "inside, % (80)"]
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    mean = frame.group_by("what", maintain_order=True).agg(pl.col("rows").sum(), pl.col("inside, % (80)").mean())
-    return pl.concat([frame, mean.with_columns(table=pl.lit("all, each alike"))], how="diagonal")
+    figures = pl.col("rows").sum(), pl.col("inside, % (80)").mean()
+    strata = frame.group_by("what", "generation", "precision", maintain_order=True).agg(*figures)
+    mean = strata.group_by("what", maintain_order=True).agg(*figures)
+    named = strata.with_columns(table=pl.lit("stratum")), mean.with_columns(table=pl.lit("all strata, each alike"))
+    return pl.concat([frame, *named], how="diagonal")
 
 
 def frontier() -> pl.DataFrame:

@@ -13,8 +13,7 @@ from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
 from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, estimate_frame
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
-from sweepscope.pipeline.reference.accelerators import SIXTEEN_BIT
-from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.estimate.rows.strata import strata_of
 
 TABLES = (
     *("bigscience_sweeps", "other_sweeps", "llm_foundry", "selene_megatron", "torchtitan", "simumax_b200"),
@@ -23,6 +22,8 @@ TABLES = (
 GIBIBYTES = ("ultrascale_playbook_all_runs",)
 """Tables whose `peak_mem_gb` counts bytes/2**30."""
 FEWEST_ROWS = 5
+FEWEST_IN_CELL = 8
+_CELL = ("model", "accelerator", "num_gpus", "seq_len", "global_batch_tokens")
 
 
 def of_generation(generation: str, _framework: str | None) -> Profile:
@@ -41,32 +42,27 @@ def _ratios(measured: Array, predicted: Array) -> tuple[float, ...]:
     return quantiles_of(np.log(measured[both] / predicted[both])) if both.sum() >= FEWEST_ROWS else ()
 
 
-def _is_fp8(rows: pl.DataFrame) -> pl.Series:
-    """Whether products of rows run in FP8, as `estimate_rows` takes it."""
-    cards = {card: find_cluster(card) for card in rows["accelerator"].drop_nulls().unique()}
-    with_fp8 = [card for card, one in cards.items() if one is not None and one.peak_flops_fp8 > one.peak_flops]
-    stated = pl.col("precision").fill_null("bf16")
-    is_open = ~stated.is_in(SIXTEEN_BIT)
-    return rows.select(is_open & pl.col("accelerator").is_in(with_fp8).fill_null(False)).to_series()
+def _tuned(table: pl.DataFrame) -> pl.DataFrame:
+    """`table` without the slower half of each cell of FEWEST_IN_CELL runs and more."""
+    names = [name for name in _CELL if name in table.columns]
+    seconds = pl.col("step_time_s").cast(pl.Float64, strict=False)
+    is_slow = seconds > seconds.median().over(names)
+    return table.filter(~(is_slow & (seconds.count().over(names) >= FEWEST_IN_CELL)).fill_null(False))
 
 
-def transfers(choose_for: Callable[[str], ChooseProfile]) -> list[Transfer]:
+def transfers(choose_for: Callable[[str], ChooseProfile], *, tuned: bool = True) -> list[Transfer]:
     """Residuals of every bundled table by generation and precision, where there are FEWEST_ROWS.
 
-    `choose_for` gives the chooser of a table's constants: those in which the table itself has no say.
+    `choose_for` gives the chooser of a table's constants: those in which the table itself has no say. `tuned`: of a
+    sweep's cells the faster halves only, as intervals rest on; else all rows, as they are judged by.
     """
     found = []
     for name in TABLES:
         table = published_table(name)
         if "status" in table.columns:
             table = table.filter(pl.col("status").is_in(["success", "completed"]) | pl.col("status").is_null())
-        rows = read_rows(table)
-        cards = {card: find_cluster(card) for card in rows["accelerator"].drop_nulls().unique()}
-        generations = {card: cluster.generation for card, cluster in cards.items() if cluster is not None}
-        frame = estimate_frame(table, choose_for(name)).with_columns(
-            generation=rows["accelerator"].replace_strict(generations, default=None, return_dtype=pl.String),
-            is_fp8=_is_fp8(rows),
-        )
+        table = _tuned(table) if tuned else table
+        frame = pl.concat([estimate_frame(table, choose_for(name)), strata_of(read_rows(table))], how="horizontal")
         unit = 2.0**30 if name in GIBIBYTES else 1e9
         done = frame.filter(pl.col("est_status") == OK, pl.col("generation").is_not_null())
         for (generation, is_fp8), group in done.group_by("generation", "is_fp8", maintain_order=True):

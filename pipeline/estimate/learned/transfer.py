@@ -2,6 +2,8 @@
 
 Every bundled table was estimated by the constants of its card's generation alone, as a run of an unknown framework is.
 A table counts once, however many rows it has: what one framework's runs have in common says nothing of the next one's.
+Tables of another generation or precision count less. Of a sweep only the faster half of each cell is taken: what other
+tables hold was tuned before it was published, and how much slower a framework's other layouts are is its own matter.
 The file `data/calibration/transfer/tables.json` is written by `sweepscope calibrate --published`.
 """
 
@@ -23,9 +25,10 @@ from sweepscope.pipeline.estimate.physics.profile import CALIBRATION, EQUATIONS
 TABLES = CALIBRATION / "transfer" / "tables.json"
 QUANTILES = 41
 """Quantiles of its rows' residuals that stand for a table."""
-TAIL = 0.05
-"""Share of the pooled rows beyond either end. A new table lies further off than rows of the tables that are known: at
-this tail, four fifths of the rows of a left-out table are inside in the mean (`make validate`), as COVERAGE has it."""
+OTHER_GENERATION, OTHER_PRECISION = 0.25, 0.25
+"""What a table of another generation of cards, or of 16 bit instead of FP8, counts beside one of the same."""
+LEAST_TAIL = 0.04
+"""Share of the pooled rows beyond either end that intervals are cut at, at least: beyond, single rows decide."""
 
 
 @dataclass(frozen=True)
@@ -70,44 +73,105 @@ def quantiles_of(ratios: Array) -> tuple[float, ...]:
     return tuple(float(value) for value in np.round(np.quantile(ratios, at), 4))
 
 
-def transfer_interval(found: Sequence[Transfer], what: str) -> Interval | None:
+def transfer_interval(
+    found: Sequence[Transfer], what: str, generation: str | None = None, *, is_fp8: bool = False
+) -> Interval | None:
     """Factors on an estimate between which COVERAGE of the rows of another table lie; None without tables.
 
-    Tables of the same generation or precision alone are too few: intervals from them held less of a table left out.
+    Conformal over tables: of n tables and the next one, that one is the outermost with a chance of 1/(n + 1), half of
+    it at either end, so that less of the rows that are known lies beyond the ends than may of the next table's.
 
     Args:
         found: the tables.
         what: "time" or "memory".
+        generation: that of the card estimated for; without one all tables count alike.
+        is_fp8: whether its products run in FP8.
     """
     known = [one for one in found if getattr(one, what)]
     if not known:
         return None
-    low, middle, high = np.exp(np.quantile([getattr(one, what) for one in known], [TAIL, 0.5, 1.0 - TAIL]))
-    rows, tables = sum(one.rows for one in known), len({one.table for one in known})
-    basis = f"{COVERAGE:.0%} of runs of other frameworks: {tables} tables of {rows:,} runs, each counting alike"
+    near = np.ones(len(known))
+    if generation is not None:
+        near *= [1.0 if one.generation == generation else OTHER_GENERATION for one in known]
+        near *= [1.0 if one.is_fp8 == is_fp8 else OTHER_PRECISION for one in known]
+    names = np.array([one.table for one in known])
+    weights = np.zeros(len(known))
+    for name in np.unique(names):
+        # A table of several generations or precisions counts as its nearest part does, split among the parts.
+        parts = names == name
+        weights[parts] = near[parts].max() * near[parts] / near[parts].sum()
+    values = np.concatenate([getattr(one, what) for one in known])
+    counts = np.repeat(weights / QUANTILES, [len(getattr(one, what)) for one in known])
+    rows, tables = sum(one.rows for one in known), len(set(names))
+    tail = max((1.0 - COVERAGE) / 2.0 - 0.5 / (tables + 1.0), LEAST_TAIL)
+    low, middle, high = np.exp(_weighted_quantiles(values, counts, (tail, 0.5, 1.0 - tail)))
+    like = f", those on {generation} cards most" if generation in {one.generation for one in known} else ""
+    basis = (
+        f"{COVERAGE:.0%} of tuned runs of other frameworks: {tables} tables of {rows:,} runs, each counting once{like}"
+    )
     return Interval(float(low), float(middle), float(high), rows, basis)
 
 
-def with_transfers(predicted: pl.DataFrame, found: Sequence[Transfer] | None = None) -> pl.DataFrame:
+def _weighted_quantiles(values: Array, weights: Array, shares: tuple[float, ...]) -> Array:
+    """Quantiles of `values` that count by `weights`, between the middles of neighbouring ones."""
+    order = np.argsort(values, kind="stable")
+    heights = np.cumsum(weights[order]) - weights[order] / 2.0
+    return np.interp(shares, heights / weights.sum(), values[order])
+
+
+_ENDS = pl.Schema(
+    {
+        **dict.fromkeys(("time_low", "time_high", "memory_low", "memory_high"), pl.Float64()),
+        **{"time_runs": pl.Int64(), "memory_runs": pl.Int64(), "basis": pl.String()},
+    }
+)
+
+
+def _ends_of(found: Sequence[Transfer], generation: str | None, *, is_fp8: bool) -> dict[str, object]:
+    """Row of _ENDS of a stratum."""
+    row: dict[str, object] = dict.fromkeys(_ENDS)
+    for what in ("time", "memory"):
+        if (one := transfer_interval(found, what, generation, is_fp8=is_fp8)) is not None:
+            row |= {f"{what}_low": one.low, f"{what}_high": one.high, f"{what}_runs": one.runs}
+            row["basis"] = row["basis"] or one.basis
+    return row
+
+
+def with_transfers(
+    predicted: pl.DataFrame, strata: pl.DataFrame, found: Sequence[Transfer] | None = None
+) -> pl.DataFrame:
     """`predicted` (PREDICTED) with intervals of other frameworks' runs, beside the physics, where a row has none.
 
     A row with a penalty or a learned memory factor is left as it is: its centre is another.
+
+    Args:
+        predicted: rows of any number.
+        strata: generation and is_fp8 of each row (`rows.strata.STRATA`).
+        found: the tables, those that are bundled by default.
     """
     tables = load_transfers() if found is None else found
-    time, memory = transfer_interval(tables, "time"), transfer_interval(tables, "memory")
+    pairs = strata.select("generation", "is_fp8").rows()
+    by_stratum = {pair: _ends_of(tables, pair[0], is_fp8=bool(pair[1])) for pair in dict.fromkeys(pairs)}
+    ends = pl.DataFrame([by_stratum[pair] for pair in pairs], schema=_ENDS, orient="row")
     lacks_time = pl.col("est_step_time_lo_s").is_null() & pl.col("est_penalty").is_null()
     lacks_memory = pl.col("est_mem_lo_bytes").is_null() & pl.col("expected_mem_bytes").is_null()
-    is_estimated = pl.col("est_step_time_s").is_not_null()
-    filled: dict[str, pl.Expr] = {}
-    if time is not None:
-        seconds, mfu = pl.col("est_step_time_s"), pl.col("est_mfu")
-        ends = {"est_step_time_lo_s": time.low * seconds, "est_step_time_hi_s": time.high * seconds}
-        ends |= {"est_mfu_lo": mfu / time.high, "est_mfu_hi": mfu / time.low}
-        ends |= {"est_interval_runs": pl.lit(time.runs, pl.Int64), "est_interval_basis": pl.lit(time.basis)}
-        filled |= {name: pl.when(is_estimated & lacks_time).then(end).otherwise(name) for name, end in ends.items()}
-    if memory is not None:
-        bytes_ = pl.col("est_mem_bytes")
-        ends = {"est_mem_lo_bytes": memory.low * bytes_, "est_mem_hi_bytes": memory.high * bytes_}
-        ends["est_mem_interval_runs"] = pl.lit(memory.runs, pl.Int64)
-        filled |= {name: pl.when(is_estimated & lacks_memory).then(end).otherwise(name) for name, end in ends.items()}
-    return predicted.with_columns(**filled)
+    seconds, bytes_, mfu = pl.col("est_step_time_s"), pl.col("est_mem_bytes"), pl.col("est_mfu")
+    has_time = seconds.is_not_null() & lacks_time & ends["time_low"].is_not_null()
+    has_memory = seconds.is_not_null() & lacks_memory & ends["memory_low"].is_not_null()
+    of_time: dict[str, pl.Series | pl.Expr] = {
+        "est_step_time_lo_s": ends["time_low"] * seconds,
+        "est_step_time_hi_s": ends["time_high"] * seconds,
+        "est_mfu_lo": mfu / ends["time_high"],
+        "est_mfu_hi": mfu / ends["time_low"],
+        "est_interval_runs": ends["time_runs"],
+        "est_interval_basis": ends["basis"],
+    }
+    of_memory: dict[str, pl.Series | pl.Expr] = {
+        "est_mem_lo_bytes": ends["memory_low"] * bytes_,
+        "est_mem_hi_bytes": ends["memory_high"] * bytes_,
+        "est_mem_interval_runs": ends["memory_runs"],
+    }
+    return predicted.with_columns(
+        *(pl.when(has_time).then(end).otherwise(name).alias(name) for name, end in of_time.items()),
+        *(pl.when(has_memory).then(end).otherwise(name).alias(name) for name, end in of_memory.items()),
+    )

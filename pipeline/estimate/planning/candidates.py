@@ -94,7 +94,7 @@ def pool_of(
         top=max(looked.layouts.height, 1),
         test_steps=terms.steps,
         startup_s=terms.startup_s,
-        found=replace(looked, layouts=with_transfers(looked.layouts)),
+        found=replace(looked, layouts=with_transfers(looked.layouts, _stratum(request, looked.layouts.height))),
         keeps_alike=True,
     )
     rows = known.candidates.with_columns(oom_probability=oom_probability(known.candidates, room_bytes(request)))
@@ -112,7 +112,7 @@ def _pool(request: Request, rows: pl.DataFrame, known: NextRuns, excluded: dict[
     high = rows["believed_hi_s"].fill_null(np.nan).to_numpy()
     spread = np.log(high / centre) / BOUND
     if not np.isfinite(spread).all():
-        spread = np.where(np.isfinite(spread), spread, spread_elsewhere())
+        spread = np.where(np.isfinite(spread), spread, spread_elsewhere(request))
     startup = known.startup_s if known.startup_s is not None else STARTUP_S
     return Pool(
         request=request,
@@ -128,9 +128,19 @@ def _pool(request: Request, rows: pl.DataFrame, known: NextRuns, excluded: dict[
     )
 
 
-def spread_elsewhere() -> float:
+def _stratum(request: Request, rows: int) -> pl.DataFrame:
+    """STRATA of so many layouts of a request."""
+    asked = request.asked
+    return pl.select(
+        generation=pl.repeat(asked.cluster.generation, rows, dtype=pl.String),
+        is_fp8=pl.repeat(asked.is_fp8, rows, dtype=pl.Boolean),
+    )
+
+
+def spread_elsewhere(request: Request) -> float:
     """Standard deviation of the log of measured over estimated step time in runs of other frameworks."""
-    interval = transfer_interval(load_transfers(), "time")
+    asked = request.asked
+    interval = transfer_interval(load_transfers(), "time", asked.cluster.generation, is_fp8=asked.is_fp8)
     # Without the file nothing is known: a factor of two either way at one standard deviation.
     return float(np.log(interval.high / interval.low) / (2.0 * BOUND)) if interval is not None else float(np.log(2.0))
 

@@ -27,8 +27,9 @@ from sweepscope.pipeline.estimate.rows.assumptions import with_assumed
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE, complete_shape
 from sweepscope.pipeline.estimate.rows.read_rows import is_partial, read_rows
 from sweepscope.pipeline.estimate.rows.refusals import is_hybrid, missing, no_cluster, not_understood
-from sweepscope.pipeline.estimate.rows.row_layouts import lacks_chunks, layouts_of, zero_stage_of
+from sweepscope.pipeline.estimate.rows.row_layouts import layouts_of, usual_chunks, zero_stage_of
 from sweepscope.pipeline.estimate.rows.stated_facts import FACTS, with_choices, with_facts, with_usual
+from sweepscope.pipeline.estimate.rows.strata import strata_of
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
 from sweepscope.pipeline.reference.clusters import Cluster, find_cluster, with_network
 from sweepscope.pipeline.reference.vocabulary import framework_of
@@ -75,7 +76,7 @@ def estimate_frame(
     kept = frame.drop([name for name in PREDICTED if name in frame.columns])
     rows = read_rows(frame)
     rows = with_assumed(rows) if assumes else rows
-    return pl.concat([kept, with_transfers(predict(rows, choose))], how="horizontal")
+    return pl.concat([kept, with_transfers(predict(rows, choose), strata_of(rows))], how="horizontal")
 
 
 def estimate_runs(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
@@ -177,8 +178,8 @@ def _assumed_layout(row: dict[str, Any]) -> list[str]:
         assumptions.append("no recomputation")
     elif is_partial(row["stated_recompute"]):
         assumptions.append("recomputation of some layers estimated as that of all")
-    if lacks_chunks(row):
-        assumptions.append("two chunks on each stage")
+    if (chunks := usual_chunks(row)) > 1:
+        assumptions.append(f"{'two' if chunks == 2 else chunks} chunks on each stage")
     if row["sequence_parallel"] is None and row["tp"] > 1:
         assumptions.append("sequence parallelism as the framework's default")
     if is_hybrid(row) and not (row["dp_shard"] or row["stated_replicas"]):

@@ -11,6 +11,7 @@ import numpy as np
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Layouts
 from sweepscope.pipeline.estimate.physics.profile import Profile
 from sweepscope.pipeline.estimate.physics.schedule import V_SHAPED
+from sweepscope.pipeline.reference.vocabulary import framework_of
 
 _SCHEDULES = (
     ("dualpipe-v", r"dual.?pipe.?v"),
@@ -42,10 +43,19 @@ def zero_stage_of(row: dict[str, Any]) -> int:
     return 3 if _FULLY_SHARDED.search(row["framework"] or row["source_id"] or "") else 1
 
 
-def lacks_chunks(row: dict[str, Any]) -> bool:
-    """Whether a row names an interleaved pipeline but not in how many chunks: two are the fewest."""
-    is_interleaved = schedule_of(row["pipeline_schedule"] or "") == "interleaved"
-    return is_interleaved and not row["vpp"] and row["pp"] > 1 and 2 * row["pp"] <= (row["num_layers"] or np.inf)
+_CHUNKS: dict[str, int] = {"mlperf": 6}
+"""Chunks of a stage in a trainer's usual pipeline. All 24 of MLPerf's rows that state their chunks interleave, four to
+eight of them, six in the middle."""
+
+
+def usual_chunks(row: dict[str, Any]) -> int:
+    """Chunks of a stage that a row leaves open: those of its framework, two (the fewest) of an interleaved pipeline
+    that names none, else one."""
+    schedule = schedule_of(row["pipeline_schedule"] or "")
+    usual = _CHUNKS.get(row["framework"] or framework_of(row["source_id"] or "") or "", 1)
+    chunks = 2 if schedule == "interleaved" else 1 if row["pipeline_schedule"] else usual
+    fits = row["pp"] > 1 and chunks * row["pp"] <= (row["num_layers"] or np.inf)
+    return chunks if fits and not row["vpp"] else 1
 
 
 def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
@@ -57,7 +67,8 @@ def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
         word = schedule_of(row["pipeline_schedule"] or profile.schedule) or "1f1b"
         mode = row["recompute"] or "none"
         sp = profile.is_sequence_parallel if row["sequence_parallel"] is None else row["sequence_parallel"]
-        ep, chunks = row["ep"] or 1, 2 if word in V_SHAPED or lacks_chunks(row) else 1
+        ep, chunks = row["ep"] or 1, 2 if word in V_SHAPED else usual_chunks(row)
+        word = "interleaved" if word == "1f1b" and chunks > 1 else word
         etp = row["etp"] or (row["tp"] if (dp * (row["cp"] or 1)) % ep == 0 else 1)
         filled.append(
             [

@@ -46,15 +46,25 @@ Transformer Engine, on which these and Megatron-LM rest, prefers cuDNN's attenti
 `runtime/pipe/engine.py: _exec_reduce_grads`)."""
 CHOICES: Final[dict[str, dict[str, Any]]] = {
     "megatron-deepspeed": {"is_sequence_parallel": False, "has_dropout": True},
-    "nanotron": {"hides_gather": False, "placement": "by_cost"},
+    "nanotron": {
+        "hides_gather": False,
+        "placement": "by_cost",
+        "grad_fresh_bytes": 0.0,
+        "grad_bucket_bytes": 2.0,
+        "logit_kept_bytes": 4.0,
+        "exchange_buffer_bytes": 4.0,
+    },
     "torchtitan": {"selective": "products"},
     "composer": {"logit_bytes": 4.0},
+    "mlperf": {"kernel_launch_s": 8e-6},
 }
 """Constants that a trainer's source decides. BigScience's Megatron-DeepSpeed has no sequence parallelism and dropout of
 0.1 (`megatron/arguments.py`); nanotron gathers weights after its optimizer's step (`optim/zero.py`) and places layers
 by cost (`models/base.py`); torchtitan's selective recomputation saves every second product
 (`_get_custom_policy`); llm-foundry's loss is flash-attention's, which keeps logits and their gradients in 16 bit
-(`models/mpt/modeling_mpt.py`; Dao-AILab/flash-attention, csrc/xentropy)."""
+(`models/mpt/modeling_mpt.py`; Dao-AILab/flash-attention, csrc/xentropy); MLPerf's configurations capture layers as CUDA
+graphs (`config_common_cg.sh`). What nanotron keeps beside others: DDP's buckets in 16 bit, logits in 32 bit that live
+on, the two buffers of gathered inputs (`parallel/utils.py: MemoryBuffer`)."""
 TUNED: Final = re.compile(r"(?i)cudnn|transformer.?engine|\bte\b|(flash|fa|flash.?att(entio)?n)[-_ ]?[34]")
 """Attention kernels that are written for the generation they run on."""
 

@@ -71,3 +71,14 @@ def test_fp8_on_a_card_without_it_is_estimated_as_16_bit() -> None:
     found = estimated(accelerator="A100-SXM-80GB", precision="fp8")
     assert found["est_step_time_s"] == estimated(accelerator="A100-SXM-80GB", precision="bf16")["est_step_time_s"]
     assert "has none" in found["est_assumptions"]
+
+
+def test_mlperf_interleaves_where_a_row_names_no_schedule() -> None:
+    at = {"num_gpus": 8, "dp": 1, "tp": 1, "pp": 8, "grad_accum": 8, "num_layers": 96, "framework": "mlperf"}
+    open_, six = estimated(**at), estimated(**at, vpp=6, pipeline_schedule="interleaved")
+    assert open_["est_time_bubble_s"] == six["est_time_bubble_s"]
+    assert "6 chunks on each stage" in open_["est_assumptions"]
+    plain = estimated(**at, pipeline_schedule="1f1b")
+    assert plain["est_time_bubble_s"] > open_["est_time_bubble_s"]
+    other = estimated(**{**at, "framework": "megatron"}, pipeline_schedule="1f1b")
+    assert "chunks" not in (other["est_assumptions"] or "")
