@@ -25,6 +25,7 @@ from sweepscope.pipeline.logs.inference.counter import (
 from sweepscope.pipeline.logs.inference.epoch_lines import epoch_lines, with_epoch_line, without_total_of_epoch
 from sweepscope.pipeline.logs.inference.evaluations import with_evaluations
 from sweepscope.pipeline.logs.inference.fields import is_unnamed
+from sweepscope.pipeline.logs.inference.headings import heading
 from sweepscope.pipeline.logs.inference.milestones import end_of_epoch, epilogue, form, training_end
 from sweepscope.pipeline.logs.inference.samples import in_samples, of_a_step, of_amounts
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
@@ -151,6 +152,8 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     events = _ending(sample, _others(sample, set(steps.line_nos)) if steps.line_nos else others, steps)
     if table and table.is_launch:
         events = (("launch", table.header), *events)
+    elif steps.rules and (begin := heading([row[:2] for row in rows], steps.rules[0][0])):
+        events = (("launch", begin), *events)
     if not steps.listed and not rules.by_column and not events:
         return NOTHING
     draft = Draft(

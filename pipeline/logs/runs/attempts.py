@@ -6,6 +6,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.facts import STEP_FACTS, in_order
 from sweepscope.pipeline.logs.runs.restarts import restarts
+from sweepscope.pipeline.logs.runs.stepless import with_stepless
 
 ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_line": pl.Int64, "run": pl.Int64})
 """One row per attempt; `run` is the number by which its steps name it, NULL where it has no steps."""
@@ -52,7 +53,7 @@ def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def number_attempts(
-    steps: pl.DataFrame, launches: pl.DataFrame, ends: pl.DataFrame, sources: pl.Series
+    steps: pl.DataFrame, launches: pl.DataFrame, ends: pl.DataFrame, sources: pl.Series, headings: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """`steps` with `run`, the number of their attempt (one row per attempt and step), ATTEMPTS and REPEATS rows.
 
@@ -64,6 +65,7 @@ def number_attempts(
         launches: lines with which a launch begins (`launches.LINES`).
         ends: lines with which one has ended.
         sources: every source that is a run, so that one without steps still has attempt 1.
+        headings: of launches, each of which is an attempt (`stepless.headings`).
     """
     # Redraws of a progress bar share a line number, so rows of one line keep the order in which they came.
     steps = in_order(steps)
@@ -97,6 +99,9 @@ def number_attempts(
         .with_columns(attempt_in_source=pl.lit(1, pl.Int64), start_line=pl.lit(0, pl.Int64), run=pl.lit(None, pl.Int64))
     )
     attempts = pl.concat([starts, stepless.select(ATTEMPTS.names()), _trailing(marked, starts, launches)])
+    if headings.height:
+        firsts = marked.group_by("run").agg(pl.col("source").first(), pl.col("line_no").min())
+        attempts = with_stepless(attempts, firsts, headings.filter(pl.col("source").is_in(sources.implode())))
     marked = _rising(marked)
     return (
         _one_row_per_step(marked),

@@ -21,6 +21,7 @@ from sweepscope.pipeline.logs.runs.join_readings import Runs, in_own_logs, join_
 from sweepscope.pipeline.logs.runs.launches import ends, launches
 from sweepscope.pipeline.logs.runs.primary_logs import primary_logs
 from sweepscope.pipeline.logs.runs.settings import configured_from
+from sweepscope.pipeline.logs.runs.stepless import headings
 from sweepscope.pipeline.logs.runs.summary import step_lines
 
 
@@ -67,6 +68,7 @@ def fold(
         launches(facts).join(primary, on="source", how="semi"),
         ends(facts),
         primary["source"],
+        headings(facts.events),
     )
     found = join_readings(steps, primary.join(attempts, on="source"), spans)
     numbered = _name_runs(found.readings)

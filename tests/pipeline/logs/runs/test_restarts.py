@@ -53,7 +53,7 @@ def begins(steps: Sequence[int], losses: Sequence[float] | None = None) -> list[
 def attempts(rows: Rows, losses: Sequence[float], *, timed: bool) -> list[list[int]]:
     """The steps of each attempt."""
     none = pl.DataFrame(schema=LINES)
-    steps, _, _ = number_attempts(frame(rows, losses, timed=timed), none, none, pl.Series("source", [0]))
+    steps, _, _ = number_attempts(frame(rows, losses, timed=timed), none, none, pl.Series("source", [0]), none)
     return [part["step"].to_list() for part in steps.partition_by("run", maintain_order=True)]
 
 

@@ -1,0 +1,84 @@
+"""The line with which each launch of a trainer begins its output: the first of the log, where it stands there again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sweepscope.pipeline.logs.extractors import LEADING
+from sweepscope.pipeline.logs.inference.milestones import form
+from sweepscope.pipeline.logs.inference.pieces import compiled
+from sweepscope.pipeline.logs.inference.stated import stated
+from sweepscope.pipeline.logs.inference.step_rules import StepRule
+
+_LOGGED = re.compile(f"^{LEADING}(?:\\d+:\\d\\d:\\d\\d - )?")
+"""And the time since the begin, as of facebookresearch's trainers."""
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_LEAST_WORDS = 2
+_CHARS = range(8, 161)
+_FIRST_LINES = 3
+"""Within which the heading stands: above it there may be a blank line or what a shell prints."""
+_SEVERAL = 3
+"""Stretches of steps, all as long, that are rather epochs of one training than trainings one after the other."""
+_NO_HEADING = re.compile(r"(?i)warn|error|exception|traceback|\bnohup\b|^\s*File \"|[{}]")
+
+
+def heading(rows: Sequence[tuple[int, str]], rule: StepRule) -> str | None:
+    """Text of the heading; None where the first line is none.
+
+    An epoch may have a heading, too. That of a launch is known by the steps below it, which begin with the very first
+    one again, or else by a setting that is stated each time between it and the steps.
+
+    Args:
+        rows: `line_no` and `text` of the sample, from the begin of the log.
+        rule: of the lines of steps.
+    """
+    printed = [(line_no, text) for line_no, text in rows if text.strip()]
+    if not printed or printed[0][0] > _FIRST_LINES:
+        return None
+    first = _bare(printed[0][1])
+    if len(first) not in _CHARS or len(_WORD.findall(first)) < _LEAST_WORDS or _NO_HEADING.search(first):
+        return None
+    at = [index for index, (_, text) in enumerate(printed) if first in text]
+    if len(at) < 2 or any(_bare(printed[index][1]) != first or _number(printed[index][1], rule) for index in at):
+        return None
+    parts = [printed[begin:end] for begin, end in zip(at, [*at[1:], len(printed)], strict=True)]
+    numbers = [[_number(text, rule) for _, text in part] for part in parts]
+    return first if _begin_anew(numbers) or _are_set_up(parts, numbers) else None
+
+
+def _bare(text: str) -> str:
+    """A line without what a logger puts in front of it."""
+    return _LOGGED.sub("", text, count=1).strip()
+
+
+def _number(text: str, rule: StepRule) -> tuple[str, ...] | None:
+    """What a line prints as the number of its step, with that of its epoch where it is counted within one."""
+    if not all(word in text for word in rule.contains) or any(word in text for word in rule.without):
+        return None
+    counters = sum(guess.column in ("step", "epoch") for guess in rule.guesses)
+    found = [pattern.search(text) if (pattern := compiled(part)) else None for part in rule.parts[:counters]]
+    hits = [hit for hit in found if hit]
+    return tuple(hit[1] for hit in hits) if len(hits) == counters else None
+
+
+def _begin_anew(numbers: Sequence[Sequence[tuple[str, ...] | None]]) -> bool:
+    """Whether the steps of each part begin with the same, and the parts are not the even epochs of one training."""
+    own = [[one for one in part if one is not None] for part in numbers]
+    own = [part for part in own if part]
+    if len(own) < 2 or any(part[0] != own[0][0] for part in own):
+        return False
+    return len(own) < _SEVERAL or len({part[-1] for part in own[:-1]}) > 1
+
+
+def _are_set_up(
+    parts: Sequence[Sequence[tuple[int, str]]], numbers: Sequence[Sequence[tuple[str, ...] | None]]
+) -> bool:
+    """Whether each part begins with the same two lines, and a setting is stated before its steps."""
+    for part, own in zip(parts, numbers, strict=True):
+        if len(part) < 2 or form(_bare(part[1][1])) != form(_bare(parts[0][1][1])):
+            return False
+        before = next((at for at, number in enumerate(own) if number is not None), len(part))
+        if next(stated(part[1:before]), None) is None:
+            return False
+    return True

@@ -1,0 +1,69 @@
+"""Launches that logged no step, between others of one log: each is an attempt that started and stopped.
+
+A launch prints many lines that show it, and each of its processes prints them again. One line tells launches from each
+other: the heading that each of them begins with, at a time when all processes of the one before have long printed it.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import polars as pl
+
+_APART = timedelta(seconds=20)
+"""Between the headings of two launches; the processes of one print it within less."""
+
+
+def headings(events: pl.DataFrame) -> pl.DataFrame:
+    """`source` and `line_no` of the headings of launches, at least two of a log: but for digits, the first one's text.
+
+    Args:
+        events: EVENT_FACTS rows.
+    """
+    begun = events.filter(pl.col("kind") == "launch").sort("source", "line_no", maintain_order=True)
+    begun = begun.with_columns(heading=pl.col("text").str.replace_all("[0-9]+", "0"))
+    same = begun.filter(pl.col("heading") == pl.col("heading").first().over("source")).drop_nulls("ts")
+    is_apart = (pl.col("ts").diff().over("source") >= _APART).fill_null(value=True)
+    found = same.filter(is_apart & (pl.len().over("source") > 1))
+    return found.select("source", "line_no").unique().sort("source", "line_no")
+
+
+def with_stepless(attempts: pl.DataFrame, firsts: pl.DataFrame, begun: pl.DataFrame) -> pl.DataFrame:
+    """ATTEMPTS rows with those of launches that logged no step before the next one began, numbered anew.
+
+    Args:
+        attempts: ATTEMPTS rows; of the launches behind a log's last step there is one at most.
+        firsts: `source`, `run` and `line_no` of the first step of each attempt.
+        begun: `headings`.
+    """
+    ahead = begun.with_columns(until=pl.col("line_no").shift(-1).over("source")).sort("line_no")
+    printed = firsts.select("source", first="line_no").sort("first")
+    ahead = ahead.join_asof(
+        printed, left_on="line_no", right_on="first", by="source", strategy="forward", check_sortedness=False
+    )
+    is_last = pl.col("first").is_null()
+    stepless = ahead.filter(is_last | (pl.col("first") > pl.col("until")).fill_null(value=False))
+    if stepless.is_empty():
+        return attempts
+    # The attempt of a step begins with the last heading above it: those before are of launches without steps.
+    nearest = firsts.sort("line_no").join_asof(
+        begun.select("source", "line_no", begin="line_no").sort("line_no"),
+        on="line_no",
+        by="source",
+        strategy="backward",
+        check_sortedness=False,
+    )
+    behind = attempts.join(stepless.filter(is_last), on="source", how="semi").filter(pl.col("run").is_null())
+    kept = attempts.join(behind, on=["source", "start_line"], how="anti")
+    kept = kept.join(nearest.select("run", "begin"), on="run", how="left", maintain_order="left")
+    moved = pl.max_horizontal("start_line", pl.coalesce("begin", "start_line"))
+    alone = stepless.select("source", start_line="line_no", run=pl.lit(None, pl.Int64))
+    rows = pl.concat([kept.select("source", "run", start_line=moved), alone], how="diagonal")
+    rows = rows.sort("source", "start_line", maintain_order=True)
+    is_first = pl.col("source").is_first_distinct()
+    return rows.select(
+        "source",
+        attempt_in_source=pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("source"),
+        start_line=pl.when(is_first).then(pl.lit(0, pl.Int64)).otherwise("start_line"),
+        run="run",
+    )

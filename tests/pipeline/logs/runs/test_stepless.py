@@ -1,0 +1,85 @@
+"""Launches that are told apart by the heading with which each begins its output, also those that logged no step."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from tests.pipeline.ingest_in_memory import tables_of
+
+BEGIN = datetime(2026, 1, 31, 12)
+
+
+class Trainer:
+    """A trainer that appends to one log: a line a minute, or what is asked for."""
+
+    def __init__(self, *, is_timed: bool = True) -> None:
+        self.text, self.now, self.is_timed = "", BEGIN, is_timed
+
+    def line(self, text: str, *, seconds: float = 60) -> Trainer:
+        self.now += timedelta(seconds=seconds)
+        self.text += f"{self.now:%Y-%m-%d %H:%M:%S} - INFO - {text}\n" if self.is_timed else f"{text}\n"
+        return self
+
+    def launch(self, *epochs: int, heading: str = "Starting training...", seconds: float = 60) -> Trainer:
+        self.line(heading, seconds=seconds)
+        for epoch in epochs:
+            self.line(f"Epoch {epoch}, Train Loss: {2 + 1 / epoch + len(self.text) % 7 / 100:.4f}")
+        return self
+
+    def attempts(self) -> list[tuple[int | None, int | None]]:
+        runs = tables_of({"train.log": self.text})["runs"].sort("line_no")
+        return list(runs.select("first_step", "last_step").iter_rows())
+
+
+def epochs(last: int) -> range:
+    return range(1, last + 1)
+
+
+def test_each_heading_begins_an_attempt() -> None:
+    log = Trainer().launch(*epochs(9)).launch(*epochs(5)).launch(*epochs(7))
+    assert log.attempts() == [(1, 9), (1, 5), (1, 7)]
+
+
+@pytest.mark.parametrize("stepless", [0, 2, 3])
+def test_launches_without_a_step_are_attempts(stepless: int) -> None:
+    log = Trainer()
+    lasts = [9, 5, 7, 8]
+    lasts.insert(stepless, 0)
+    for last in lasts:
+        log.launch(*epochs(last))
+    assert log.attempts() == [(1, last) if last else (None, None) for last in lasts]
+
+
+def test_launches_behind_the_last_step_are_attempts() -> None:
+    log = Trainer().launch(*epochs(9)).launch(*epochs(6)).launch().launch()
+    assert log.attempts() == [(1, 9), (1, 6), (None, None), (None, None)]
+
+
+def test_processes_of_one_launch_print_its_heading_together() -> None:
+    log = Trainer().launch(*epochs(9)).launch(seconds=60).launch(seconds=1).launch(*epochs(6), seconds=1)
+    assert log.attempts() == [(1, 9), (1, 6)]
+
+
+def test_without_times_launches_without_a_step_are_not_told_from_processes() -> None:
+    log = Trainer(is_timed=False).launch(*epochs(9)).launch().launch(*epochs(6))
+    assert log.attempts() == [(1, 9), (1, 6)]
+
+
+def test_the_heading_of_an_epoch_begins_no_attempt() -> None:
+    log = Trainer()
+    for epoch in epochs(6):
+        log.line("Training the model")
+        for batch in range(20, 101, 20):
+            log.line(f"epoch {epoch} batch {batch}/100 loss {3 / epoch + 1 / batch:.4f}")
+    assert len(log.attempts()) == 1
+
+
+def test_a_training_that_goes_on_is_known_by_its_settings() -> None:
+    log = Trainer()
+    for first in (1, 11, 21):
+        log.line("Using device cuda").line("Building the model").line("batch_size: 32")
+        for step in range(first, first + 10):
+            log.line(f"step {step} loss {2 + 1 / step:.4f}")
+    assert log.attempts() == [(1, 10), (11, 20), (21, 30)]
