@@ -198,7 +198,7 @@ def _url(item: texts.Item, origin: str, filters: Filters) -> str:
     """Where a line of a list leads: to its cell, or to the rows behind it."""
     if item.cell is not None:
         return _cell_url(filters, item.cell)
-    if item.key in ("lines_rejected", "files_rejected"):
+    if item.key in ("lines_rejected", "files_rejected", "runs_without_accelerator"):
         return "health"
     if item.key in _STATUS_BEHIND:
         return f"runs?{urlencode({'origins': origin, 'statuses': _STATUS_BEHIND[item.key]})}"

@@ -12,6 +12,8 @@ from typing import Any
 
 IMPLEMENTATION = ("framework", "framework_version", "torch_version", "nccl_version", "cluster")
 """Columns of `ranked_layouts`, in the order in which they are named."""
+OTHER = "other"
+"""Framework of logs in a form that no dialect describes: no name to show."""
 _HASH = re.compile(r"[0-9a-f]{16,64}")
 _UNKNOWN = "unknown"
 _SHORT = 12  # letters of a commit's hash that tell it from every other in practice
@@ -45,6 +47,8 @@ def phrase(row: Mapping[str, Any], names: Iterable[str]) -> str:
     ' in version 0.2 on cluster North'
     >>> phrase({"torch_version": None}, ["torch_version"])
     ' with an unknown torch'
+    >>> phrase({"framework": "other"}, ["framework"])
+    ''
     """
     before = {"torch": "with", "NCCL": "with", "cluster": "on"}
     phrases = []
@@ -58,7 +62,7 @@ def _parts(row: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     chosen = set(names)
     version = _short(row.get("framework_version"))
     parts = []
-    if "framework" in chosen:
+    if "framework" in chosen and row["framework"] != OTHER:
         known = version if "framework_version" in chosen and row.get("framework_version") else ""
         parts.append(f"{row['framework'] or f'framework {_UNKNOWN}'} {known}".strip())
     if "framework_version" in chosen and not ("framework" in chosen and row.get("framework_version")):

@@ -117,6 +117,7 @@ def problems(origin: str) -> Query:
   count(*) FILTER (quarantine_reason IS NOT NULL) AS runs_quarantined,
   count(*) FILTER (status = 'truncated') AS runs_cut_off,
   count(*) FILTER (status = 'unknown') AS runs_without_end,
+  count(*) FILTER (accelerator IS NULL AND status = 'completed') AS runs_without_accelerator,
   count(*) FILTER (run_id IN (SELECT run_id FROM events WHERE kind = 'config_conflict')) AS runs_in_conflict,
   count(*) FILTER (model IS NULL OR num_nodes IS NULL OR seq_len IS NULL OR gbs_tokens IS NULL) AS runs_without_cell
 FROM runs

@@ -14,6 +14,7 @@ from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.queries import stated as queries
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text import stated as texts
+from sweepscope.dashboard.view_models.stated import with_shared_folders
 from sweepscope.dashboard.widgets import basic, tables
 from sweepscope.pipeline.errors import SweepscopeError
 from sweepscope.pipeline.inspection import state_facts
@@ -33,7 +34,7 @@ def draw(view: View) -> None:
         return
     basic.section("What logs do not say", texts.summary(rows))
     if rows:
-        _draw_gaps(rows)
+        _draw_gaps(with_shared_folders(rows))
     if known:
         _draw_known(view, known)
     with st.container(horizontal=True):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from sweepscope.dashboard.format import numbers
-from sweepscope.dashboard.format.implementation import phrase
+from sweepscope.dashboard.format.implementation import OTHER, phrase
 from sweepscope.dashboard.format.metrics import Metric, performance
 from sweepscope.dashboard.format.numbers import count, gib, number, unbroken
 from sweepscope.dashboard.selection.filters import GRID, Filters, chips
@@ -95,7 +95,8 @@ def scope(shown: int, of_origin: int, origin: str) -> str:
 
 def conditions(chosen: Slice, cells: pl.DataFrame, of_origin: int) -> str:
     """n, hardware and batch of the grid, for the meta line."""
-    frameworks = cells["framework"].drop_nulls().unique().sort().to_list()
+    named = cells.filter(pl.col("framework") != OTHER)["framework"]
+    frameworks = named.unique().sort().to_list()
     parts = [
         scope(int(cells["runs_tried"].sum()), of_origin, chosen.origin),
         chosen.study,

@@ -237,6 +237,7 @@ _PROBLEMS = (
     ("runs_cut_off", "run", "runs", "counted as failed: the log stops without a reason", "status"),
     ("runs_without_end", "run", "runs", "without evidence of an end: in no failure rate", "status"),
     ("runs_without_cell", "run", "runs", "without model, nodes, sequence or batch: in no grid", "incomplete"),
+    ("runs_without_accelerator", "completed run", "completed runs", "without an accelerator: no MFU", "say which"),
     ("runs_in_conflict", "run", "runs", "with sources that disagree on a setting", "conflicts"),
 )
 

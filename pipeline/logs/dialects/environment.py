@@ -12,7 +12,8 @@ from sweepscope.pipeline.text.literals import holding
 
 LITERALS = (
     *("CCL version", "--nproc_per_node", "--nproc-per-node", "--nnodes", "NNODES", "GPUS_PER_NODE"),
-    *("Tesla V100", "NVIDIA A100", "NVIDIA H", "NVIDIA B", "NVIDIA GB", "A100-SXM", "Detected GPU model:"),
+    *("Tesla ", "NVIDIA A", "NVIDIA H", "NVIDIA B", "NVIDIA G", "NVIDIA L", "NVIDIA RTX", "AMD Instinct MI"),
+    *("A100-SXM", "Detected GPU model:"),
     *("Setting accelerator to CPU", ".cpp:"),
     *("SLURM_JOB", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_GPUS_ON_NODE", "PBS_JOBID"),
 )
@@ -44,12 +45,21 @@ CPU_PROCESS = "arg:cpu_process"
 
 _WITHOUT_ACCELERATOR = r"\[real_accelerator\.py:\d+:get_accelerator\] Setting accelerator to "
 
+# Names as drivers report them and torch.cuda.get_device_name returns them, whatever is written around them. Shorter
+# ones ("an H100") are left to lines that are about the machine: prose compares cards, too.
+_DEVICE = (
+    r"\b(NVIDIA (?:[AH]\d00[ -](?:SXM|PCI|NVL|\d+GB)[\w-]*(?: HBM\d\w*| PCIe)?|GH200 \d+GB|H200(?: NVL)?|G?B[23]00"
+    r"|H20|L40S?|L4|A40|A10G?|(?:GeForce )?RTX (?:A?\d000|\d{2}[5-9]0)(?: Ti| SUPER| Ada Generation)*)"
+    r"|Tesla [TPV]\d+[\w-]*|AMD Instinct MI\d+\w?)\b"
+)
+
 _LINE = (
     # ncclGetVersion, printed by rank 0 of each communicator: src/init.cc `NCCL version 2.27.3+cuda12.9`; AMD: RCCL.
     ("nccl_version", r"\bR?N?CCL version (\d[\w.+-]*)"),
     # A row of nvidia-smi's table; long names are cut with dots.
     ("accelerator", r"^\|\s+\d+\s+((?:NVIDIA |Tesla |A100|H100)[\w -]*\w)(?:\.\.\.)?\s+(?:On|Off)\s*\|"),
     ("accelerator", r"Detected GPU model: (\S+)"),  # Primus runner/helpers
+    ("accelerator", _DEVICE),
     ("accelerator", rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),
     (CPU_PROCESS, rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),
 )

@@ -128,6 +128,7 @@ def test_only_problems_that_happened_are_listed() -> None:
         "runs_cut_off": 14,
         "runs_without_end": 1,
         "runs_without_cell": 72,
+        "runs_without_accelerator": 3,
         "runs_in_conflict": 0,
     }
     assert [item.text for item in overview.quiet_problems(row)] == [
@@ -137,6 +138,7 @@ def test_only_problems_that_happened_are_listed() -> None:
         "14 runs counted as failed: the log stops without a reason",
         "1 run without evidence of an end: in no failure rate",
         "72 runs without model, nodes, sequence or batch: in no grid",
+        "3 completed runs without an accelerator: no MFU",
     ]
 
 
