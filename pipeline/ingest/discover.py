@@ -10,7 +10,7 @@ from functools import cache, partial
 
 import polars as pl
 
-from sweepscope.pipeline.ingest.file_kinds import PBS_STREAM, file_kind, file_kinds
+from sweepscope.pipeline.ingest.file_kinds import PBS_STREAM, aliases, file_kind, file_kinds
 from sweepscope.pipeline.ingest.folder_roles import log_roles
 from sweepscope.pipeline.ingest.job_names import job_of
 from sweepscope.pipeline.ingest.run_tree import Listed, Place, places
@@ -83,9 +83,12 @@ def discover(
     log_of = {path: log for path, (log, _) in parts.items()}
     roles = _log_roles(by_directory, log_of)
     by_directory = _judge_histories(by_directory, dialects, roles)
+    alias_of = aliases(dialects)
     listed = {
         directory: [
-            Listed(entry.path, kind, *roles.get(entry.path, ("", ""))) for entry, kind in files if kind in _TELLS_OF_RUN
+            Listed(entry.path, kind, *roles.get(entry.path, ("", "")), alias=alias_of(_name(entry.path)))
+            for entry, kind in files
+            if kind in _TELLS_OF_RUN
         ]
         for directory, files in by_directory.items()
     }

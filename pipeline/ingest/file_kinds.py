@@ -72,6 +72,17 @@ def file_kinds(dialects: Sequence[Dialect]) -> Callable[[str], str]:
     return kind_of
 
 
+def aliases(dialects: Sequence[Dialect]) -> Callable[[str], str]:
+    """The pattern of a history whose names differ from run to run (`run-*.wandb`) by the name; "" for other files."""
+    patterns = [history.pattern for dialect in dialects for history in dialect.histories if "*" in history.pattern]
+
+    @cache
+    def alias_of(name: str) -> str:
+        return next((pattern for pattern in patterns if fnmatchcase(name.lower(), pattern)), "")
+
+    return alias_of
+
+
 def _kind_by_suffix(lower: str) -> str:
     name, suffix = lower, posixpath.splitext(lower)[1]
     while suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", suffix):  # train.log.1, train.log.2.gz

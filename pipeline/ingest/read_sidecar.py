@@ -6,7 +6,7 @@ import csv
 import fnmatch
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import polars as pl
@@ -21,7 +21,7 @@ from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
-from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.dialect import BinaryHistory, Dialect, History
 from sweepscope.pipeline.logs.registry import TABLES
 from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
 from sweepscope.pipeline.memory.gpu_samples.samples import is_samples
@@ -126,28 +126,37 @@ def read_sidecar(row: dict[str, object], reader: Reader, batch: BatchAccumulator
 def read_history(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns of a trainer's file of steps, with the settings in it; or of a table that has such a name."""
     data = b"".join(bounded(reader.chunks()))
-    text = data.decode("utf-8-sig", "replace")
     name, reason = reader.path.rsplit("/", 1)[-1].lower(), "no reader for this file"
     for dialect in batch.dialects:
         for history in dialect.histories:
             if fnmatch.fnmatch(name, history.pattern):
                 try:
-                    batch.histories.append(
-                        (dialect.name, history.read(text).with_columns(source=pl.lit(source, pl.Int64)))
-                    )
+                    steps, settings = _history(history, data)
                 except ValueError as error:
                     reason = str(error)
                 else:
-                    _add_settings(row, reader.path, text, batch)
+                    batch.histories.append((dialect.name, steps.with_columns(source=pl.lit(source, pl.Int64))))
+                    if settings is None:
+                        _add_settings(row, reader.path, data, batch)
+                    else:
+                        batch.add_settings(str(row["unit"]), reader.path, settings)
                     return {"parser": dialect.name}
     if name.endswith(".csv"):
         return {"kind": "bench_csv", **read_table_of(source, row, reader, iter([data]), batch)}
     raise ValueError(reason)
 
 
-def _add_settings(row: dict[str, object], path: str, text: str, batch: BatchAccumulator) -> None:
+def _history(history: History | BinaryHistory, data: bytes) -> tuple[pl.DataFrame, Mapping[str, str] | None]:
+    """Steps of a history, and the settings in it; None where a sidecar's reader may know some. Raises ValueError."""
+    if isinstance(history, BinaryHistory):
+        tracked = history.read(data)
+        return tracked.steps, tracked.settings
+    return history.read(data.decode("utf-8-sig", "replace")), None
+
+
+def _add_settings(row: dict[str, object], path: str, data: bytes, batch: BatchAccumulator) -> None:
     try:
-        _, settings = _read_sidecar(path, text, batch.dialects)
+        _, settings = _read_sidecar(path, data.decode("utf-8-sig", "replace"), batch.dialects)
     except ValueError:  # it has no settings
         return
     batch.add_settings(str(row["unit"]), path, settings)

@@ -24,17 +24,21 @@ _MANY = 50
 
 @dataclass(frozen=True)
 class Listed:
-    """A file that may tell of a run: `kind` is log, history, config or status; logs have a `run` and a `launch`."""
+    """A file that may tell of a run: `kind` is log, history, config or status; logs have a `run` and a `launch`.
+
+    `alias` replaces the name of a file whose own differs from run to run, so that those of several runs are alike.
+    """
 
     path: str
     kind: str
     run: str = ""
     launch: str = ""
+    alias: str = ""
 
     @property
     def name(self) -> str:
-        """The file's own name."""
-        return self.path.rpartition("/")[2]
+        """The name that files of other runs share with it."""
+        return self.alias or self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True)

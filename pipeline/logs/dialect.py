@@ -58,6 +58,22 @@ class History:
 
 
 @dataclass(frozen=True)
+class Tracked:
+    """What a tracker's file holds of a run: STEP_FACTS rows without `source`, and columns of `runs` with their text."""
+
+    steps: pl.DataFrame
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class BinaryHistory:
+    """A history that is no text. `read` raises ValueError for bytes that are not what the name promises."""
+
+    pattern: str
+    read: Callable[[bytes], Tracked]
+
+
+@dataclass(frozen=True)
 class CombinedSetting:
     """A column of `runs` that follows from several printed values, which may be lines apart.
 
@@ -136,7 +152,7 @@ class Dialect:
     peaks: LineFacts = field(default=no_facts(PEAK_FACTS))
     events: LineFacts = field(default=no_facts(EVENT_FACTS))
     sidecars: tuple[Sidecar, ...] = ()
-    histories: tuple[History, ...] = ()
+    histories: tuple[History | BinaryHistory, ...] = ()
     combined: tuple[CombinedSetting, ...] = ()
     finalize: Callable[[Facts], Facts] | None = None
     log_names: tuple[str, ...] = ()

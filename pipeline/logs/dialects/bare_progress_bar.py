@@ -32,6 +32,7 @@ from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_
 from sweepscope.pipeline.logs.extractors import as_commands, is_drawn_again, matched_settings
 from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_BASIS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.sidecars import wandb_files
+from sweepscope.pipeline.logs.trackers.histories import HISTORIES
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -144,6 +145,7 @@ DIALECT = Dialect(
     steps=steps,
     settings=settings,
     sidecars=wandb_files.WANDB,
+    histories=HISTORIES,
     finalize=finalize,
     literals_by_function={
         "steps": _SIGNATURES,

@@ -16,6 +16,7 @@ from sweepscope.pipeline.logs.sidecars.hparams import own_settings
 from sweepscope.pipeline.logs.sidecars.run_files import beside, leaves, mapping, plain_yaml
 
 _MARKS = ("_wandb", "wandb_version")
+_DEGREES = ("tp", "pp", "cp", "ep", "dp", "vpp")
 _ALSO = {"block_size": "seq_len"}
 """Names that tell less elsewhere. Beside a configuration's batch they are the trainer's."""
 
@@ -26,13 +27,31 @@ def read_config(text: str) -> Mapping[str, str]:
     if not any(mark in config for mark in _MARKS):
         return {}
     entries = {str(name): entry for name, entry in config.items() if name not in _MARKS and isinstance(entry, Mapping)}
-    values = {name: entry["value"] for name, entry in entries.items() if "value" in entry}
-    found = own_settings(leaves(values))
+    return settings_of_values({name: entry["value"] for name, entry in entries.items() if "value" in entry})
+
+
+def settings_of_values(values: Mapping[str, Any]) -> Mapping[str, str]:
+    """Settings of a configuration as W&B keeps it: a value by each name."""
+    found = {**_degrees(values), **own_settings(leaves(values))}
     for name, column in _ALSO.items():
         if isinstance(value := values.get(name), int) and value > 0:
             found.setdefault(column, str(value))
     words = {word for name, value in values.items() if (word := _word("precision", name, value))}
     return found | ({"precision": words.pop()} if len(words) == 1 else {})
+
+
+def _degrees(values: Mapping[str, Any]) -> dict[str, str]:
+    """Degrees of parallelism: whole numbers under a sure name, where the name or one above it speaks of parallelism.
+
+    `tp` alone is anything: true positives, a tool's path.
+    """
+    found: dict[str, str] = {}
+    for path, value in leaves(values):
+        column, doubt = synonyms.setting_of(synonyms.words(path.rsplit(".", 1)[-1])) or ("", 0)
+        is_degree = column in _DEGREES and not doubt and "parallel" in synonyms.words(path)
+        if is_degree and isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            found.setdefault(column, str(value))
+    return found
 
 
 def _word(column: str, name: str, value: Any) -> str | None:
