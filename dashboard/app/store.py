@@ -17,7 +17,7 @@ from sweepscope.dashboard.queries.reader import Answers, Reader
 from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.estimate.calibration.own_runs import with_own
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles, read_profile
-from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
+from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
 from sweepscope.pipeline.store import published
 
 _PINNED = "store_path"

@@ -16,7 +16,7 @@ from sweepscope.dashboard.report.section import Section
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.selection.slices import Slice, offered_origins, others, resolve_slice
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
-from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
+from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
 
 MOST_GRIDS = 4
 

@@ -15,7 +15,7 @@ from sweepscope.dashboard.report.section import Listing, Section
 from sweepscope.dashboard.text import report as texts
 from sweepscope.pipeline.estimate.advice.cell import KEY, Cell, cells, is_sound
 from sweepscope.pipeline.estimate.advice.next_runs import next_runs
-from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
+from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
 from sweepscope.schemas.thresholds import WORTHWHILE_GAIN
 
 MOST_CELLS = 8

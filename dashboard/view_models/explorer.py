@@ -17,7 +17,7 @@ from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.filters import SLICE
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.pipeline.estimate.physics.question import Question
-from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
+from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
 from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.search.enumerate import Request

@@ -45,8 +45,9 @@ def read_table(path: str) -> pl.DataFrame:
 
 def _run(args: argparse.Namespace) -> int:
     from sweepscope.pipeline.estimate.calibration.own_runs import with_own
+    from sweepscope.pipeline.estimate.rows.asking import OK
     from sweepscope.pipeline.estimate.rows.ceiling import ceilings
-    from sweepscope.pipeline.estimate.rows.estimate_rows import OK, estimate_frame
+    from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
     from sweepscope.pipeline.store.home import Home
 
     out = Path(args.out)

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope.pipeline.estimate.calibration.pooled import left_out
-from tests.validation.elsewhere import elsewhere, fits, frontier, transfer
+from tests.validation.elsewhere import elsewhere, fits, frontier, refused, transfer
 from tests.validation.html import plots, write_report
 from tests.validation.nested import choices, on_measured_sets
 from tests.validation.peers.beside import beside
@@ -89,6 +89,7 @@ def main() -> None:
         show("Stand-in for held-back OOM labels: does the estimate predict what happened", fits())
         show("Constants of a generation: published, and pooled over the tables that are not left out", left_out())
         show("Tables as those of unknown frameworks, and intervals from the other tables", transfer())
+        show("Rows of bundled tables that no assumption mends", refused())
         show("Published runs of frontier models beside what the estimate allows them", frontier())
         show("Published recipes: the layout that ran, predicted, and where search ranks it", recipes())
         show("Every table; playbook: healthy runs only", tables(found))

@@ -15,8 +15,9 @@ from sweepscope.pipeline.estimate.calibration.published_tables import published_
 from sweepscope.pipeline.estimate.calibration.transfer_tables import transfers
 from sweepscope.pipeline.estimate.learned.transfer import transfer_interval
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.rows.asking import OK, ChooseProfile
 from sweepscope.pipeline.estimate.rows.ceiling import ceilings
-from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, estimate_frame
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
 from tests.validation.cells import rank_cells
 
 TABLES = (
@@ -121,6 +122,19 @@ def transfer() -> pl.DataFrame:
     mean = strata.group_by("what", maintain_order=True).agg(*figures)
     named = strata.with_columns(table=pl.lit("stratum")), mean.with_columns(table=pl.lit("all strata, each alike"))
     return pl.concat([frame, *named], how="diagonal")
+
+
+def refused() -> pl.DataFrame:
+    """Per table as it is: rows, those that no assumption mends, and why most of them are refused."""
+    rows = []
+    for table in (*TABLES, "frontier_configs", "ultrascale_playbook_best", "ultrascale_playbook_scaling"):
+        status = estimate_frame(published_table(table), assumes=True)["est_status"]
+        reasons = status.filter(status != OK)
+        commonest = reasons.value_counts(sort=True)["est_status"].first() if reasons.len() else None
+        rows.append((table, status.len(), reasons.len(), commonest))
+    total, lacking = (sum(row[place] for row in rows) for place in (1, 2))
+    rows.append(("all", total, lacking, f"{100 * lacking / total:.1f} %"))
+    return pl.DataFrame(rows, schema=["table", "rows", "refused", "commonest reason"], orient="row")
 
 
 def frontier() -> pl.DataFrame:

@@ -17,7 +17,8 @@ from sweepscope.pipeline.estimate.calibration.transfer_tables import of_generati
 from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
 from sweepscope.pipeline.estimate.physics.question import Question
-from sweepscope.pipeline.estimate.rows.estimate_rows import ask, reasons_against
+from sweepscope.pipeline.estimate.rows.asking import ask
+from sweepscope.pipeline.estimate.rows.estimate_rows import reasons_against
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.rows.row_layouts import layouts_of
 from sweepscope.pipeline.estimate.search.enumerate import Request

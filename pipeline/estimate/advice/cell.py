@@ -9,7 +9,7 @@ from typing import Any, Final
 import polars as pl
 
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
-from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile, ask
+from sweepscope.pipeline.estimate.rows.asking import ChooseProfile, ask
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.search.enumerate import Request
 

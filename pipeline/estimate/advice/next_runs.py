@@ -20,7 +20,8 @@ from sweepscope.pipeline.estimate.advice.near_equal import ALIKE, apart, feature
 from sweepscope.pipeline.estimate.learned.track_record import conformal_interval
 from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.estimate.physics.profile import Profile
-from sweepscope.pipeline.estimate.rows.estimate_rows import OK, PREDICTED, predict
+from sweepscope.pipeline.estimate.rows.asking import OK
+from sweepscope.pipeline.estimate.rows.estimate_rows import PREDICTED, predict
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import MARGIN, Found, search

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
 from sweepscope.pipeline.estimate.physics.profile import choose_profile, with_values
 from sweepscope.pipeline.estimate.physics.question import Question
-from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile, ask, reasons_against, same_question
+from sweepscope.pipeline.estimate.rows.asking import ChooseProfile, ask
+from sweepscope.pipeline.estimate.rows.estimate_rows import reasons_against, same_question
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.rows.row_layouts import layouts_of
 

@@ -20,7 +20,7 @@ from sweepscope.pipeline.estimate.physics.profile import (
     load_profiles,
     read_profile,
 )
-from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
+from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
 from sweepscope.pipeline.reference.clusters import find_cluster
 
 FEWEST = 8

@@ -24,7 +24,7 @@ from sweepscope.pipeline.estimate.calibration.transfer_tables import FEWEST_ROWS
 from sweepscope.pipeline.estimate.physics.estimate import step_seconds
 from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.estimate.physics.profile import Profile, with_values
-from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
+from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
 
 STARTS = {
     "ampere": {"gemm_peak_share": 0.84, "attention_efficiency": 0.5},

@@ -11,7 +11,8 @@ from sweepscope.pipeline.estimate.calibration.published_tables import published_
 from sweepscope.pipeline.estimate.learned.transfer import Transfer, quantiles_of
 from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
-from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, estimate_frame
+from sweepscope.pipeline.estimate.rows.asking import OK, ChooseProfile
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.rows.strata import strata_of
 

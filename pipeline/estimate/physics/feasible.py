@@ -27,6 +27,24 @@ REASONS = (
     "a V-shaped schedule places two chunks on each stage",
 )
 """Reason by code; 0 is none."""
+REMEDIES = (
+    "",
+    "lower tp to a divisor of the heads",
+    "lower tp to a divisor or multiple of the key-value heads",
+    "lower tp to a divisor of the width",
+    "lower pp to the layers at most",
+    "choose pp x vpp among the divisors of the layers",
+    "raise pp, and gas to a multiple of it",
+    "lower ep to a divisor of the experts",
+    "lower ep, or state etp",
+    "lower cp, or turn sequence parallelism off",
+    "state num_experts, or leave ep out",
+    "choose dp_replicate among the divisors of dp x cp",
+    "lower dp_replicate",
+    "raise gas, or choose an even pp",
+    "leave vpp out, or choose 2",
+)
+"""What to change, by the same code."""
 
 
 def _is_odd_for_chunks(shape: ModelShape, at: Layouts) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.estimate.physics.question import Question
-from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
+from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
 from sweepscope.pipeline.estimate.rows.stated_facts import with_usual_facts
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.whatif import Choice

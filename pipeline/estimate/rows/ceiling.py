@@ -7,6 +7,7 @@ none does by our estimate of a run that did, the fastest. It bounds the run from
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDU
 from sweepscope.pipeline.estimate.physics.profile import choose_profile, drops_selectively
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import INTERLEAVED, ONE_F_ONE_B
-from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, ask
+from sweepscope.pipeline.estimate.rows.asking import OK, ChooseProfile, ask
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.rows.row_layouts import schedule_of
 from sweepscope.pipeline.estimate.search.enumerate import divisors
@@ -48,6 +49,28 @@ _PLAIN = {"cp": "no context parallelism", "ep": "no expert parallelism"}
 """Degrees that are 1 where a paper does not mention them."""
 
 
+@dataclass(frozen=True)
+class Fastest:
+    """The fastest choice of what a row leaves open, of those that may have fitted: one layout, its tokens/s per
+    accelerator, the bytes that it needs, and notes on what was assumed and chosen."""
+
+    asked: Question
+    at: Layouts
+    tokens_per_s_per_gpu: float
+    need_bytes: float
+    notes: tuple[str, ...]
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is estimated to fit."""
+        return self.need_bytes <= self.asked.cluster.memory_bytes
+
+    @property
+    def named(self) -> dict[str, object]:
+        """Degrees, schedule and recomputation by name."""
+        return _named(self.at)
+
+
 def ceilings(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
     """`frame` (rows as for `estimate_frame`) with the columns of CEILING; those that it has already are replaced."""
     found = [_ceiling(row, choose) for row in read_rows(frame).iter_rows(named=True)]
@@ -56,36 +79,46 @@ def ceilings(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.
 
 
 def _ceiling(row: dict[str, Any], choose: ChooseProfile) -> dict[str, Any]:
+    found = fastest(row, choose)
+    if isinstance(found, str):
+        return {"ceiling_status": found}
+    flops = found.asked.shape.flops_per_token(found.asked.seq_len) * found.tokens_per_s_per_gpu
+    return {
+        "ceiling_status": OK,
+        "ceiling_mfu": flops / found.asked.cluster.peak_flops,
+        "ceiling_layout": full_layout_text(found.named),
+        "ceiling_chosen": "; ".join(found.notes) or None,
+        "ceiling_fits": found.fits,
+    }
+
+
+def fastest(row: dict[str, Any], choose: ChooseProfile, *, doubt: float = _MEMORY_DOUBT) -> Fastest | str:
+    """The fastest choice of what a row of `read_rows` leaves open, or why there is none.
+
+    What is estimated to need up to `doubt` times the memory counts as fitting; where nothing does, the fastest counts.
+    """
     asked, reason, assumed = ask(row, choose)
     if asked is None:
-        return {"ceiling_status": reason}
+        return reason
     if reason := _unknown(row):
-        return {"ceiling_status": reason}
+        return reason
     choices = _choices(row, asked)
-    cells = int(np.prod([len(values) for values in choices.values()]))
-    if cells > _MAX_CELLS:
-        return {"ceiling_status": "too little of the layout is stated"}
+    if int(np.prod([len(values) for values in choices.values()])) > _MAX_CELLS:
+        return "too little of the layout is stated"
     mesh = np.meshgrid(*choices.values(), indexing="ij")
     grid = {name: axis.ravel().astype(np.float64) for name, axis in zip(choices, mesh, strict=True)}
     at = _laid_out(row, asked, grid)
     can, reason = _launchable(row, asked, at)
     if not can.any():
-        return {"ceiling_status": reason}
+        return reason
     at = at[can]
     predicted = estimate(asked, at)
     speed = np.broadcast_to(predicted.tokens_per_s_per_gpu, at.shape)
     need = np.broadcast_to(predicted.stages.reserved, at.shape) + asked.profile.outside_bytes
-    may_fit = need <= _MEMORY_DOUBT * asked.cluster.memory_bytes
+    may_fit = need <= doubt * asked.cluster.memory_bytes
     best = int(np.argmax(np.where(may_fit, speed, 0.0) if may_fit.any() else speed))
-    winner = at[np.array([best])]
-    flops = asked.shape.flops_per_token(asked.seq_len) * float(speed[best])
-    return {
-        "ceiling_status": OK,
-        "ceiling_mfu": flops / asked.cluster.peak_flops,
-        "ceiling_layout": full_layout_text(_named(winner)),
-        "ceiling_chosen": "; ".join([*assumed, *_assumed_layout(row, choices)]) or None,
-        "ceiling_fits": bool(need[best] <= asked.cluster.memory_bytes),
-    }
+    notes = (*assumed, *_assumed_layout(row, choices))
+    return Fastest(asked, at[np.array([best])], float(speed[best]), float(need[best]), notes)
 
 
 def _unknown(row: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ Rows that share model, cluster, sequence length and constants are estimated toge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -15,28 +15,25 @@ import polars as pl
 from sweepscope.pipeline.estimate.learned.expected import EXPECTED, expect
 from sweepscope.pipeline.estimate.learned.transfer import with_transfers
 from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
-from sweepscope.pipeline.estimate.physics.fabrics import fabric_of, with_fabric
-from sweepscope.pipeline.estimate.physics.feasible import REASONS, reason_codes
+from sweepscope.pipeline.estimate.physics.feasible import REASONS, REMEDIES, reason_codes
 from sweepscope.pipeline.estimate.physics.layouts import Layouts
 from sweepscope.pipeline.estimate.physics.memory import Memory
-from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.ratio_columns import RATIOS, ratio_columns
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
+from sweepscope.pipeline.estimate.rows.asking import OK, ChooseProfile, ask
 from sweepscope.pipeline.estimate.rows.assumptions import with_assumed
-from sweepscope.pipeline.estimate.rows.model_shape import SHAPE, complete_shape
+from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
+from sweepscope.pipeline.estimate.rows.open_layouts import with_open_layouts
 from sweepscope.pipeline.estimate.rows.read_rows import is_partial, read_rows
-from sweepscope.pipeline.estimate.rows.refusals import is_hybrid, missing, no_cluster, not_understood
+from sweepscope.pipeline.estimate.rows.refusals import is_hybrid, missing, not_understood
 from sweepscope.pipeline.estimate.rows.row_layouts import layouts_of, usual_chunks, zero_stage_of
-from sweepscope.pipeline.estimate.rows.stated_facts import FACTS, with_choices, with_facts, with_usual
+from sweepscope.pipeline.estimate.rows.stated_facts import FACTS
 from sweepscope.pipeline.estimate.rows.strata import strata_of
-from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
-from sweepscope.pipeline.reference.clusters import Cluster, find_cluster, with_network
-from sweepscope.pipeline.reference.vocabulary import framework_of
+from sweepscope.pipeline.reference.clusters import Cluster
 from sweepscope.schemas.tables.estimates import ESTIMATES
 
-OK = "ok"
-ChooseProfile = Callable[[str, str | None], Profile]
 _KEY = (
     *("model", *SHAPE, "stated_params", "seq_len", "accelerator", "precision", "framework", "source_id", "attention"),
     *("gpus_per_node", "gpus_per_domain", "network_gbit_per_s", "nics_per_node", "nic_gbit_per_s", *FACTS),
@@ -75,7 +72,7 @@ def estimate_frame(
     """
     kept = frame.drop([name for name in PREDICTED if name in frame.columns])
     rows = read_rows(frame)
-    rows = with_assumed(rows) if assumes else rows
+    rows = with_open_layouts(with_assumed(rows), choose) if assumes else rows
     return pl.concat([kept, with_transfers(predict(rows, choose), strata_of(rows))], how="horizontal")
 
 
@@ -99,54 +96,6 @@ def same_question(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
         yield group
 
 
-def cluster_of(row: dict[str, Any]) -> Cluster | None:
-    """The cluster of a row, on the network that it states per accelerator or by the cards of its hosts."""
-    cluster = find_cluster(
-        row["accelerator"], gpus_per_node=row["gpus_per_node"], gpus_per_domain=row["gpus_per_domain"]
-    )
-    stated = row["network_gbit_per_s"]
-    if cluster is not None and not stated and row["nic_gbit_per_s"] and row["nics_per_node"]:
-        stated = row["nic_gbit_per_s"] * row["nics_per_node"] / cluster.gpus_per_node
-    return with_network(cluster, stated) if cluster is not None and stated else cluster
-
-
-def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Question | None, str, list[str]]:
-    """(question, "", assumptions) of a row's model, cluster and constants, or (None, reason, [])."""
-    if not row["accelerator"]:
-        return None, "accelerator not stated", []
-    if not row["seq_len"]:
-        return None, "sequence length not stated", []
-    cluster = cluster_of(row)
-    if cluster is None:
-        return None, no_cluster(row["accelerator"]), []
-    is_fp8, roughly = _precision(row["precision"], cluster)
-    shape, reason, assumed = complete_shape(row)
-    if shape is None:
-        return None, reason, []
-    framework = row["framework"] or framework_of(row["source_id"] or "")
-    profile = with_choices(choose(cluster.generation, framework), framework)
-    profile = with_fabric(profile, fabric_of(row["source_id"]))
-    whole, usual = with_usual(row, framework, profile)
-    usual = [*usual, *([profile.about["fabric"]] if "fabric" in profile.about else [])]
-    asked = Question(shape, cluster, with_facts(profile, whole), row["seq_len"], is_fp8=is_fp8)
-    return asked, "", assumed + roughly + usual
-
-
-def _precision(stated: str | None, cluster: Cluster) -> tuple[bool, list[str]]:
-    """(whether products run in FP8, what was assumed) of a precision as it is stated.
-
-    Of one that is none of ours the card's usual is taken: FP8 where it has that, else 16 bit. FP4 is taken as FP8:
-    NVIDIA's recipe leaves out the first and last layers and the gradients of weights (2509.25149).
-    """
-    has_fp8 = cluster.peak_flops_fp8 > cluster.peak_flops
-    if stated in EIGHT_BIT and not has_fp8:
-        return False, [f"FP8 estimated as 16 bit, for {cluster.accelerator} has none"]
-    if stated is None or stated in (*SIXTEEN_BIT, *EIGHT_BIT):
-        return stated in EIGHT_BIT, []
-    name = "FP4" if stated == "fp4" else "precision that is not stated plainly,"
-    return has_fp8, [f"{name} estimated as {'FP8' if has_fp8 else '16 bit'}"]
-
-
 def reasons_against(asked: Question, rows: list[dict[str, Any]]) -> list[str]:
     """Why each row cannot be estimated or launched; an empty text where it can."""
     reasons = [missing(row) for row in rows]
@@ -155,7 +104,7 @@ def reasons_against(asked: Question, rows: list[dict[str, Any]]) -> list[str]:
     # A row that ran with uneven chunks did run: only what no framework can launch is refused.
     codes = reason_codes(asked.shape, at, asked.seq_len, even_stages=False, checks_interleaving=False)
     for index, code in zip(whole, codes, strict=True):
-        reasons[index] = f"cannot be launched: {REASONS[code]}" if code else ""
+        reasons[index] = f"cannot be launched: {REASONS[code]} ({REMEDIES[code]})" if code else ""
     return reasons
 
 

@@ -53,7 +53,11 @@ def complete_shape(row: dict[str, Any]) -> tuple[ModelShape | None, str, list[st
         assumed.append(f"ffn_hidden_size = {width} from the stated parameters")
         absent = []
     if absent:
-        return None, f"shape unknown: {', '.join(absent)} not stated, and the model is not in the registry", []
+        return (
+            None,
+            f"shape unknown: {', '.join(absent)} not stated, and the model is not in the registry (state them)",
+            [],
+        )
     if not known["head_dim"] and int(known["hidden_size"]) % int(known["num_heads"]):
         return None, f"hidden_size {known['hidden_size']} is not divisible by {known['num_heads']} heads", []
     if known["num_kv_heads"] is None:

@@ -32,7 +32,8 @@ def missing(row: dict[str, Any]) -> str:
     if product != row["num_gpus"]:
         outside = row["ep"] and product * row["ep"] == row["num_gpus"]
         if not outside:
-            return f"layout needs {product} accelerators, the row has {row['num_gpus']}"
+            needs = f"layout needs {product} accelerators, the row has {row['num_gpus']}"
+            return f"{needs} (correct num_gpus or a degree; leave dp out to have it derived)"
     if row["stated_recompute"] is not None and row["recompute"] is None:
         return f"recomputation not understood: {row['stated_recompute']}"
     return _missing_group(row)

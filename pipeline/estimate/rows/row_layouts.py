@@ -66,7 +66,9 @@ def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
         dp = row["dp"] if inside == row["num_gpus"] else row["dp"] * (row["ep"] or 1)
         word = schedule_of(row["pipeline_schedule"] or profile.schedule) or "1f1b"
         mode = row["recompute"] or "none"
-        sp = profile.is_sequence_parallel if row["sequence_parallel"] is None else row["sequence_parallel"]
+        sp = row["sequence_parallel"]
+        if sp is None:  # the framework's default, where the sequence can be split so
+            sp = profile.is_sequence_parallel and row["seq_len"] % (row["tp"] * (row["cp"] or 1)) == 0
         ep, chunks = row["ep"] or 1, 2 if word in V_SHAPED else usual_chunks(row)
         word = "interleaved" if word == "1f1b" and chunks > 1 else word
         etp = row["etp"] or (row["tp"] if (dp * (row["cp"] or 1)) % ep == 0 else 1)

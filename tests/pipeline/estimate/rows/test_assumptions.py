@@ -28,10 +28,50 @@ def test_without_a_batch_nothing_is_accumulated_unless_a_pipeline_needs_it() -> 
     alone = estimated(**nothing, micro_batch_size=2, dp=4, tp=2)
     assert alone["est_step_time_s"] == estimated(micro_batch_size=2, grad_accum=1, dp=4, tp=2)["est_step_time_s"]
     assert "no accumulation" in alone["est_assumptions"]
+    one = estimated(**nothing, micro_batch_size=None, dp=4, tp=2)
+    assert one["est_step_time_s"] == estimated(micro_batch_size=1, grad_accum=1, dp=4, tp=2)["est_step_time_s"]
     piped = estimated(**nothing, micro_batch_size=2, dp=2, tp=2, pp=2)
-    assert (
-        piped["est_status"] == "layout incomplete: gas not stated and not derivable (state them, or the global batch)"
-    )
+    usual = estimated(micro_batch_size=2, grad_accum=256, dp=2, tp=2, pp=2)  # 1,024 sequences of 4,096 tokens
+    assert piped["est_step_time_s"] == usual["est_step_time_s"]
+    assert "256 micro-batches a step" in piped["est_assumptions"]
+
+
+def test_a_layout_that_is_left_open_is_the_fastest_that_fits() -> None:
+    open_ = {"dp": None, "tp": None, "pp": None, "micro_batch_size": None, "grad_accum": None}
+    found = estimated(**open_, num_gpus=16, global_batch_size_seqs=128)
+    assert found["est_status"] == "ok"
+    assert found["est_fits"]
+    assert "the fastest layout that fits, of what is left open: DP" in found["est_assumptions"]
+    for dp, tp, mbs in ((8, 2, 1), (4, 4, 2), (2, 8, 8)):
+        at = {"num_gpus": 16, "dp": dp, "tp": tp, "micro_batch_size": mbs, "grad_accum": 128 // dp // mbs}
+        stated = estimated(**at)
+        assert not stated["est_fits"] or stated["est_step_time_s"] >= found["est_step_time_s"]
+    kept = estimated(**{**open_, "tp": 4}, num_gpus=16, global_batch_size_seqs=128)
+    assert "TP4" in kept["est_assumptions"]
+    assert kept["est_step_time_s"] >= found["est_step_time_s"]
+
+
+def test_accelerators_and_batch_that_nothing_gives_are_the_usual() -> None:
+    open_ = {"dp": None, "tp": None, "pp": None, "micro_batch_size": None, "grad_accum": None, "num_gpus": None}
+    found = estimated(**open_, global_batch_size_seqs=None, global_batch_tokens=None)
+    assert "1,024 accelerators" in found["est_assumptions"]
+    assert "a batch of 1,024 sequences" in found["est_assumptions"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"accelerator": None}, "accelerator not stated"),
+        ({"num_gpus": 16, "dp": 3, "tp": None, "pp": None}, "layout incomplete: tp, pp not stated"),
+        ({"num_gpus": 16, "dp": 4, "tp": 2}, "layout needs 8 accelerators, the row has 16 (correct num_gpus"),
+        ({"dp": 1, "tp": 1, "pp": 8, "num_layers": 4}, "(lower pp to the layers at most)"),
+        ({"tp": "many"}, "not understood: tp = many"),
+    ],
+)
+def test_what_no_assumption_mends_is_refused(changes: dict[str, Any], reason: str) -> None:
+    got = estimated(**changes)
+    assert reason in got["est_status"]
+    assert got["est_step_time_s"] is None
 
 
 def test_sequences_of_unstated_length_are_the_usual() -> None:
@@ -82,3 +122,10 @@ def test_mlperf_interleaves_where_a_row_names_no_schedule() -> None:
     assert plain["est_time_bubble_s"] > open_["est_time_bubble_s"]
     other = estimated(**{**at, "framework": "megatron"}, pipeline_schedule="1f1b")
     assert "chunks" not in (other["est_assumptions"] or "")
+
+
+def test_heads_of_usual_proportions_are_divided_by_tensor_parallelism() -> None:
+    nothing = dict.fromkeys(("num_heads", "num_kv_heads", "ffn_hidden_size", "vocab_size", "gated_mlp"))
+    found = estimated(model="mine", hidden_size=13824, num_layers=80, dp=1, tp=8, **nothing)  # 108 heads of 128
+    assert found["est_status"] == "ok"
+    assert "num_heads" in found["est_assumptions"]

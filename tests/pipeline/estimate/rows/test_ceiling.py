@@ -10,8 +10,9 @@ import pytest
 
 from sweepscope.pipeline.estimate.calibration.published_tables import published_table
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.rows.asking import OK
 from sweepscope.pipeline.estimate.rows.ceiling import CEILING, ceilings
-from sweepscope.pipeline.estimate.rows.estimate_rows import OK, estimate_frame
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
 from sweepscope.pipeline.reference.clusters import find_cluster
 from tests.pipeline.estimate.rows.test_estimate_rows import row
 

@@ -11,7 +11,8 @@ import pytest
 from sweepscope.pipeline.estimate.calibration.published_tables import published_table
 from sweepscope.pipeline.estimate.physics.memory import Memory
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
-from sweepscope.pipeline.estimate.rows.estimate_rows import OK, PREDICTED, estimate_frame
+from sweepscope.pipeline.estimate.rows.asking import OK
+from sweepscope.pipeline.estimate.rows.estimate_rows import PREDICTED, estimate_frame
 
 
 def row(**changes: Any) -> dict[str, Any]:

@@ -1,0 +1,69 @@
+"""The question that a row asks: its model, the cluster it states, and the constants that were chosen for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sweepscope.pipeline.estimate.physics.fabrics import fabric_of, with_fabric
+from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
+from sweepscope.pipeline.estimate.rows.refusals import no_cluster
+from sweepscope.pipeline.estimate.rows.stated_facts import with_choices, with_facts, with_usual
+from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
+from sweepscope.pipeline.reference.clusters import Cluster, find_cluster, with_network
+from sweepscope.pipeline.reference.vocabulary import framework_of
+
+OK: Final = "ok"
+"""Status of a row that was estimated."""
+ChooseProfile = Callable[[str, str | None], Profile]
+"""Constants by generation of the card and framework."""
+
+
+def cluster_of(row: dict[str, Any]) -> Cluster | None:
+    """The cluster of a row, on the network that it states per accelerator or by the cards of its hosts."""
+    cluster = find_cluster(
+        row["accelerator"], gpus_per_node=row["gpus_per_node"], gpus_per_domain=row["gpus_per_domain"]
+    )
+    stated = row["network_gbit_per_s"]
+    if cluster is not None and not stated and row["nic_gbit_per_s"] and row["nics_per_node"]:
+        stated = row["nic_gbit_per_s"] * row["nics_per_node"] / cluster.gpus_per_node
+    return with_network(cluster, stated) if cluster is not None and stated else cluster
+
+
+def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Question | None, str, list[str]]:
+    """(question, "", assumptions) of a row's model, cluster and constants, or (None, reason, [])."""
+    if not row["accelerator"]:
+        return None, "accelerator not stated", []
+    if not row["seq_len"]:
+        return None, "sequence length not stated", []
+    cluster = cluster_of(row)
+    if cluster is None:
+        return None, no_cluster(row["accelerator"]), []
+    is_fp8, roughly = _precision(row["precision"], cluster)
+    shape, reason, assumed = complete_shape(row)
+    if shape is None:
+        return None, reason, []
+    framework = row["framework"] or framework_of(row["source_id"] or "")
+    profile = with_choices(choose(cluster.generation, framework), framework)
+    profile = with_fabric(profile, fabric_of(row["source_id"]))
+    whole, usual = with_usual(row, framework, profile)
+    usual = [*usual, *([profile.about["fabric"]] if "fabric" in profile.about else [])]
+    asked = Question(shape, cluster, with_facts(profile, whole), row["seq_len"], is_fp8=is_fp8)
+    return asked, "", assumed + roughly + usual
+
+
+def _precision(stated: str | None, cluster: Cluster) -> tuple[bool, list[str]]:
+    """(whether products run in FP8, what was assumed) of a precision as it is stated.
+
+    Of one that is none of ours the card's usual is taken: FP8 where it has that, else 16 bit. FP4 is taken as FP8:
+    NVIDIA's recipe leaves out the first and last layers and the gradients of weights (2509.25149).
+    """
+    has_fp8 = cluster.peak_flops_fp8 > cluster.peak_flops
+    if stated in EIGHT_BIT and not has_fp8:
+        return False, [f"FP8 estimated as 16 bit, for {cluster.accelerator} has none"]
+    if stated is None or stated in (*SIXTEEN_BIT, *EIGHT_BIT):
+        return stated in EIGHT_BIT, []
+    name = "FP4" if stated == "fp4" else "precision that is not stated plainly,"
+    return has_fp8, [f"{name} estimated as {'FP8' if has_fp8 else '16 bit'}"]
