@@ -12,6 +12,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         # Gaudi's device allocator comes last.
         r"(?:CUDA|HIP|XPU|NPU|MUSA) out of memory\. Tried to\b|MPS backend out of memory \(|"
         r"(?:^|[^.\w]|torch\.|cuda\.)OutOfMemoryError: |"
+        # llm.c's cudaCheck has the words of cudaGetErrorString on a line of its own.
+        r"^\s?out of memory\s*$|"
         r"(?:CUDA|HIP) error: out of memory|Triton Error \[\w+\]: out of memory|Failed to CUDA .*: out of memory|"
         r"FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::",
     ),

@@ -15,6 +15,8 @@ from sweepscope.pipeline.logs.inference.series import Key, Line, Series
 _LEAST_SECONDS = 8.0
 """Time between two lines that the clock, which shows seconds, tells well enough."""
 _LONG_STEP = 60.0
+_RAW_DIGITS = 10
+"""Behind the point, of a number that was printed as it is."""
 _ALIKE = 1.6
 """Two figures agree within this factor; between lines there is more than the steps."""
 _OF_ALL = re.compile(r"\b(?:total|global|overall|aggregate|all|cluster|job)\b")
@@ -104,7 +106,12 @@ def _by_clock(counter: Series, lines: Sequence[Line]) -> tuple[list[float], list
 
 def checked(guesses: Sequence[Guess], found: Mapping[Key, Series], known: Evidence) -> list[Guess]:
     """The guesses with the units and confidences that what is known leaves them."""
-    times = [_time(guess, found[guess.key], known) if guess.column == "step_time" else guess for guess in guesses]
+    times = [
+        _time(guess, found[guess.key], known, has_mean=_has_mean(guess.key, found))
+        if guess.column == "step_time"
+        else guess
+        for guess in guesses
+    ]
     tflops = next((found[guess.key].median for guess in times if guess.column == "tflops_per_gpu"), None)
     seconds = known.seconds
     for guess in times:
@@ -116,10 +123,16 @@ def checked(guesses: Sequence[Guess], found: Mapping[Key, Series], known: Eviden
     ]
 
 
-def _time(guess: Guess, series: Series, known: Evidence) -> Guess:
+def _has_mean(key: Key, found: Mapping[Key, Series]) -> bool:
+    """Whether most values have their mean in parentheses: `Time 0.895 (1.014)`, torch's AverageMeter."""
+    mean = found.get((key[0], "mean", key[2]))
+    return mean is not None and 2 * len(mean.rows) > len(found[key].rows)
+
+
+def _time(guess: Guess, series: Series, known: Evidence, *, has_mean: bool) -> Guess:
     """A time of a step with its unit; without confidence where the clock contradicts it."""
     if guess.word is None:
-        return _with_unit(guess, series, known)
+        return _with_unit(guess, series, known, has_mean=has_mean)
     factor = _FACTORS.get(guess.word)
     if factor is None:
         return guess
@@ -133,8 +146,12 @@ def _time(guess: Guess, series: Series, known: Evidence) -> Guess:
     return _doubted(guess, "longer than the clock says") if share > 2 * _ALIKE else guess
 
 
-def _with_unit(guess: Guess, series: Series, known: Evidence) -> Guess:
-    """A time without a unit: in the one that the clock or its size tells."""
+def _with_unit(guess: Guess, series: Series, known: Evidence, *, has_mean: bool) -> Guess:
+    """A time without a unit: in the one that the clock or its size tells.
+
+    Python's clocks count seconds: a difference between two of them that was not rounded is one, and so is what torch's
+    examples keep in an AverageMeter.
+    """
     value = series.median
     if known.seconds:
         fits = [word for word, factor in _FACTORS.items() if _alike(value * factor, known.seconds)]
@@ -145,6 +162,10 @@ def _with_unit(guess: Guess, series: Series, known: Evidence) -> Guess:
     if guess.sure == 0 and value < _LONG_STEP and not series.is_whole:
         reason = f"{guess.reason}; no unit, small enough for seconds"
         return replace(guess, word="s", confidence=LOW, reason=reason, is_kept=True)
+    is_raw = known.interval == 1 and median(len(one.text.partition(".")[2]) for one in series.fields) >= _RAW_DIGITS
+    if guess.sure <= 1 and value < _LONG_STEP and (has_mean or is_raw) and not series.is_whole:
+        how = "its mean is printed behind it, as torch's examples do" if has_mean else "not rounded"
+        return replace(guess, word="s", confidence=LOW, reason=f"{guess.reason}; no unit, {how}", is_kept=True)
     return _doubted(guess, "its unit is unknown")
 
 

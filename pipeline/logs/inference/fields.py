@@ -52,6 +52,8 @@ _FILLERS = re.compile(
     r"(?: (?:is|was|of|at|in|so far))+$"
 )
 _AT = re.compile(r"([A-Za-z][\w /]*?) (?:at|after|for|in|@) (?:\w+ )?[#:]?$")
+_NAMES = re.compile(r"([A-Za-z][\w ./-]{0,40}(?:,\s*[A-Za-z][\w ./-]{0,40})+)\s*[:=]\s*$")
+"""Several names in front of as many values."""
 _MAX_WORDS = 5
 _WHOLE = re.compile(r"[-+]?[\d,]+")
 _NEXT = re.compile(r"\s*[:=]?\s*[-+]?\d")
@@ -192,6 +194,23 @@ def _completed(text: str, found: list[Field]) -> list[Field]:
         elif after and _is_name_of_next(text, field, after):
             gap = text[before.stop if before else 0 : field.begin]
             found[at] = replace(field, label=_place(text, gap, field.stop, found[:at]))
+    return _listed(text, found)
+
+
+def _listed(text: str, found: list[Field]) -> list[Field]:
+    """The fields with the names of a list in front of theirs: `batch, loss, lr: 100, 3.26, 1e-4`."""
+    at = 0
+    while at < len(found):
+        stop = at + 1
+        while stop < len(found) and text[found[stop - 1].stop : found[stop].begin].strip() == ",":
+            stop += 1
+        count = stop - at
+        if count > 1 and (names := _NAMES.search(text, found[at - 1].stop if at else 0, found[at].begin)):
+            listed = [part.strip() for part in names[1].split(",")]
+            if len(listed) == count:
+                mine = zip(found[at:stop], listed, strict=True)
+                found[at:stop] = [replace(field, label=_bare(words(name))) for field, name in mine]
+        at = stop
     return found
 
 

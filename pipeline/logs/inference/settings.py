@@ -16,6 +16,8 @@ from sweepscope.pipeline.logs.synonyms import words
 
 _MOST_VALUES = 4
 _NEAR = 1
+_MANY_SEQUENCES = 32
+"""Of which a batch consists more likely than of as many times the sequence's length."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,24 @@ def _batches(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
         if tokens:
             found["gbs"] = [one for one in found["gbs"] if one not in tokens]
             found.setdefault("gbs_tokens", []).extend(replace(one, column="gbs_tokens") for one in tokens)
+    elif "gbs" in found and lengths:
+        found |= _totals(found["gbs"], lengths, found.get("gbs_tokens", []))
     return {column: values for column, values in found.items() if values}
+
+
+def _totals(whole: Sequence[Stated], lengths: Sequence[int], tokens: Sequence[Stated]) -> dict[str, list[Stated]]:
+    """Batches of the whole job, those of tokens apart where no process's batch tells: a "total" of whole sequences.
+
+    One of many sequences is of tokens. One of few may be either, and is left out.
+    """
+    unclear = [
+        one
+        for one in whole
+        if "total" in one.name.lower() and int(one.value) >= max(lengths) and int(one.value) % lengths[0] == 0
+    ]
+    sure = [one for one in unclear if int(one.value) >= _MANY_SEQUENCES * max(lengths)]
+    kept = [one for one in whole if one not in unclear]
+    return {"gbs": kept, "gbs_tokens": [*tokens, *(replace(one, column="gbs_tokens") for one in sure)]}
 
 
 def _decide(ranked: Mapping[str, list[Stated]]) -> dict[str, str]:

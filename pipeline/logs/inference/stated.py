@@ -58,7 +58,7 @@ _NEUTRAL = re.compile(
     r"global|actual|current|our|is|has|and|for|at|job|run|trainer|my|transformer|gpt|llama|decoder|network|net|distributed|"
     r"dist|ddp|data|dataset|mesh|parallel|parallelism|configured|initialized|default|selected|loaded|effective|value|"
     r"parameter|option|arguments|hyperparameters|pretrain|pretraining|finetune|torch|pytorch|host|"
-    r"calculated|computed|resulting)(?: |$))*"
+    r"calculated|computed|resulting|user|provided|specified|requested)(?: |$))*"
 )
 """Words in front of a name that do not change what it means."""
 _DUMPED = re.compile(r"(?:(?:namespace|ordereddict|dict|opts?|options|kwargs|hyperparams|flags|dims|sizes) ?)+")
@@ -66,6 +66,10 @@ _DUMPED = re.compile(r"(?:(?:namespace|ordereddict|dict|opts?|options|kwargs|hyp
 _OWNER = re.compile(r"(?P<name>[A-Za-z][\w.-]*)[\"']?\s*(?:=>|->|:=|=|:|\.{2,})?\s*$")
 _MOST_DOUBT = 1
 """Of values of something that a line names otherwise: `aio_config: {'block_size': ..}` is no sequence length."""
+_PER = re.compile(r"(?:[A-Za-z]\s*/\s+|\bper\s+)$")
+"""In front of a name that something else is divided by: `Tokens / micro-batch: 512`."""
+_WITH_SYMBOL = 2
+"""Words of a name at least, for one letter behind them to be no part of it."""
 _LIST = re.compile(r"\s*,\s*[\d\"']")
 
 
@@ -128,6 +132,8 @@ def _in_line(line_no: int, text: str) -> Iterator[Stated]:
 def _of_pair(line_no: int, text: str, hit: re.Match[str], form: str) -> Stated | None:
     if hit["open"][:1] == "[" and _LIST.match(text, hit.end("value")):
         return None  # a list of several
+    if _PER.search(text, 0, hit.start("name")):
+        return None
     name = hit["name"]
     for position in _starts(name):
         part = name[position:].lstrip("-")
@@ -199,6 +205,8 @@ def _column(name: str, printed: str, *, is_whole: bool) -> tuple[str, int, str] 
         return (column, 0, value) if value else None
     found = None
     parts = name.split()
+    if len(parts) > _WITH_SYMBOL and len(parts[-1]) == 1:
+        parts = parts[:-1]  # the letter by which a formula calls it: `micro batch size B`
     for start in range(min(len(parts), _MOST_WORDS)):
         if start and not _NEUTRAL.fullmatch(" ".join(parts[:start])):
             break

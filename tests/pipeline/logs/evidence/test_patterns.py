@@ -31,6 +31,7 @@ def found(text: str) -> pl.DataFrame:
 SIGNS = [
     ("RuntimeError: CUDA out of memory. Tried to", "oom"),
     ("XlaRuntimeError: RESOURCE_EXHAUSTED: Attempting to allocate 1.25G. That was not possible.", "oom"),
+    ("[CUDA ERROR] at file train_gpt2.cu:265:\nout of memory", "oom"),
     ("srun: error: n1: task 0: Out Of Memory", "host_oom"),
     ("slurmstepd: error: Job 9 exceeded memory limit (5000 > 4096), being killed", "host_oom"),
     ("srun: error: task 0: Exceeded job memory limit", "host_oom"),

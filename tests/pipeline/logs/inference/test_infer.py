@@ -80,6 +80,38 @@ def test_a_quantity_that_only_may_be_the_loss_is_none_unless_it_falls() -> None:
     assert rising["steps"]["loss"].null_count() == STEPS
 
 
+def test_names_in_a_list_are_those_of_the_values_behind_it() -> None:
+    tables = tables_of({"train.log": log(lambda step, loss: f"train batch, loss, lr: {step}, {loss:.4f}, 3e-4")})
+    steps = tables["steps"].sort("step")
+    assert steps["step"].to_list() == list(range(1, STEPS + 1))
+    assert steps["loss"].to_list() == [round(loss, 4) for loss in losses()]
+
+
+def test_a_time_without_a_unit_is_in_seconds_where_its_mean_stands_behind_it() -> None:
+    def form(step: int, loss: float, mean: str) -> str:
+        return f"step {step} Time 0.4{step % 10}5{mean} Loss {loss:.4f} ({loss + 0.1:.4f})"
+
+    for mean, known in ((" (0.451)", STEPS), ("", 0)):
+        steps = tables_of({"train.log": log(lambda step, loss, mean=mean: form(step, loss, mean))})["steps"]
+        assert steps["step_time_s"].count() == known
+
+
+@pytest.mark.parametrize(
+    ("batch", "stated"),
+    [
+        ("Total batch size: 524288", {"gbs_tokens": "524288"}),
+        ("Total batch size: 1024", {}),
+        ("Total batch size: 64", {"gbs": "64"}),
+        ("| micro batch size B | 8 |\n| total batch size   | 524288 |", {"mbs": "8", "gbs_tokens": "524288"}),
+        ("Tokens / micro-batch: 1024", {}),
+    ],
+)
+def test_a_total_of_whole_sequences_is_no_batch_of_samples(batch: str, stated: dict[str, str]) -> None:
+    head = f"seq_len: 1024\n{batch}\n"
+    tables = tables_of({"train.log": log(lambda step, loss: f"step {step} loss {loss:.4f}", head=head)})
+    assert dict(tables["settings"].select("name", "value").iter_rows()) == {"seq_len": "1024", **stated}
+
+
 def test_a_row_for_each_epoch_is_its_step() -> None:
     def form(step: int, loss: float) -> str:
         return f"{step}, {loss:.4f}, 1.5" if step > 1 else f"epoch,loss,ppl\n1, {loss:.4f}, 1.5"
