@@ -26,7 +26,7 @@ from sweepscope.pipeline.ingest.surer_reading import (
     knows_more,
     wanted_steps,
 )
-from sweepscope.pipeline.ingest.unread_logs import is_output_name, is_training_name
+from sweepscope.pipeline.ingest.unread_logs import is_output_name, is_training_log_name, is_training_name
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.text_encoding import Holes, text_chunks
@@ -107,8 +107,12 @@ def read_inferred(logs: Mapping[int, Candidate], known: Facts, confirmed: Sequen
         if reading.has_steps or reading.confirmed:
             readers[source] = name
         elif not log.is_known:
-            names = {"is_named_log": is_output_name(log.path), "is_named_training": is_training_name(log.path)}
-            unread[source] = kind_of(reading.sample, **names)
+            unread[source] = kind_of(
+                reading.sample,
+                is_named_log=is_output_name(log.path),
+                is_named_training=is_training_name(log.path),
+                is_training_log=is_training_log_name(log.path),
+            )
         has_steps = reading.has_steps or not reading.facts.steps.is_empty()
         if not reading.confirmed and (has_steps or not log.has_settings):
             columns.append(_rows(log.path, inference, has_steps=has_steps))

@@ -40,6 +40,27 @@ def is_training_name(path: str) -> bool:
     return is_output_name(path) and _TRAINING_NAME.search(path.rpartition("/")[2]) is not None
 
 
+_LOG_NAME = re.compile(
+    r"(?i)\.(?:log|out|err)(?:[.-]?\d{1,9})?(?:\.txt)?(?:\.gz|\.zst)?$|(?:^|[^a-z])logs?(?:$|[^a-z])"
+)
+
+
+_OF_WANDB = re.compile(r"(?:^|/)(?:offline-)?run-\d{8}_\d{6}-\w+/files/output\.log$")
+
+
+def is_training_log_name(path: str) -> bool:
+    """Whether a name is that of the log of a training, rather than of what it reads; wandb keeps one of each run.
+
+    >>> is_training_log_name("train_lora.log"), is_training_log_name("data/train.txt")
+    (True, False)
+    >>> is_training_log_name("wandb/run-20241224_094815-zr8dc7bl/files/output.log")
+    True
+    """
+    if _OF_WANDB.search(path):
+        return True
+    return is_training_name(path) and _LOG_NAME.search(path.rpartition("/")[2]) is not None
+
+
 def judge_unread(
     files: pl.DataFrame, facts: Facts, kinds: Mapping[int, TextKind], others: Collection[int]
 ) -> tuple[pl.DataFrame, Facts]:

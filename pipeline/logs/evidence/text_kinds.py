@@ -169,7 +169,9 @@ class TextKind:
         return self.subjects >= _WORDS
 
 
-def kind_of(sample: pl.DataFrame, *, is_named_log: bool, is_named_training: bool = False) -> TextKind:
+def kind_of(
+    sample: pl.DataFrame, *, is_named_log: bool, is_named_training: bool = False, is_training_log: bool = False
+) -> TextKind:
     """What a text is.
 
     Args:
@@ -177,6 +179,8 @@ def kind_of(sample: pl.DataFrame, *, is_named_log: bool, is_named_training: bool
         is_named_log: it has the name of a program's output. Then a traceback is that of a training, and
             fewer words tell of one.
         is_named_training: its name says that it is that of a training. Then a bar that had not moved is the training's.
+        is_training_log: its name says that it is the log of one, and that no data is in it. Then any time of a logger
+            or word of a training will do: it may have died while it loaded its data.
     """
     rows = sample.filter(pl.col("text").str.strip_chars() != "")
     if rows.is_empty():
@@ -192,7 +196,8 @@ def kind_of(sample: pl.DataFrame, *, is_named_log: bool, is_named_training: bool
     found = TextKind(True, "", *last)
     has_died = is_named_log and _any(text, _DIED)
     speaks = found.subjects >= _FEW_WORDS if is_named_log else found.speaks_of_training and _is_full_of(spoken)
-    if is_launched or has_died or speaks:
+    is_output = is_training_log and (found.subjects > 0 or _any(text, _STAMP))
+    if is_launched or has_died or speaks or is_output:
         return found
     if is_named_training and _any(text.tail(1), _BEGUN) and _any(text, _VOICES):
         return replace(found, has_begun=True)

@@ -227,3 +227,21 @@ def test_what_a_scheduler_says_of_a_failure_is_a_run() -> None:
 def test_a_text_is_judged_by_all_of_it() -> None:
     sample = pl.DataFrame({"line_no": [1, 900], "text": ["Collecting torch==2.4.0", "epoch 1, step 20, loss 2.5"]})
     assert kind_of(sample, is_named_log=True).is_training
+
+
+LOADING = "[2025-07-06 21:00:36,831] INFO: Loading tokenizer\n[2025-07-06 21:00:36,959] INFO: Loading base model\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "runs"),
+    [
+        ("train_lora.log", LOADING, 1),
+        ("finetune.out", "Img No. 0\nTraining Accuracy: 0.46\nImg No. 100\nTraining Accuracy: 0.59\n", 1),
+        ("wandb/run-20241224_094815-zr8dc7bl/files/output.log", LOADING, 1),
+        ("serve.log", LOADING, 0),
+        ("train.txt", "the training of a horse takes years\nno horse is like another\n", 0),
+        ("train.log", "nothing\nthat tells\nof anything\n", 0),
+    ],
+)
+def test_the_name_of_a_training_s_log_tells_of_one_that_logged_no_step(name: str, text: str, runs: int) -> None:
+    assert tables_of({name: text})["runs"].height == runs
