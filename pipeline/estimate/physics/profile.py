@@ -34,8 +34,10 @@ class Profile:
     Compute: `gemm_*` shape the efficiency of a matrix product (see `compute`), `attention_efficiency` is the share of
     the peak of fused attention forward (`tuned_attention_efficiency` of kernels that are written for the generation, as
     cuDNN's and FlashAttention-3 are for Hopper; 0: the same), `attention_backward` its backward over its forward cost,
-    `elementwise_passes` scales the traffic of everything that is neither. Communication: achieved shares of the links,
-    latencies per hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation. Of experts:
+    `elementwise_passes` scales the traffic of everything that is neither, `unfused_*_bytes` are what a forward pass
+    moves beyond fused kernels, per number of the hidden, the feed-forward and the query width. Communication: achieved
+    shares of the links, latencies per hop, shares hidden behind compute. Memory: bytes kept per parameter and per
+    activation. Of experts:
     `dispatch_bytes` of a number in the mean of their four exchanges; `nodes_per_token`, the most domains that a token
     is sent to, once each (0: a copy per expert). `recomputed_modules` are words of MODULES, with commas between;
     `kept_product_bytes` are those of a number that products and activation functions keep. `selective` says what
@@ -110,6 +112,9 @@ class Profile:
     dispatch_bytes: float = 2.0
     nodes_per_token: float = 0.0
     tuned_attention_efficiency: float = 0.0
+    unfused_hidden_bytes: float = 0.0
+    unfused_inner_bytes: float = 0.0
+    unfused_query_bytes: float = 0.0
     cp_hidden: float = 0.9
     name: str = ""
     about: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)

@@ -45,7 +45,12 @@ Transformer Engine, on which these and Megatron-LM rest, prefers cuDNN's attenti
 (`--use-flash-attn`), and its pipeline reduces gradients after the last backward pass (DeepSpeed,
 `runtime/pipe/engine.py: _exec_reduce_grads`)."""
 CHOICES: Final[dict[str, dict[str, Any]]] = {
-    "megatron-deepspeed": {"is_sequence_parallel": False, "has_dropout": True},
+    "megatron-deepspeed": {
+        "is_sequence_parallel": False,
+        "has_dropout": True,
+        "unfused_hidden_bytes": 2.0,
+        "unfused_query_bytes": 4.0,
+    },
     "nanotron": {
         "hides_gather": False,
         "placement": "by_cost",
@@ -53,6 +58,8 @@ CHOICES: Final[dict[str, dict[str, Any]]] = {
         "grad_bucket_bytes": 2.0,
         "logit_kept_bytes": 4.0,
         "exchange_buffer_bytes": 4.0,
+        "unfused_inner_bytes": 4.0,
+        "unfused_query_bytes": 24.0,
     },
     "torchtitan": {"selective": "products"},
     "composer": {"logit_bytes": 4.0},
@@ -64,7 +71,13 @@ by cost (`models/base.py`); torchtitan's selective recomputation saves every sec
 (`_get_custom_policy`); llm-foundry's loss is flash-attention's, which keeps logits and their gradients in 16 bit
 (`models/mpt/modeling_mpt.py`; Dao-AILab/flash-attention, csrc/xentropy); MLPerf's configurations capture layers as CUDA
 graphs (`config_common_cg.sh`). What nanotron keeps beside others: DDP's buckets in 16 bit, logits in 32 bit that live
-on, the two buffers of gathered inputs (`parallel/utils.py: MemoryBuffer`)."""
+on, the two buffers of gathered inputs (`parallel/utils.py: MemoryBuffer`).
+
+Elementwise kernels that are not fused, in bytes that a forward pass moves beyond those that are: nanotron applies the
+activation function and the product with the gate apart (`models/llama.py: GLUActivation`; 10 instead of 6), rotates
+queries in five kernels (`LlamaRotaryEmbedding`: negate and join halves 6, two products 4 each, sum 6, instead of 4) and
+copies queries and what attention returns to transpose them (4 each); Megatron-DeepSpeed writes and reads two masks of
+dropout (1 byte each) and copies what attention returns (4)."""
 TUNED: Final = re.compile(r"(?i)cudnn|transformer.?engine|\bte\b|(flash|fa|flash.?att(entio)?n)[-_ ]?[34]")
 """Attention kernels that are written for the generation they run on."""
 

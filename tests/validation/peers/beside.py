@@ -28,6 +28,8 @@ KNOWS = {
     ("SimuMax", "bigscience_sweeps"): "products at 0.75 of the peak, measured on an A100",
     ("Calculon", "selene_megatron"): "efficiencies set on this table",
     ("llm-analysis", "bigscience_sweeps"): "0.5 of the peak in all, what large runs of that time reported",
+    ("llm-analysis", "simumax_b200"): "0.5 of the peak in all, which this machine's 0.48 is near to",
+    ("Calculon", "bigscience_sweeps"): "efficiencies set on A100 runs of Megatron-LM, which this code is made from",
 }
 """What a peer knows of a table that ours, with the table withheld, does not."""
 

@@ -10,6 +10,7 @@ import pytest
 from sweepscope.pipeline.estimate.physics.profile import load_profiles
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
 from sweepscope.pipeline.estimate.rows.stated_facts import FACTS, with_choices, with_usual, with_usual_facts
+from tests.pipeline.estimate.rows.test_estimate_rows import row
 
 PART = "est_time_recompute_s"
 
@@ -123,3 +124,15 @@ def test_what_a_source_decides_is_assumed_of_frameworks_without_a_profile() -> N
     assert plain.hides_gather
     assert not with_choices(plain, "nanotron").hides_gather
     assert with_choices(fitted, "torchtitan") is fitted
+
+
+def test_kernels_that_a_framework_does_not_fuse_cost_traffic() -> None:
+    def elementwise(framework: str) -> float:
+        choose = with_choices(load_profiles()["ampere"], framework)
+        table = pl.DataFrame([row(accelerator="A100-SXM-80GB")])
+        return float(estimate_frame(table, lambda _generation, _framework: choose)["est_time_elementwise_s"][0])
+
+    hidden, inner, query = 20 * 4096, 6 * 11008 / 2, 6 * 4096 / 2  # sequence parallelism splits the first, too
+    more = 4 * 11008 / 2 + 24 * 4096 / 2
+    assert elementwise("nanotron") / elementwise("other") == pytest.approx(1 + more / (hidden / 2 + inner + query))
+    assert elementwise("megatron-deepspeed") > elementwise("other")
