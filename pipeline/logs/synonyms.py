@@ -129,7 +129,7 @@ FLAGS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 SETTING_WORDS = (
     r"(?i)batch|bs\b|acc|gas\b|seq|ctx|context|block|len|layer|depth|embd|embed|hidden|dim|width|model|head|ffn|mlp|inner|"
     r"vocab|expert|gpu|rank|world|proc|device|node|parallel|\b[tpdce]p\b|_[tp]p|stage|zero|shard|step|iter|update|param|"
-    r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token"
+    r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token|epochs"
 )
 """Found in any line that states a setting under one of its names."""
 
@@ -144,6 +144,9 @@ STEP_VALUES = (
     r"[0-9][^0-9]{0,2}(?:tok[a-z]*|it|steps?|iters?)/s|[0-9] ?(?:ms|s|sec|seconds)(?:/|.per.)(?:it|step)"
 )
 """Found in any line that prints a loss, a rate of tokens or a step's time under one of its usual names."""
+
+PLANNED_EPOCHS = r"(?:(?:max|num(?:ber)?(?: of)?|n|total)(?: num)? ?)?(?:train(?:ing)? )?epochs"
+"""How many epochs there are to be, which are the planned steps where a log counts its steps in epochs."""
 
 AMBIGUOUS_BATCH = r"(?:train(?:ing)? )?(?:batch ?size|bs|batchsize)|batch|batch ?size train(?:ing)?"
 """A batch of which the name does not tell whether it is one process's or the whole job's."""

@@ -216,11 +216,14 @@ def _points(
     elif went.distinct >= 2:
         points += 1.0 if went.down == 0 else 0.0
     rows = set(series.rows)
-    if is_unnamed(label) and rows.isdisjoint(losses) and not (has_total and not losses and _is_in_epochs(rows, found)):
-        return None  # a bar of anything
+    if is_unnamed(label) and rows.isdisjoint(losses):
+        is_of_steps = _alternate(rows, losses, lines) if losses else _is_in_epochs(rows, found)
+        if not (has_total and is_of_steps):
+            return None  # a bar of anything
     points += 2.5 * len(rows & losses) / len(rows)
     if losses and rows.isdisjoint(losses):
-        points += 1.5 if (step is not None or epoch is not None) and _alternate(rows, losses, lines) else -1.5
+        is_counter = step is not None or epoch is not None or is_unnamed(label)
+        points += 1.5 if is_counter and _alternate(rows, losses, lines) else -1.5
     points += min(math.log10(len(rows)), 3) / 2
     return points
 

@@ -15,6 +15,7 @@ _LOGGED = re.compile(f"^{LEADING}(?:\\d+:\\d\\d:\\d\\d - )?")
 """And the time since the begin, as of facebookresearch's trainers."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LEAST_WORDS = 2
+_ENDS = " .!:"
 _CHARS = range(8, 161)
 _FIRST_LINES = 3
 """Within which the heading stands: above it there may be a blank line or what a shell prints."""
@@ -48,8 +49,8 @@ def heading(rows: Sequence[tuple[int, str]], rule: StepRule) -> str | None:
 
 
 def _bare(text: str) -> str:
-    """A line without what a logger puts in front of it."""
-    return _LOGGED.sub("", text, count=1).strip()
+    """A line without what a logger puts in front of it, and without dots and the like behind its words."""
+    return _LOGGED.sub("", text, count=1).strip().rstrip(_ENDS)
 
 
 def _number(text: str, rule: StepRule) -> tuple[str, ...] | None:

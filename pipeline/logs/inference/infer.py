@@ -48,6 +48,8 @@ _ENOUGH = 900
 _STRETCH = 20
 _LAST_LINES = 40
 """Of a log without steps, where its trainer says that it is done."""
+_PLANNED = "steps_planned"
+_FAILED = r"^\s?Traceback \(most recent call last\)|^Exception in thread "
 _TABLE_ROWS = 1_500
 _MOST_STATED = 1_500
 _MOST_OTHERS = 6_000
@@ -142,7 +144,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
         more = {lines[row].number for row in found[amount.key].rows}
         if not is_wanted or is_wanted(more, prints_losses(found)):
             counter, counted, others = amount, more, _others(sample, more)
-    chosen, rules = _settings(others, counted)
+    chosen, rules = _settings(others, counted, in_epochs=counter is not None and counter.is_epoch)
     settings = {one.column: one.value for one in chosen if one.is_used}
     if counter:
         counter = with_epoch_line(in_samples(counter, found, lines, settings), found, lines, others.iter_rows())
@@ -189,11 +191,20 @@ def infer_settings(sample: pl.DataFrame, step_lines: Collection[int]) -> Inferen
     return replace(_written(draft), columns=tuple(_listed(chosen, rules)))
 
 
-def _settings(others: pl.DataFrame, counted: Collection[int]) -> tuple[list[Chosen], SettingRules]:
-    """The settings that lines beside the `counted` ones of steps state, and the rules that read them."""
+def _settings(
+    others: pl.DataFrame, counted: Collection[int], *, in_epochs: bool = False
+) -> tuple[list[Chosen], SettingRules]:
+    """The settings that lines beside the `counted` ones of steps state, and the rules that read them.
+
+    Epochs are planned steps only where they are the steps that the log counts (`in_epochs`), and steps are not.
+    """
     # Behind the last step, lines speak of what became of the model, as of the layers that were quantized.
     before = others.filter(pl.col("line_no") <= max(counted)) if counted else others
-    statements = list(stated(_telling(before)))
+    statements = [
+        replace(one, column=_PLANNED) if one.column == "epochs" else one
+        for one in stated(_telling(before))
+        if one.column != ("epochs", _PLANNED)[in_epochs]
+    ]
     chosen = choose(statements)
     return chosen, tried_settings(chosen, setting_rules(chosen, statements), others)
 
@@ -243,7 +254,10 @@ def _ending(sample: pl.DataFrame, others: pl.DataFrame, steps: _Steps) -> tuple[
     """Kind and text of a line by which the trainer says or shows that it is done, and that no line has before."""
     last = max(steps.line_nos, default=0)
     before, behind = others.filter(pl.col("line_no") < last), others.filter(pl.col("line_no") > last)
-    kind, text = "training_end", training_end(list((behind if steps.listed else behind.tail(_LAST_LINES)).iter_rows()))
+    ended = list((behind if steps.listed else behind.tail(_LAST_LINES)).iter_rows())
+    # Without a step, a trainer that has failed before says how long it took all the same.
+    has_failed = not steps.listed and others["text"].str.contains(_FAILED).any()
+    kind, text = "training_end", None if has_failed else training_end(ended)
     earlier = before["text"]
     if text is None and steps.listed:
         epochs = epoch_lines(others.iter_rows())

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sweepscope.pipeline.logs.inference.units import number_of
-from sweepscope.pipeline.logs.synonyms import AMBIGUOUS_BATCH, EVALUATION, FLAGS, setting_of, words
+from sweepscope.pipeline.logs.synonyms import AMBIGUOUS_BATCH, EVALUATION, FLAGS, PLANNED_EPOCHS, setting_of, words
 
 _MOST_CHARS = 16_384
 _MOST_WORDS = 6
@@ -66,6 +66,8 @@ _DUMPED = re.compile(r"(?:(?:namespace|ordereddict|dict|opts?|options|kwargs|hyp
 _OWNER = re.compile(r"(?P<name>[A-Za-z][\w.-]*)[\"']?\s*(?:=>|->|:=|=|:|\.{2,})?\s*$")
 _MOST_DOUBT = 1
 """Of values of something that a line names otherwise: `aio_config: {'block_size': ..}` is no sequence length."""
+_SPECIAL = (("batch", AMBIGUOUS_BATCH), ("epochs", PLANNED_EPOCHS))
+"""What a name means that is no column's alone."""
 _PER = re.compile(r"(?:[A-Za-z]\s*/\s+|\bper\s+)$")
 """In front of a name that something else is divided by: `Tokens / micro-batch: 512`."""
 _WITH_SYMBOL = 2
@@ -78,7 +80,7 @@ class Stated:
     """One value that a line states.
 
     Attributes:
-        column: of `runs`, "batch" for one that may be a process's or the whole job's.
+        column: of `runs`, "batch" for one that may be a process's or the whole job's, "epochs" for planned ones.
         value: in the column's own terms, as text.
         sure: how well the name fits, 0 best.
         name: as printed.
@@ -211,7 +213,7 @@ def _column(name: str, printed: str, *, is_whole: bool) -> tuple[str, int, str] 
         if start and not _NEUTRAL.fullmatch(" ".join(parts[:start])):
             break
         rest = " ".join(parts[start:])
-        hit = ("batch", 0) if re.fullmatch(AMBIGUOUS_BATCH, rest) else setting_of(rest)
+        hit = next(((column, 0) for column, form in _SPECIAL if re.fullmatch(form, rest)), None) or setting_of(rest)
         if hit:
             found = hit[0], hit[1] + (start > 0)
             break
@@ -245,6 +247,7 @@ _COUNTS = {
     "num_experts": 10_000,
     "experts_per_token": 1_000,
     "steps_planned": 1_000_000_000,
+    "epochs": 1_000_000,
     "batch": 10_000_000,
 }
 """The largest value of each count that is believed."""

@@ -15,13 +15,13 @@ _APART = timedelta(seconds=20)
 
 
 def headings(events: pl.DataFrame) -> pl.DataFrame:
-    """`source` and `line_no` of the headings of launches, at least two of a log: but for digits, the first one's text.
+    """`source` and `line_no` of the headings of launches, at least two of a log: each has the first one's words.
 
     Args:
         events: EVENT_FACTS rows.
     """
     begun = events.filter(pl.col("kind") == "launch").sort("source", "line_no", maintain_order=True)
-    begun = begun.with_columns(heading=pl.col("text").str.replace_all("[0-9]+", "0"))
+    begun = begun.with_columns(heading=pl.col("text").str.replace_all("[0-9]+", "0").str.strip_chars_end(" .!:"))
     same = begun.filter(pl.col("heading") == pl.col("heading").first().over("source")).drop_nulls("ts")
     is_apart = (pl.col("ts").diff().over("source") >= _APART).fill_null(value=True)
     found = same.filter(is_apart & (pl.len().over("source") > 1))

@@ -112,6 +112,28 @@ def test_a_total_of_whole_sequences_is_no_batch_of_samples(batch: str, stated: d
     assert dict(tables["settings"].select("name", "value").iter_rows()) == {"seq_len": "1024", **stated}
 
 
+@pytest.mark.parametrize(("counter", "planned"), [("Epoch", 90), ("step", None)])
+def test_stated_epochs_are_planned_steps_where_epochs_are_counted(counter: str, planned: int | None) -> None:
+    text = log(lambda step, loss: f"{counter} {step}: loss {loss:.4f}", head="lr: 0.1\nnum_epochs: 90\n")
+    (run,) = tables_of({"train.log": text})["runs"].to_dicts()
+    assert run["steps_planned"] == planned
+
+
+def test_a_counter_without_a_name_is_one_where_a_loss_stands_below_each() -> None:
+    def form(step: int, loss: float) -> str:
+        return f"pass 1, {step}/{STEPS} {2.5 * step}%, lr: 0.0001\n    recon loss: {loss:.4f}  ppl:9.5\n"
+
+    steps = tables_of({"train.log": log(form)})["steps"].sort("step")
+    assert steps["step"].to_list() == list(range(1, STEPS + 1))
+    assert steps["loss"].to_list() == [round(loss, 4) for loss in losses()]
+
+
+def test_a_trainer_that_failed_before_its_first_step_has_not_completed() -> None:
+    failed = 'Traceback (most recent call last):\n  File "train.py", line 9, in run\nValueError: no batch\n'
+    text = f"Creating the model of the training\n{failed}Stopping the epoch\nTraining time: 0.00 hours\n"
+    assert tables_of({"train.log": text})["runs"]["status"].to_list() == ["crash"]
+
+
 def test_a_row_for_each_epoch_is_its_step() -> None:
     def form(step: int, loss: float) -> str:
         return f"{step}, {loss:.4f}, 1.5" if step > 1 else f"epoch,loss,ppl\n1, {loss:.4f}, 1.5"

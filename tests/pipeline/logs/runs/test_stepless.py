@@ -57,6 +57,11 @@ def test_launches_behind_the_last_step_are_attempts() -> None:
     assert log.attempts() == [(1, 9), (1, 6), (None, None), (None, None)]
 
 
+def test_dots_behind_a_heading_are_no_part_of_it() -> None:
+    log = Trainer().launch(heading="Starting training").launch(*epochs(9)).launch().launch(*epochs(6))
+    assert log.attempts() == [(None, None), (1, 9), (None, None), (1, 6)]
+
+
 def test_processes_of_one_launch_print_its_heading_together() -> None:
     log = Trainer().launch(*epochs(9)).launch(seconds=60).launch(seconds=1).launch(*epochs(6), seconds=1)
     assert log.attempts() == [(1, 9), (1, 6)]
