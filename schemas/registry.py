@@ -39,6 +39,7 @@ TABLES = _by_name(
     runs.STEPS,
     runs.EVENTS,
     runs.SETTINGS,
+    runs.ARGUMENTS,
     ledger.REJECTS,
     inference.INFERRED_COLUMNS,
     inference.INFERRED_DIALECTS,

@@ -49,6 +49,7 @@ def _page(view: View) -> None:
             {
                 "Runs": queries.runs(asked.run_ids),
                 "Settings": queries.settings(asked.run_ids),
+                "Arguments": queries.arguments(asked.run_ids),
                 "Steps": queries.steps(asked.run_ids),
                 "Estimates": queries.estimates(asked.run_ids),
             }
@@ -157,7 +158,7 @@ def _draw_lines(view: View, columns: Sequence[Subject], groups: Mapping[str, Seq
     side_by_side.draw(
         _heads(columns),
         groups,
-        label=f"{', '.join(filter(None, groups)) or 'Raw settings'} of each run",
+        label=f"{', '.join(filter(None, groups)) or 'Arguments'} of each run",
         colors=_strokes(view, columns),
     )
 
@@ -175,12 +176,12 @@ def _draw_more(columns: Sequence[Subject], more: Sequence[Line]) -> None:
 
 def _draw_folded(view: View, columns: Sequence[Subject], equal: list[Line]) -> None:
     run_ids = [run_id for one in columns for run_id in one.run_ids]
-    raw = compare.folded(compare.raw_lines(columns, queries.settings(run_ids).run(view.store.con)), is_raw=True)
+    raw = compare.folded(compare.raw_lines(columns, _raw_settings(view, run_ids)), is_raw=True)
     if raw.shown:
-        basic.section("Raw settings that differ", "as each framework spells them")
+        basic.section("Arguments that differ", "as each framework spells them")
         _draw_lines(view, columns, {"": raw.shown[:_RAW_SHOWN]})
         if len(raw.shown) > _RAW_SHOWN:
-            with st.expander(f"{numbers.count(len(raw.shown) - _RAW_SHOWN, 'further raw setting')}"):
+            with st.expander(f"{numbers.count(len(raw.shown) - _RAW_SHOWN, 'further argument')}"):
                 _draw_plain(columns, raw.shown[_RAW_SHOWN:])
     folded = [*equal, *raw.equal]
     if folded or raw.alone:
@@ -188,6 +189,14 @@ def _draw_folded(view: View, columns: Sequence[Subject], equal: list[Line]) -> N
             _draw_plain(columns, [*folded, *raw.alone])
             every = [*equal, *raw.shown, *raw.equal, *raw.alone]
             tables.csv_button(compare.table(columns, every, lambda one: f"{one.letter} {one.run_ids[0]}"), "comparison")
+
+
+def _raw_settings(view: View, run_ids: list[str]) -> pl.DataFrame:
+    """Settings, and what the runs were launched with, by `run_id` and `name`."""
+    settings = queries.settings(run_ids).run(view.store.con)
+    if not view.store.has("arguments"):  # an older version published the store
+        return settings
+    return pl.concat([settings, queries.arguments(run_ids).run(view.store.con)])
 
 
 def _draw_plain(columns: Sequence[Subject], lines: Sequence[Line]) -> None:

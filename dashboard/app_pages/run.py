@@ -28,6 +28,7 @@ from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
 from sweepscope.dashboard.widgets.basic import link, rich
 
 _SETTINGS = ("name", "value", "setting_source", "is_used", "source_path", "line_no")
+_ARGUMENTS = ("name", "value", "setting_source", "source_path", "line_no")
 _STEPS = names("step steps_in_row step_time_s loss tokens_per_s_per_gpu mem_reserved_bytes grad_norm line_no")
 _EVIDENCE_SHOWN = 6
 _TRIES_SHOWN = 12
@@ -236,6 +237,12 @@ def _draw_tables(view: View, run: dict[str, Any], settings: pl.DataFrame, points
     if settings.height:
         with st.expander(section_texts.settings_title(settings.height, configuration.conflicts(settings))):
             tables.table(settings, _SETTINGS)
+    arguments = queries.arguments(run_id)
+    launched = arguments.run(view.store.con) if view.store.has("arguments") else settings.clear()
+    if launched.height:
+        with st.expander(section_texts.arguments_title(launched.height)):
+            tables.table(launched, _ARGUMENTS)
+            tables.csv_button(launched, f"arguments_{run_id}")
     if points.height:
         logged = queries.all_steps(run_id)
         steps = int(points["steps_in_row"].sum())
@@ -247,7 +254,8 @@ def _draw_tables(view: View, run: dict[str, Any], settings: pl.DataFrame, points
     with st.container(horizontal=True):
         evidence, settings_query = queries.evidence(run_id), queries.settings(run_id)
         money = queries.money_and_energy(run_id)
-        basic.sql_popover({"Run": queries.run(run_id), "Evidence": evidence, "Settings": settings_query, "Cost": money})
+        stated = {"Settings": settings_query, "Arguments": arguments}
+        basic.sql_popover({"Run": queries.run(run_id), "Evidence": evidence, **stated, "Cost": money})
         shell.share_popover()
 
 

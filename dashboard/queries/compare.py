@@ -49,6 +49,15 @@ ORDER BY name, list_position($run_ids, run_id)"""
     return Query(sql, {"run_ids": list(run_ids)})
 
 
+def arguments(run_ids: Sequence[str]) -> Query:
+    """One row per run and argument, under its framework's own names."""
+    sql = """SELECT run_id, name, value
+FROM arguments
+WHERE list_contains($run_ids, run_id)
+ORDER BY name, list_position($run_ids, run_id)"""
+    return Query(sql, {"run_ids": list(run_ids)})
+
+
 def steps(run_ids: Sequence[str]) -> Query:
     """Their steps as `queries.run.steps` has them, with `run_id`; at most about MAX_POINTS of each."""
     return Query(bucketed_steps("list_contains($run_ids, run_id)", MAX_POINTS), {"run_ids": list(run_ids)})

@@ -88,6 +88,15 @@ ORDER BY name, is_used DESC, setting_source, source_path, line_no"""
     return Query(sql, {"run_id": run_id})
 
 
+def arguments(run_id: str) -> Query:
+    """What it was launched with, under its framework's own names, and where that is stated."""
+    sql = """SELECT name, value, setting_source, source_path, line_no
+FROM arguments
+WHERE run_id = $run_id
+ORDER BY source_path, line_no NULLS FIRST, name"""
+    return Query(sql, {"run_id": run_id})
+
+
 def published(run_id: str) -> Query:
     """Its row of `published_runs`; no row for a run that was parsed from a log."""
     return Query("SELECT *\nFROM published_runs\nWHERE run_id = $run_id", {"run_id": run_id})

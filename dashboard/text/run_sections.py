@@ -108,6 +108,15 @@ def settings_title(settings: int, conflicts: int) -> str:
     return f"Where each value comes from · {count(settings, 'setting')}{found}"
 
 
+def arguments_title(arguments: int) -> str:
+    """Title of the table of what a run was launched with.
+
+    >>> arguments_title(1), arguments_title(483)
+    ('What it was launched with · 1 argument', 'What it was launched with · 483 arguments')
+    """
+    return f"What it was launched with · {count(arguments, 'argument')}"
+
+
 def step_table_note(steps: int, rows: int) -> str:
     """What a row of the step table is."""
     if rows == steps:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from sweepscope.pipeline.estimate.calibration.recipe_rows import Recipe
     from sweepscope.pipeline.estimate.physics.fabrics import Fabric
+    from sweepscope.pipeline.store.home import Home
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,7 +103,7 @@ def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dic
     home = Home.resolve(home_argument, for_writing=False)
     runs = run_query(home, "SELECT * FROM runs WHERE origin = 'measured'")
     fabrics = own_fabrics(run_query(home, "SELECT * FROM nccl_bench"))
-    usable = usable_runs(runs)
+    usable = usable_runs(runs.join(_stated_facts(home), on="run_id", how="left", maintain_order="left"))
     recipes = own_recipes(usable)
     if not recipes and not fabrics:
         raise StoreError(
@@ -113,6 +114,17 @@ def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dic
     target.mkdir(parents=True, exist_ok=True)
     _write_fabrics(fabrics, target)
     return target, [fit_to_folder(recipe, usable.cast({pl.Boolean: pl.String}), target) for recipe in recipes]
+
+
+def _stated_facts(home: Home) -> pl.DataFrame:
+    """What the arguments of runs state of kernels, overlap, precisions and buckets."""
+    from sweepscope.pipeline.commands.query import run_query
+    from sweepscope.pipeline.estimate.rows.argument_facts import FACTS_OF_ARGUMENTS, facts_of_arguments
+
+    there = run_query(home, "SELECT 1 FROM information_schema.tables WHERE table_name = 'arguments'")
+    if there.is_empty():  # an older version published the store
+        return FACTS_OF_ARGUMENTS.to_frame()
+    return facts_of_arguments(run_query(home, "SELECT run_id, name, value FROM arguments"))
 
 
 def _published(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dict[str, Any]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -58,6 +58,7 @@ class BatchAccumulator:
         decided: dialects by source, where a piece was enough to tell.
         unread: sources that became unreadable; their facts are dropped.
         sidecars: rows of settings in configurations.
+        documents: rows of the same shape: every value of a configuration under its own name.
         histories: dialect and STEP_FACTS of files in which trainers keep their steps.
         tables: rows of `runs` from tables with one run per row.
         files: a note per file (see `read_file`).
@@ -83,6 +84,7 @@ class BatchAccumulator:
     decided: dict[int, str] = field(default_factory=dict)
     unread: set[int] = field(default_factory=set)
     sidecars: list[dict[str, str]] = field(default_factory=list)
+    documents: list[dict[str, str]] = field(default_factory=list)
     histories: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
     tables: list[pl.DataFrame] = field(default_factory=list)
     files: list[dict[str, object]] = field(default_factory=list)
@@ -192,6 +194,13 @@ class BatchAccumulator:
         self.sidecars += [
             {"unit": unit, "path": path, "name": name, "value": value, "setting_source": "config_file"}
             for name, value in settings.items()
+        ]
+
+    def add_document(self, unit: str, path: str, values: Iterable[tuple[str, str]]) -> None:
+        """Add what a configuration states, under its own names, for all runs of the unit."""
+        self.documents += [
+            {"unit": unit, "path": path, "name": name, "value": value, "setting_source": "config_file"}
+            for name, value in values
         ]
 
     def reject(self, path: str, line_no: int | None, reason: str, raw: str, *, table: str = "steps") -> None:

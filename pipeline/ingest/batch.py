@@ -9,6 +9,7 @@ import polars as pl
 
 from sweepscope.pipeline.derive.complete import complete_runs
 from sweepscope.pipeline.derive.doubts import without_doubtful
+from sweepscope.pipeline.estimate.rows.argument_facts import facts_of_arguments
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_runs
 from sweepscope.pipeline.ingest.read_batch import read_batch
 from sweepscope.pipeline.ingest.validate import merge_rejects, validate
@@ -52,7 +53,14 @@ def parse_batch(
     """
     batch = read_batch(found, dialects=dialects, records=records, on_file=on_file)
     tables = assemble(
-        batch.sources, batch.facts, batch.spans, batch.sidecars, now=now, dialects=dialects, stated=batch.stated
+        batch.sources,
+        batch.facts,
+        batch.spans,
+        batch.sidecars,
+        now=now,
+        dialects=dialects,
+        stated=batch.stated,
+        arguments=(batch.arguments, batch.documents),
     )
     listed = [of_table(rows, batch.stated_of(rows)) for rows in batch.tables]
     rows = pl.concat([tables["runs"], *(one.rows for one in listed)], how="diagonal_relaxed")
@@ -119,13 +127,19 @@ def validate_batch(tables: Tables) -> Tables:
             good[name] = result.valid
             rejects.append(result.rejects)
     if "runs" in good:
-        estimates = validate(SCHEMAS["estimates"], estimate_runs(good["runs"]))
+        estimates = validate(SCHEMAS["estimates"], estimate_runs(_with_facts(good)))
         good["estimates"] = estimates.valid
         rejects.append(estimates.rejects)
     good["rejects"] = merge_rejects(pl.concat(rejects))
     files = _counted(tables["files"], good)
     good["files"] = validate(SCHEMAS["files"], SCHEMAS["files"].conform(files)).valid
     return good
+
+
+def _with_facts(tables: Tables) -> pl.DataFrame:
+    """Rows of `runs` with what their arguments state of kernels, overlap, precisions and buckets."""
+    arguments = tables.get("arguments", SCHEMAS["arguments"].empty())
+    return tables["runs"].join(facts_of_arguments(arguments), on="run_id", how="left", maintain_order="left")
 
 
 def hide_tables(tables: Tables) -> Tables:

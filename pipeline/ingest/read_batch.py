@@ -26,7 +26,8 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine.detect import rank_dialects
 from sweepscope.pipeline.logs.engine.extract import Extract
 from sweepscope.pipeline.logs.engine.spans import ordered_spans, stamps_of
-from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform, in_order
+from sweepscope.pipeline.logs.evidence.arguments import read_arguments
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS
 from sweepscope.pipeline.store.checkpoints import Records
@@ -61,6 +62,8 @@ class Batch:
 
     `other` has rows of further tables by name (NCCL output, memory snapshots), as their schemas want them. `parts` are
     PARTS rows of rotated logs; facts and sources have such a log under its own path, with lines numbered throughout.
+    `arguments` are those that logs print (SETTING_FACTS), `documents` those of configurations beside them
+    (SIDECAR_SETTINGS), both under their own names.
     """
 
     sources: pl.DataFrame
@@ -73,6 +76,8 @@ class Batch:
     rejects: pl.DataFrame
     other: dict[str, pl.DataFrame] = field(default_factory=dict)
     parts: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PARTS))
+    arguments: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SETTING_FACTS))
+    documents: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SIDECAR_SETTINGS))
 
     def stated_of(self, rows: pl.DataFrame) -> pl.DataFrame:
         """STATED rows of the file that the rows of a table come from."""
@@ -129,6 +134,8 @@ def read_batch(
             INFERRED_DIALECTS.name: inferred.dialects,
         },
         parts=pl.DataFrame(rotated.parts, schema=PARTS, orient="row"),
+        arguments=read_arguments(extracted.argument_lines),
+        documents=pl.DataFrame(batch.documents, schema=SIDECAR_SETTINGS),
     )
 
 

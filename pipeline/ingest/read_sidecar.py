@@ -23,6 +23,7 @@ from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
 from sweepscope.pipeline.logs.dialect import BinaryHistory, Dialect, History
 from sweepscope.pipeline.logs.registry import TABLES
+from sweepscope.pipeline.logs.sidecars.documents import document_values
 from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
 from sweepscope.pipeline.memory.gpu_samples.samples import is_samples
 from sweepscope.pipeline.memory.sources import read_memory_file
@@ -120,6 +121,7 @@ def read_sidecar(row: dict[str, object], reader: Reader, batch: BatchAccumulator
     text = text_of(reader.chunks())
     parser, settings = _read_sidecar(reader.path, text, batch.dialects)
     batch.add_settings(str(row["unit"]), reader.path, settings)
+    batch.add_document(str(row["unit"]), reader.path, document_values(reader.path, text))
     return {"parser": parser}
 
 

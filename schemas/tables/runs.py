@@ -139,6 +139,23 @@ EVENTS = Table(
     ),
 )
 
+ARGUMENTS = Table(
+    name="arguments",
+    description="What a run was launched with, under the names that its framework has for it: printed arguments, "
+    "command lines and configuration files. `settings` has those that fill columns of `runs`, under names of ours.",
+    grain="one row per run attempt and argument",
+    primary_key=("run_id", "name"),
+    nullable_key=("line_no",),
+    redefines=("name", "value", "setting_source"),
+    columns=columns(
+        "run_id",
+        text("name", "as it is spelled there; sections of a configuration with dots between"),
+        text("value", "as it is printed, at most 2,000 characters; credentials are hidden"),
+        text("setting_source", "where it is stated; of several places the one that counts most", vocab.SETTING_SOURCE),
+        "source_path line_no",
+    ),
+)
+
 SETTINGS = Table(
     name="settings",
     description="Where each configuration value of a run comes from; every source has a row, conflicting ones too.",

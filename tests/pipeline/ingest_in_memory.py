@@ -62,7 +62,8 @@ def tables_of(files: Mapping[str, bytes | str], *, now: datetime = LATER, **size
 
 def assembled(batch: Batch, *, now: datetime = LATER) -> Tables:
     """Every table of one batch."""
-    tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now)
+    arguments = (batch.arguments, batch.documents)
+    tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now, arguments=arguments)
     rejects = pl.concat([tables["rejects"], tables["rejects"].clear().vstack(batch.rejects)])
     return {name: _relative(frame) for name, frame in {**tables, "rejects": rejects, "files": batch.files}.items()}
 

@@ -22,7 +22,7 @@ from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, 
 from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, candidates_of, prefilter
 from sweepscope.pipeline.logs.engine.read_lines import facts_of_lines
 from sweepscope.pipeline.logs.engine.spans import SPANS, ordered_spans, stamps_of
-from sweepscope.pipeline.logs.evidence import endings
+from sweepscope.pipeline.logs.evidence import arguments, endings
 from sweepscope.pipeline.logs.evidence import patterns as evidence
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, Facts, in_order
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -36,6 +36,7 @@ class Extract:
         dialects: those that may own a source; their order breaks ties.
         readings: facts by dialect, of each source that the dialect may turn out to own.
         evidence: EVENT_FACTS that any log may hold.
+        argument_lines: ARGUMENT_LINES rows, in which any log may hold arguments.
         stamps: SPANS rows of the first and last lines of each block.
         signature_hits: SIGNATURE_HITS rows; of a source with a decided owner, only those until it was decided.
         last_lines: LAST_LINES rows, one per source and block.
@@ -44,6 +45,7 @@ class Extract:
     dialects: Sequence[Dialect]
     readings: Mapping[str, Facts]
     evidence: pl.DataFrame
+    argument_lines: pl.DataFrame
     stamps: pl.DataFrame
     signature_hits: pl.DataFrame
     last_lines: pl.DataFrame
@@ -83,15 +85,17 @@ class Extract:
             dialects=self.dialects,
             readings={name: facts.map(keep) for name, facts in self.readings.items()},
             evidence=keep(self.evidence),
+            argument_lines=keep(self.argument_lines),
             stamps=keep(self.stamps),
             signature_hits=keep(self.signature_hits),
             last_lines=keep(self.last_lines),
         )
 
     def map(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Extract:
-        """`change` applied to the facts and the evidence."""
+        """`change` applied to the facts, the evidence and the lines of arguments."""
         readings = {name: facts.map(change) for name, facts in self.readings.items()}
-        return replace(self, readings=readings, evidence=change(self.evidence))
+        lines = change(self.argument_lines)
+        return replace(self, readings=readings, evidence=change(self.evidence), argument_lines=lines)
 
     def map_large(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Extract:
         """`change` applied to the facts of which each line may have some: steps and peaks."""
@@ -117,6 +121,7 @@ class Extract:
         return replace(
             self,
             readings={name: facts.map(others[name]) for name, facts in self.readings.items()},
+            argument_lines=arguments.first_of_each(self.argument_lines),
             stamps=self._boundary_stamps,
             signature_hits=self.signature_hits.group_by("source", "literal", "is_early").agg(pl.col("hits").sum()),
             last_lines=_last(self.last_lines),
@@ -151,6 +156,9 @@ def merge(extracts: Iterable[Extract], dialects: Sequence[Dialect]) -> Extract:
             d.name: Facts.concat(part.readings[d.name] for part in parts if d.name in part.readings) for d in dialects
         },
         evidence=pl.concat([pl.DataFrame(schema=EVENT_FACTS), *(part.evidence for part in parts)]),
+        argument_lines=pl.concat(
+            [pl.DataFrame(schema=arguments.ARGUMENT_LINES), *(part.argument_lines for part in parts)]
+        ),
         stamps=pl.concat([pl.DataFrame(schema=SPANS), *(part.stamps for part in parts)]),
         signature_hits=pl.concat([pl.DataFrame(schema=SIGNATURE_HITS), *(part.signature_hits for part in parts)]),
         last_lines=pl.concat([pl.DataFrame(schema=LAST_LINES), *(part.last_lines for part in parts)]),
@@ -192,6 +200,7 @@ def read(blocks: Sequence[FilteredBlock], dialects: Sequence[Dialect]) -> Extrac
         dialects=dialects,
         readings=readings,
         evidence=evidence.events(pl.concat(block.evidence_lines for block in blocks)),
+        argument_lines=pl.concat(block.argument_lines for block in blocks),
         stamps=cleaning.clean(boundary_lines).select("source", "line_no", ts=_time()).drop_nulls("ts"),
         signature_hits=pl.concat(block.signature_hits for block in blocks),
         last_lines=last_lines,

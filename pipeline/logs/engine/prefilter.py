@@ -18,7 +18,7 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, count_signatures, detect
-from sweepscope.pipeline.logs.evidence import patterns
+from sweepscope.pipeline.logs.evidence import arguments, patterns
 from sweepscope.pipeline.logs.synonyms import LOSS_VALUES, STEP_VALUES
 from sweepscope.pipeline.text.line_templates import LineTemplates
 
@@ -38,6 +38,7 @@ class FilteredBlock:
         candidates: by dialect, cleaned lines of each source that it owns, as far as this block tells.
         undecided: cleaned lines that any dialect may read, of sources that go on in other blocks and have no owner yet.
         evidence_lines: cleaned lines that may be evidence.
+        argument_lines: ARGUMENT_LINES rows, of any source.
         boundary_lines: the first and last lines of each source, as they are.
         signature_hits: SIGNATURE_HITS rows; of a source with a decided owner, only those until it was decided.
         last_lines: LAST_LINES rows.
@@ -46,6 +47,7 @@ class FilteredBlock:
     candidates: Mapping[str, pl.DataFrame]
     undecided: pl.DataFrame
     evidence_lines: pl.DataFrame
+    argument_lines: pl.DataFrame
     boundary_lines: pl.DataFrame
     signature_hits: pl.DataFrame
     last_lines: pl.DataFrame
@@ -62,6 +64,7 @@ class FilteredBlock:
             candidates={name: _copied(frame) for name, frame in self.candidates.items()},
             undecided=_copied(self.undecided),
             evidence_lines=_copied(self.evidence_lines),
+            argument_lines=_copied(self.argument_lines),
             boundary_lines=_copied(self.boundary_lines),
         )
 
@@ -127,6 +130,7 @@ def prefilter(
         candidates={name: frame for name, frame in of_dialects.items() if not frame.is_empty()},
         undecided=_of(rows, undecided, present),
         evidence_lines=pl.concat([evidence_lines, *late_evidence]),
+        argument_lines=cleaning.clean(arguments.lines_of(block)).select(arguments.ARGUMENT_LINES.names()),
         boundary_lines=cleaning.boundary_lines(block),
         signature_hits=signature_hits,
         last_lines=spans.join(_step_like(block), on="source", how="left")

@@ -18,7 +18,7 @@ from sweepscope.pipeline.io.spill import release
 from sweepscope.pipeline.logs.diagnostics import diagnose, silence
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.evidence import failed_workers, jobs, symptoms
-from sweepscope.pipeline.logs.facts import Facts, conform
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, Facts, conform
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs import setting_precedence
 from sweepscope.pipeline.logs.runs.attribution import (
@@ -37,6 +37,7 @@ from sweepscope.pipeline.logs.runs.join_readings import (
 from sweepscope.pipeline.logs.runs.named_layouts import Named, without_contradicted
 from sweepscope.pipeline.logs.runs.run_outcomes import outcomes_of_runs
 from sweepscope.pipeline.logs.runs.settings import (
+    arguments_of_runs,
     rejected_settings,
     settings_of_runs,
     stepped,
@@ -89,6 +90,7 @@ def assemble(
     now: datetime,
     dialects: Sequence[Dialect] = DIALECTS,
     stated: pl.DataFrame | None = None,
+    arguments: tuple[pl.DataFrame, pl.DataFrame] | None = None,
 ) -> dict[str, pl.DataFrame]:
     """Frames by table name, before normalising and validating; `runs` lacks the derived columns.
 
@@ -100,6 +102,8 @@ def assemble(
         now: the moment of reading.
         dialects: the dialects that read the files.
         stated: STATED rows of the sources.
+        arguments: SETTING_FACTS rows of arguments that logs print, and SIDECAR_SETTINGS rows of those in files beside
+            them, all under their own names.
     """
     facts = replace(facts, events=jobs.fold(failed_workers.fold_tables(facts.events)))
     parsed, bad_steps = checked_steps(facts.steps, sources)
@@ -151,6 +155,7 @@ def assemble(
             TABLES["events"].primary_key, maintain_order=True
         ),
         "settings": _settings_table(named.chosen, users),
+        "arguments": _arguments_table(folded, sources, *(arguments or (None, None))),
         "rejects": TABLES["rejects"].conform(pl.concat(rejects)),
     }
 
@@ -178,6 +183,17 @@ def _settings_table(chosen: pl.DataFrame, users: pl.DataFrame) -> pl.DataFrame:
     return TABLES["settings"].conform(
         chosen.filter(is_column).join(stated_in, on=key, how="left", maintain_order="left")
     )
+
+
+def _arguments_table(
+    folded: Folded, sources: pl.DataFrame, printed: pl.DataFrame | None, documents: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Rows of `arguments`: each name once per run, from the source that counts most."""
+    printed = pl.DataFrame(schema=SETTING_FACTS) if printed is None else printed
+    documents = pl.DataFrame(schema=SIDECAR_SETTINGS) if documents is None else documents
+    beside = of_folders(documents, folded.runs, folded.joined, sources)
+    every = settings_of_runs(printed, beside, folded.configured, sources, folded.owners)
+    return TABLES["arguments"].conform(arguments_of_runs(every))
 
 
 def _silences(steps: pl.DataFrame, rows: pl.DataFrame, *, now: datetime) -> pl.DataFrame:

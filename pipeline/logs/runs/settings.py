@@ -10,8 +10,12 @@ from sweepscope.pipeline.logs.dialect import CombinedSetting
 from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
 from sweepscope.pipeline.logs.runs.attribution import attempt_of
 from sweepscope.pipeline.logs.runs.setting_precedence import best_first, unreadable
+from sweepscope.pipeline.text.secret_columns import shortened
 from sweepscope.schemas.registry import TABLES
 from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT
+
+MOST_ARGUMENTS = 4_000
+"""Arguments of a run that are kept: those of a framework with all of its data sets and callbacks are some 1,500."""
 
 _FACT = ("value", "setting_source", "source_path", "line_no")
 
@@ -117,6 +121,19 @@ def _apply(rule: CombinedSetting, values: pl.DataFrame, facts: pl.DataFrame) -> 
     if rule.setting_source:
         rows = rows.with_columns(setting_source=pl.lit(rule.setting_source))
     return rows.select("run_id", "name", *_FACT)
+
+
+def arguments_of_runs(found: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `settings_of_runs` for arguments under their own names: one per run and name, up to MOST_ARGUMENTS.
+
+    Of several sources that which counts more is kept, of several lines of it the last.
+    """
+    if found.is_empty():
+        return found
+    kept = best_first(found.drop_nulls("run_id")).unique(["run_id", "name"], keep="first", maintain_order=True)
+    return kept.filter(pl.int_range(pl.len()).over("run_id") < MOST_ARGUMENTS).with_columns(
+        pl.col("name").str.slice(0, MAX_TEXT_CHARS), shortened(pl.col("value"), MAX_TEXT_CHARS)
+    )
 
 
 def rejected_settings(chosen: pl.DataFrame) -> pl.DataFrame:

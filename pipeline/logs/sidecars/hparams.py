@@ -35,7 +35,7 @@ def _untagged(loader: yaml.SafeLoader, name: str, node: yaml.Node) -> Iterator[A
         yield node.value if name in _TEXTS else None  # otherwise the name of a class or function
 
 
-def _plain(text: str) -> object:
+def plain(text: str) -> object:
     """Mappings, lists, texts and numbers, without resolving tags."""
     loader = safe_loader(text)(text)
     loader.yaml_multi_constructors = {"tag:yaml.org,2002:python/": _untagged, "!": _untagged}
@@ -57,7 +57,7 @@ _COMMON = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads"
 
 def _config(text: str) -> Mapping[str, Any]:
     try:
-        return mapping(_plain(text))
+        return mapping(plain(text))
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {str(error).splitlines()[0]}") from error
 

@@ -1,0 +1,171 @@
+"""What a run's arguments state of the facts that decide constants of an estimate (`stated_facts.FACTS`).
+
+Sources of the names: Megatron-LM megatron/training/arguments.py and megatron/core/distributed/
+distributed_data_parallel_config.py; DeepSpeed docs/config-json; transformers training_args.py; torchtitan
+config/job_config.py; nanotron config/parallelism_config.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import polars as pl
+
+FACTS_OF_ARGUMENTS: Final = pl.Schema(
+    {
+        "run_id": pl.String(),
+        "flash_attention": pl.String(),
+        "attention_kernel": pl.String(),
+        "fused_accumulation": pl.Boolean(),
+        "overlap_tp": pl.Boolean(),
+        "overlap_dp": pl.Boolean(),
+        "overlap_pp": pl.Boolean(),
+        "grad_precision": pl.String(),
+        "moment_precision": pl.String(),
+        "bucket_mb": pl.Float64(),
+        "recompute_modules": pl.String(),
+    }
+)
+"""One row per run of which something is stated; columns of `stated_facts.FACTS`, NULL where it is not."""
+
+_Stated = Mapping[str, str]
+_DTYPES = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", "half": "fp16"} | {
+    "fp32": "fp32",
+    "float32": "fp32",
+    "float": "fp32",
+    "fp8": "fp8",
+    "uint8": "fp8",
+}
+_BYTES_OF = {"fp32": 4, "bf16": 2, "fp16": 2}
+
+
+def _switch(stated: _Stated, *names: str) -> bool | None:
+    """The first of these switches that is stated; None where none is."""
+    words = (stated.get(name, "").casefold() for name in names)
+    return next(
+        (word in ("true", "1", "yes") for word in words if word in ("true", "false", "1", "0", "yes", "no")), None
+    )
+
+
+def _dtype(stated: _Stated, *names: str) -> str | None:
+    """The first of these numeric formats that is stated, as `stated_facts.PRECISIONS` has it."""
+    words = (stated.get(name, "").casefold().rpartition(".")[2].strip("'<>") for name in names)
+    return next((_DTYPES[word] for word in words if word in _DTYPES), None)
+
+
+def _grad_precision(stated: _Stated) -> str | None:
+    if (in_fp32 := _switch(stated, "accumulate_allreduce_grads_in_fp32", "grad_reduce_in_fp32")) is not None:
+        return "fp32" if in_fp32 else _dtype(stated, "params_dtype")
+    if _switch(stated, "grad_reduce_in_bf16"):
+        return "bf16"
+    if _switch(stated, "accumulate_grad_in_fp32"):
+        return "fp32"
+    return _dtype(stated, "mixed_precision_reduce", "communication_data_type", "grad_sync_dtype", "grad_accum_dtype")
+
+
+def _bucket_mb(stated: _Stated) -> float | None:
+    """Megabytes of a bucket of gradients: stated as such, or by its elements in the gradients' format."""
+    if (megabytes := _number(stated.get("ddp_bucket_cap_mb"))) is not None:
+        return megabytes
+    elements = next((n for name in _BUCKETS if (n := _number(stated.get(name)))), None)
+    return elements * _BYTES_OF.get(_grad_precision(stated) or "", 2) / 1e6 if elements else None
+
+
+_BUCKETS = ("ddp_bucket_size", "reduce_bucket_size", "zero_reduce_bucket_size")
+
+
+def _number(text: str | None) -> float | None:
+    """A positive number; None for any other text."""
+    try:
+        value = float((text or "").replace(",", "").replace("_", ""))
+    except ValueError:
+        return None
+    return value if 0 < value < float("inf") else None
+
+
+_KERNELS = (
+    "flash_attention_3",
+    "flash_attention_2",
+    "sdpa",
+    "eager",
+    "flash",
+    "fused",
+    "unfused",
+    "cudnn",
+    "te",
+    "math",
+)
+
+
+def _attention(stated: _Stated) -> str | None:
+    """The kernel that is asked for, in the framework's word; None where it chooses by itself."""
+    names = ("attn_implementation", "_attn_implementation", "attention_backend", "attn_impl")
+    words = (stated.get(name, "").casefold().rpartition(".")[2].strip("'<>") for name in names)
+    return next((word for word in words if word in _KERNELS), None)
+
+
+def _is_flash(stated: _Stated) -> str | None:
+    """Whether attention keeps no scores: "true", "false", or None where nothing states it."""
+    if kernel := _attention(stated):
+        return "false" if kernel in ("eager", "unfused", "math") else "true"
+    asked = _switch(stated, "use_flash_attn", "use_flash_attn_v2", "use_flash_attention", "flash_attn")
+    return None if asked is None else str(asked).lower()
+
+
+def _modules(stated: _Stated) -> str | None:
+    text = stated.get("recompute_modules", "")
+    granularity = stated.get("recompute_granularity", "selective").casefold()
+    words = re.findall(r"[a-z_]+", text.casefold())
+    return ",".join(words) if words and words != ["none"] and granularity == "selective" else None
+
+
+_READERS: dict[str, Callable[[_Stated], Any]] = {
+    "flash_attention": _is_flash,
+    "attention_kernel": lambda stated: (
+        "cudnn" if _attention(stated) in ("fused", "cudnn", "te") else _attention(stated)
+    ),
+    "fused_accumulation": lambda stated: _switch(stated, "gradient_accumulation_fusion"),
+    "overlap_tp": lambda stated: _switch(
+        stated, "tp_comm_overlap", "ub_tp_comm_overlap", "tp_linear_async_communication"
+    ),
+    "overlap_dp": lambda stated: _switch(stated, "overlap_grad_reduce", "overlap_comm"),
+    "overlap_pp": lambda stated: _switch(stated, "overlap_p2p_communication", "overlap_p2p_comm"),
+    "grad_precision": _grad_precision,
+    "moment_precision": lambda stated: _dtype(stated, "exp_avg_dtype"),
+    "bucket_mb": _bucket_mb,
+    "recompute_modules": _modules,
+}
+_INSIDE = re.compile(r"\b([a-z_]+)=([\w.,]+)")
+_WRITTEN_OUT = ("zero_config",)
+"""Arguments whose value is an object in one text: DeepSpeed's `stage=1 overlap_comm=True`."""
+
+
+def facts_of_arguments(arguments: pl.DataFrame) -> pl.DataFrame:
+    """FACTS_OF_ARGUMENTS rows of rows of `arguments` (`run_id`, `name`, `value`)."""
+    last = arguments.select("run_id", "value", name=pl.col("name").str.split(".").list.last())
+    wanted = last.filter(pl.col("name").is_in(list(_NAMES)))
+    rows = []
+    for (run_id,), part in wanted.group_by("run_id", maintain_order=True):
+        stated: dict[str, str] = {}
+        for name, value in part.select("name", "value").iter_rows():
+            if name in _WRITTEN_OUT:
+                stated |= {inner: text for inner, text in _INSIDE.findall(value or "") if inner not in stated}
+            elif value is not None:
+                stated.setdefault(name, value)
+        rows.append({"run_id": run_id, **{fact: read(stated) for fact, read in _READERS.items()}})
+    return pl.DataFrame(rows, schema=FACTS_OF_ARGUMENTS)
+
+
+_NAMES: Final = frozenset(
+    (
+        *("accumulate_allreduce_grads_in_fp32", "grad_reduce_in_fp32", "grad_reduce_in_bf16", "params_dtype"),
+        *("accumulate_grad_in_fp32", "mixed_precision_reduce", "communication_data_type", "grad_sync_dtype"),
+        *("grad_accum_dtype", "ddp_bucket_cap_mb", *_BUCKETS, "attn_implementation", "_attn_implementation"),
+        *("attention_backend", "attn_impl", "use_flash_attn", "use_flash_attn_v2", "use_flash_attention", "flash_attn"),
+        *("recompute_modules", "recompute_granularity", "gradient_accumulation_fusion", "tp_comm_overlap"),
+        *("ub_tp_comm_overlap", "tp_linear_async_communication", "overlap_grad_reduce", "overlap_comm"),
+        *("overlap_p2p_communication", "overlap_p2p_comm", "exp_avg_dtype", *_WRITTEN_OUT),
+    )
+)

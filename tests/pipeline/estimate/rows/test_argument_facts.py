@@ -1,0 +1,71 @@
+"""What arguments of several frameworks state of the facts that decide constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from sweepscope.pipeline.estimate.rows.argument_facts import FACTS_OF_ARGUMENTS, facts_of_arguments
+from sweepscope.pipeline.estimate.rows.stated_facts import FACTS, PRECISIONS
+
+
+def facts_of(**stated: str) -> dict[str, Any]:
+    rows = [{"run_id": "r", "name": name.replace("__", "."), "value": value} for name, value in stated.items()]
+    found = facts_of_arguments(pl.DataFrame(rows, schema={"run_id": pl.String, "name": pl.String, "value": pl.String}))
+    return {
+        name: value for name, value in (found.row(0, named=True) if len(found) else {}).items() if value is not None
+    }
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ({"overlap_grad_reduce": "True", "tp_comm_overlap": "False"}, {"overlap_dp": True, "overlap_tp": False}),
+        ({"accumulate_allreduce_grads_in_fp32": "True"}, {"grad_precision": "fp32"}),
+        ({"grad_reduce_in_fp32": "False", "params_dtype": "torch.bfloat16"}, {"grad_precision": "bf16"}),
+        ({"training__mixed_precision_reduce": "float32"}, {"grad_precision": "fp32"}),
+        (
+            {"ddp_bucket_size": "40_000_000", "grad_reduce_in_fp32": "True"},
+            {"grad_precision": "fp32", "bucket_mb": 160.0},
+        ),
+        ({"model__ddp_bucket_cap_mb": "25"}, {"bucket_mb": 25.0}),
+        ({"ddp_bucket_cap_mb": "None"}, {}),
+        ({"ddp_bucket_cap_mb": "inf"}, {}),
+        ({"use_flash_attn": "True"}, {"flash_attention": "true"}),
+        ({"attn_implementation": "eager"}, {"flash_attention": "false", "attention_kernel": "eager"}),
+        ({"attention_backend": "AttnBackend.fused"}, {"flash_attention": "true", "attention_kernel": "cudnn"}),
+        ({"attention_backend": "AttnBackend.auto"}, {}),
+        ({"parallelism__tp_linear_async_communication": "True"}, {"overlap_tp": True}),
+        (
+            {"recompute_modules": "['core_attn', 'moe_act']", "recompute_granularity": "selective"},
+            {"recompute_modules": "core_attn,moe_act"},
+        ),
+        ({"recompute_modules": "['core_attn']", "recompute_granularity": "None"}, {}),
+        (
+            {"gradient_accumulation_fusion": "True", "exp_avg_dtype": "torch.float32"},
+            {"fused_accumulation": True, "moment_precision": "fp32"},
+        ),
+        (
+            {"zero_config": "stage=1 reduce_bucket_size=500000000 overlap_comm=False"},
+            {"overlap_dp": False, "bucket_mb": 1000.0},
+        ),
+        ({"overlap_grad_reduce": "perhaps", "weight_decay": "0.1"}, {}),
+    ],
+)
+def test_each_name(stated: dict[str, str], expected: dict[str, Any]) -> None:
+    assert {name: value for name, value in facts_of(**stated).items() if name != "run_id"} == expected
+
+
+def test_nothing_stated_no_rows() -> None:
+    assert facts_of_arguments(
+        pl.DataFrame(schema={"run_id": pl.String, "name": pl.String, "value": pl.String})
+    ).is_empty()
+    assert facts_of(weight_decay="0.1") == {}
+
+
+def test_all_are_inputs_of_the_estimator() -> None:
+    assert set(FACTS_OF_ARGUMENTS) - {"run_id"} <= set(FACTS)
+    for name in ("grad_precision", "moment_precision"):
+        assert facts_of(grad_reduce_in_fp32="True", exp_avg_dtype="torch.bfloat16")[name] in PRECISIONS[name]
