@@ -22,11 +22,11 @@ from sweepscope.pipeline.logs.inference.counter import (
     named,
     prints_losses,
 )
-from sweepscope.pipeline.logs.inference.epoch_lines import epoch_lines, with_epoch_line, without_total_of_epoch
+from sweepscope.pipeline.logs.inference.ends import ending, whole_share
+from sweepscope.pipeline.logs.inference.epoch_lines import with_epoch_line, without_total_of_epoch
 from sweepscope.pipeline.logs.inference.evaluations import with_evaluations
 from sweepscope.pipeline.logs.inference.fields import is_unnamed
 from sweepscope.pipeline.logs.inference.headings import heading
-from sweepscope.pipeline.logs.inference.milestones import end_of_epoch, epilogue, form, training_end
 from sweepscope.pipeline.logs.inference.samples import in_samples, of_a_step, of_amounts
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules
@@ -46,10 +46,7 @@ _SELDOM = 0.1
 _ENOUGH = 900
 """Lines with numbers that are looked at."""
 _STRETCH = 20
-_LAST_LINES = 40
-"""Of a log without steps, where its trainer says that it is done."""
 _PLANNED = "steps_planned"
-_FAILED = r"^\s?Traceback \(most recent call last\)|^Exception in thread "
 _TABLE_ROWS = 1_500
 _MOST_STATED = 1_500
 _MOST_OTHERS = 6_000
@@ -151,10 +148,16 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
         counter = without_total_of_epoch(counter, found, settings)
     steps = _steps(found, lines, counter, settings) if counter else _of_table(table) if table else _Steps()
     # A line with the counter may be none of a step: `"key": "run_stop", .. "samples_count": 3072, "status": "success"`.
-    events = _ending(sample, _others(sample, set(steps.line_nos)) if steps.line_nos else others, steps)
-    if table and table.is_launch:
-        events = (("launch", table.header), *events)
-    elif steps.rules and (begin := heading([row[:2] for row in rows], steps.rules[0][0])):
+    others = _others(sample, set(steps.line_nos)) if steps.line_nos else others
+    begin = heading([row[:2] for row in rows], steps.rules[0][0]) if steps.rules else None
+    begin = table.header if table and table.is_launch else begin
+    # Each launch may say that it is done: the last one tells how.
+    since = max((line_no for line_no, text, *_ in rows if begin in text), default=0) if begin else 0
+    is_late = pl.col("line_no") >= since
+    events = ending(
+        sample.filter(is_late), others.filter(is_late), steps.line_nos, has_steps=bool(steps.listed)
+    ) or whole_share(found, lines, steps.line_nos)
+    if begin:
         events = (("launch", begin), *events)
     if not steps.listed and not rules.by_column and not events:
         return NOTHING
@@ -248,27 +251,6 @@ def _others(sample: pl.DataFrame, counted: set[int]) -> pl.DataFrame:
         near = pl.concat([near.head(_MOST_OTHERS - _ENOUGH), near.tail(_ENOUGH)])
     shapes = near.filter(pl.col("line_no").is_in(list(counted)))["shape"].unique()
     return near.filter(~pl.col("shape").is_in(shapes.implode())).select("line_no", "text")
-
-
-def _ending(sample: pl.DataFrame, others: pl.DataFrame, steps: _Steps) -> tuple[tuple[str, str], ...]:
-    """Kind and text of a line by which the trainer says or shows that it is done, and that no line has before."""
-    last = max(steps.line_nos, default=0)
-    before, behind = others.filter(pl.col("line_no") < last), others.filter(pl.col("line_no") > last)
-    ended = list((behind if steps.listed else behind.tail(_LAST_LINES)).iter_rows())
-    # Without a step, a trainer that has failed before says how long it took all the same.
-    has_failed = not steps.listed and others["text"].str.contains(_FAILED).any()
-    kind, text = "training_end", None if has_failed else training_end(ended)
-    earlier = before["text"]
-    if text is None and steps.listed:
-        epochs = epoch_lines(others.iter_rows())
-        is_open = any(one.line_no > last for one in epochs) or bool(epochs and epochs[-1].epoch < epochs[-1].epochs)
-        above, below = list(before.iter_rows()), list(behind.iter_rows())
-        kind, text = "epilogue", None
-        if not is_open:
-            ended = end_of_epoch(above, below, [one.line_no for one in epochs])
-            text = ended or epilogue({form(line) for _, line in above}, below)
-        earlier = sample.filter(pl.col("line_no") <= last)["text"]
-    return ((kind, text),) if text and not earlier.str.contains(text, literal=True).any() else ()
 
 
 def _telling(others: pl.DataFrame) -> list[tuple[int, str]]:

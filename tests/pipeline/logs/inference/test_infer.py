@@ -166,6 +166,14 @@ def test_a_trainer_that_says_that_it_is_done_has_completed(end: str, form: str) 
     assert (run["status"], run["status_evidence"]) == ("completed", end)
 
 
+@pytest.mark.parametrize(("stop", "status"), [(STEPS, "completed"), (STEPS - 1, "truncated")])
+def test_a_trainer_that_prints_all_of_its_work_as_done_has_completed(stop: int, status: str) -> None:
+    each = enumerate(losses()[:stop], 1)
+    text = "".join(f"[{100 * step / STEPS:.2f}%] batch_index={8 * step} loss={loss:.4f}\n" for step, loss in each)
+    (run,) = tables_of({"train.log": f"Start training!\n{text}Save the model to out/model.pth\n"})["runs"].to_dicts()
+    assert run["status"] == status
+
+
 @pytest.mark.parametrize("plan", ["", "max_steps = 400\n"])
 @pytest.mark.parametrize(
     ("tail", "status"),

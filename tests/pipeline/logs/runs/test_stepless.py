@@ -88,3 +88,11 @@ def test_a_training_that_goes_on_is_known_by_its_settings() -> None:
         for step in range(first, first + 10):
             log.line(f"step {step} loss {2 + 1 / step:.4f}")
     assert log.attempts() == [(1, 10), (11, 20), (21, 30)]
+
+
+def test_each_launch_may_say_that_it_is_done() -> None:
+    log = Trainer()
+    for last in (9, 5, 7):
+        log.launch(*epochs(last)).line("Training finished.")
+    runs = tables_of({"train.log": log.text})["runs"].sort("attempt")
+    assert runs["status"].to_list() == ["completed"] * 3

@@ -1,0 +1,68 @@
+"""Lines by which a trainer says, or shows, that it is done, as events of a dialect file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+
+import polars as pl
+
+from sweepscope.pipeline.logs.inference.epoch_lines import epoch_lines
+from sweepscope.pipeline.logs.inference.milestones import end_of_epoch, epilogue, form, training_end
+from sweepscope.pipeline.logs.inference.series import Key, Line, Series
+
+_LAST_LINES = 40
+"""Of a log without steps, where its trainer says that it is done."""
+_FAILED = r"^\s?Traceback \(most recent call last\)|^Exception in thread "
+_SHARE = "share"
+_ALL = 100.0
+"""Percent."""
+_LEAST_SHARES = 10
+
+
+def ending(
+    sample: pl.DataFrame, others: pl.DataFrame, step_lines: Collection[int], *, has_steps: bool
+) -> tuple[tuple[str, str], ...]:
+    """Kind and text of a line by which the trainer says or shows that it is done, and that no line has before.
+
+    Args:
+        sample: `line_no`, `text` of all lines.
+        others: those that are no steps.
+        step_lines: numbers of the lines of steps.
+        has_steps: whether those are the training's.
+    """
+    last = max(step_lines, default=0)
+    before, behind = others.filter(pl.col("line_no") < last), others.filter(pl.col("line_no") > last)
+    below = list((behind if has_steps else behind.tail(_LAST_LINES)).iter_rows())
+    # Without a step, a trainer that has failed before says how long it took all the same.
+    has_failed = not has_steps and others["text"].str.contains(_FAILED).any()
+    kind, text = "training_end", None if has_failed else training_end(below)
+    earlier = before["text"]
+    if text is None and has_steps:
+        epochs = epoch_lines(others.iter_rows())
+        is_open = any(one.line_no > last for one in epochs) or bool(epochs and epochs[-1].epoch < epochs[-1].epochs)
+        above = list(before.iter_rows())
+        kind, text = "epilogue", None
+        if not is_open:
+            ended = end_of_epoch(above, below, [one.line_no for one in epochs])
+            text = ended or epilogue({form(line) for _, line in above}, below)
+        earlier = sample.filter(pl.col("line_no") <= last)["text"]
+    return ((kind, text),) if text and not earlier.str.contains(text, literal=True).any() else ()
+
+
+def whole_share(
+    found: Mapping[Key, Series], lines: Sequence[Line], step_lines: Collection[int]
+) -> tuple[tuple[str, str], ...]:
+    """The share of the work that lines of steps print, where the last one, and no other line, prints all of it."""
+    last = max(step_lines, default=0)
+    for key, series in found.items():
+        own = {lines[row].number: one for row, one in series.by_row.items() if lines[row].number in step_lines}
+        if key[2] != _SHARE or len(own) < _LEAST_SHARES or last not in own or own[last].number != _ALL:
+            continue
+        printed = [one.number or 0.0 for one in own.values()]
+        line = next(one for one in lines if one.number == last)
+        text = line.text[own[last].begin : own[last].stop]
+        is_rising = all(before <= after for before, after in pairwise(printed))
+        if is_rising and not any(text in one.text for one in lines if one.number != last):
+            return (("training_end", text),)
+    return ()
