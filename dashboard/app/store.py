@@ -16,7 +16,7 @@ import streamlit as st
 from sweepscope.dashboard.queries.reader import Answers, Reader
 from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.estimate.calibration.own_runs import with_own
-from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles, read_profile
+from sweepscope.pipeline.estimate.physics.profile import Profile, is_current, load_profiles, read_profile
 from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
 from sweepscope.pipeline.store import published
 
@@ -93,6 +93,12 @@ def known_profiles() -> dict[str, Profile]:
     bundled = load_profiles()
     fitted = sorted(_calibration().glob("*.toml"))
     return {**bundled, **{path.stem: read_profile(path, base=bundled["default"]) for path in fitted}}
+
+
+def fitted_here() -> list[Profile]:
+    """Constants that were fitted on this home's runs, by name."""
+    bundled = load_profiles()["default"]
+    return [read_profile(path, base=bundled) for path in sorted(_calibration().glob("*.toml")) if is_current(path)]
 
 
 def own_frameworks(generation: str) -> list[str]:

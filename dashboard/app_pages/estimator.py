@@ -11,12 +11,13 @@ import streamlit as st
 
 from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.shell import View
-from sweepscope.dashboard.app.store import known_profiles
+from sweepscope.dashboard.app.store import fitted_here, known_profiles
 from sweepscope.dashboard.charts import estimator as charts
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import estimator as queries
 from sweepscope.dashboard.queries.failures import Scope
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.sections import page_head
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
@@ -91,7 +92,7 @@ def _page(view: View) -> None:
             origins=(origin, "estimated"),
             links=page_head.other_origins(offered, origin),
         )
-        page_head.say_instead(con, origin, view.filters.origin, origin_texts.NO_ESTIMATE)
+        _draw_remarks(view, origin, totals)
     if picked is not None:
         compared_runs = estimator.compared_with(runs, against)
         with st.container(key="hero"):
@@ -112,6 +113,16 @@ def _page(view: View) -> None:
     _draw_account(view, scope)
     if picked is not None:
         basic.notes(texts.HOW_TO_READ)
+
+
+def _draw_remarks(view: View, origin: str, totals: Row) -> None:
+    """Why others' runs are shown; beside one's own, what constants fitted on this home would do, or do."""
+    page_head.say_instead(view.store.con, origin, view.filters.origin, origin_texts.NO_ESTIMATE)
+    if origin != "measured":
+        return
+    fitted = {one.name: float(one.about["time_median"]) for one in fitted_here() if "time_median" in one.about}
+    if advice := texts.calibration(totals, fitted):
+        basic.note(advice)
 
 
 def _picked(runs: pl.DataFrame) -> str | None:

@@ -36,6 +36,29 @@ HOW_TO_READ = (
     "on those near it; the errors on rows left out of a fit are the ones to trust. MFU is the run's own, "
     "as on every page; the estimated MFU counts the same FLOPs.",
 )
+_FAR_OFF = 0.15  # median error from which own constants are worth a command
+_FEW = 8  # runs that a fit needs
+
+
+def calibration(totals: Row, fitted: Mapping[str, float]) -> str:
+    """What constants of one's own would do, or how good they are; empty where there is nothing to gain.
+
+    `fitted` are the median errors on unseen runs of the constants fitted on this home, by profile.
+    """
+    if fitted:
+        errors = ", ".join(f"{name} {percent(error, 0)}" for name, error in sorted(fitted.items()))
+        return (
+            "These estimates use the bundled constants. Explorer, **plan**, **search** and **next** use those fitted "
+            f"to your runs; median error on runs left out of the fit: {errors}."
+        )
+    if totals["runs"] < _FEW or (totals["time_error"] or 0.0) < _FAR_OFF:
+        return ""
+    return (
+        "**sweepscope calibrate** fits the constants to these runs, and keeps them only where they predict left-out "
+        "runs better. Explorer, **plan**, **search** and **next** use them from then on."
+    )
+
+
 ESTIMATE_KINDS = {
     "estimate": "by first principles",
     "hardware": "of the hardware alone",

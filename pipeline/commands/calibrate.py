@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from sweepscope.pipeline.estimate.calibration.recipe_rows import Recipe
     from sweepscope.pipeline.estimate.physics.fabrics import Fabric
+    from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
     from sweepscope.pipeline.store.home import Home
 
 
@@ -31,20 +32,38 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", help="where to write profiles (default: HOME/calibration)")
 
 
-def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str, Any]:
-    """Errors and settings of one recipe's fit, whose profile and track record are written."""
+def fit_to_folder(
+    recipe: Recipe, table: pl.DataFrame, folder: Path, *, choose: ChooseProfile | None = None
+) -> dict[str, Any]:
+    """Errors and settings of one recipe's fit, whose profile and track record are written.
+
+    Where `choose` gives the profile that would be used without it, and that one predicts the rows better than the fit
+    predicts those it has not seen, nothing is written (`kept` is false).
+    """
+    import numpy as np
+
     from sweepscope.pipeline.estimate.calibration.cross_validate import choose_weights, cross_validate, fit_recipe
+    from sweepscope.pipeline.estimate.calibration.fit import batches, figures, predict
     from sweepscope.pipeline.estimate.calibration.learn import learn
     from sweepscope.pipeline.estimate.calibration.profile_file import accuracy, render_profile
     from sweepscope.pipeline.estimate.calibration.recipe_rows import gather_rows
     from sweepscope.pipeline.estimate.learned.record_file import render_record
     from sweepscope.pipeline.estimate.learned.track_record import residual_map
+    from sweepscope.pipeline.estimate.physics.estimate import step_seconds
     from sweepscope.pipeline.estimate.physics.profile import constants_digest
 
     rows = gather_rows(recipe, table)
     constants, today = fit_recipe(rows), datetime.now(UTC).date()
     unseen = cross_validate(rows, note)
     facts = {**accuracy(unseen), **asdict(choose_weights(rows, rows.everywhere))}
+    before = {}
+    if choose is not None:
+        unfitted = predict(batches(rows.table, choose), {}, rows.table.height, step_seconds)
+        both = np.isfinite(unfitted) & np.isfinite(unseen.step_time_s)
+        compared = [figures(each[both], rows.step_time_s[both])["median"] for each in (unseen.step_time_s, unfitted)]
+        before = {"unfitted_median": compared[1], "kept": compared[0] < compared[1]}
+        if not before["kept"]:
+            return {"profile": recipe.profile, "path": None, **facts, **before, "record": {}, "patterns": []}
     path = folder / f"{recipe.profile}.toml"
     path.write_text(render_profile(recipe, constants, facts, on=today), encoding="utf-8")
     record = learn(rows, constants, unseen, on=today)
@@ -54,6 +73,7 @@ def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str
         "profile": recipe.profile,
         "path": str(path),
         **facts,
+        **before,
         "record": record.about,
         "patterns": residual_map(record.time),
     }
@@ -98,6 +118,7 @@ def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dic
     from sweepscope.pipeline.commands.query import run_query
     from sweepscope.pipeline.estimate.calibration.fabric import own_fabrics
     from sweepscope.pipeline.estimate.calibration.own_runs import FEWEST, own_recipes, usable_runs
+    from sweepscope.pipeline.estimate.physics.profile import choose_profile
     from sweepscope.pipeline.store.home import Home
 
     home = Home.resolve(home_argument, for_writing=False)
@@ -113,7 +134,8 @@ def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dic
     target = folder or home.path / "calibration"
     target.mkdir(parents=True, exist_ok=True)
     _write_fabrics(fabrics, target)
-    return target, [fit_to_folder(recipe, usable.cast({pl.Boolean: pl.String}), target) for recipe in recipes]
+    cells = usable.cast({pl.Boolean: pl.String})
+    return target, [fit_to_folder(recipe, cells, target, choose=choose_profile) for recipe in recipes]
 
 
 def _stated_facts(home: Home) -> pl.DataFrame:
@@ -153,10 +175,14 @@ def _published(home_argument: str | None, folder: Path | None) -> tuple[Path, li
 def _run(args: argparse.Namespace) -> int:
     folder = Path(args.out) if args.out else None
     target, done = (_published if args.published else _own)(args.home, folder)
-    lines = [f"Wrote {len(done)} profiles to {target}"]
+    written = sum(entry["path"] is not None for entry in done)
+    lines = [f"Wrote {written} {'profile' if written == 1 else 'profiles'} to {target}"]
     for entry in done:
         error = f"{100 * entry['time_median']:.1f} % median, {100 * entry['time_mape']:.1f} % mean"
         lines.append(f"  {entry['profile']}: step time of unseen rows off by {error} ({entry['time_rows']} rows)")
+        if "kept" in entry:
+            verdict = "by the constants used before" if entry["kept"] else "by the bundled constants: they stay in use"
+            lines.append(f"    {100 * entry['unfitted_median']:.1f} % {verdict}")
         if "outcomes" in entry:
             share = f"{100 * entry['outcomes_right']:.0f} %"
             lines.append(

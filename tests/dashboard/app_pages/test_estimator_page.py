@@ -7,6 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from sweepscope.pipeline.estimate.physics.profile import EQUATIONS
 from tests.dashboard.app_pages.test_data_pages import look_at, open_page, text_of
 from tests.dashboard.store_rows import estimate_row, make_real_home, run_row
 
@@ -85,3 +86,17 @@ def test_a_store_from_before_estimates_existed_says_what_to_do(tmp_path: Path, m
     text = text_of(open_page(home, monkeypatch, "estimator"))
     assert "published before runs had estimates" in text
     assert "sweepscope ingest PATH" in text
+
+
+def test_far_off_estimates_lead_to_constants_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [run_row(f"r{i}", step_time_s=10.0 + i) for i in range(9)]
+    home = make_real_home(tmp_path / "home", runs=runs, estimates=[estimate_row(run["run_id"]) for run in runs])
+    assert "<b>sweepscope calibrate</b> fits the constants to these runs" in text_of(
+        open_page(home, monkeypatch, "estimator")
+    )
+    (home / "calibration").mkdir()
+    (home / "calibration" / "hopper-megatron.toml").write_text(
+        f'[about]\nkind = "fitted"\nequations = {EQUATIONS}\ntime_median = 0.07\n\n[constants]\ngemm_peak_share = 0.7\n'
+    )
+    text = text_of(open_page(home, monkeypatch, "estimator")).replace("\xa0", " ")
+    assert "median error on runs left out of the fit: hopper-megatron 7 %." in text

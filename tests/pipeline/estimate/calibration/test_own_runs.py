@@ -193,6 +193,19 @@ def test_calibrating_writes_a_record_that_estimates_use_from_then_on(tmp_path: P
     assert after["est_mem_lo_bytes"].is_not_null().all()
 
 
+def test_a_fit_that_predicts_unseen_runs_no_better_than_the_bundled_constants_is_not_kept(tmp_path: Path) -> None:
+    usable = usable_runs(measured_runs())
+    (recipe,) = own_recipes(usable)
+    done = fit_to_folder(recipe, as_cells(usable), tmp_path, choose=slow_machine)  # which the runs were made with
+    assert not done["kept"]
+    assert done["unfitted_median"] <= done["time_median"]
+    assert list(tmp_path.iterdir()) == []
+    kept = fit_to_folder(recipe, as_cells(usable), tmp_path, choose=choose_profile)
+    assert kept["kept"]
+    assert kept["time_median"] < kept["unfitted_median"]
+    assert (tmp_path / "hopper-litgpt.toml").is_file()
+
+
 def test_a_profile_of_older_equations_is_passed_over(tmp_path: Path) -> None:
     # Its constants may mean something else now, and some may be gone.
     path = tmp_path / "hopper-litgpt.toml"
