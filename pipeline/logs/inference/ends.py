@@ -55,9 +55,9 @@ def whole_share(
 ) -> tuple[tuple[str, str], ...]:
     """The share of the work that lines of steps print, where the last one, and no other line, prints all of it."""
     last = max(step_lines, default=0)
-    for key, series in found.items():
+    for series in (series for key, series in found.items() if key[2] == _SHARE):
         own = {lines[row].number: one for row, one in series.by_row.items() if lines[row].number in step_lines}
-        if key[2] != _SHARE or len(own) < _LEAST_SHARES or last not in own or own[last].number != _ALL:
+        if len(own) < _LEAST_SHARES or last not in own or own[last].number != _ALL:
             continue
         printed = [one.number or 0.0 for one in own.values()]
         line = next(one for one in lines if one.number == last)
