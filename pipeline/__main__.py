@@ -26,6 +26,7 @@ VERBS = {
     "stated": "list what you have stated of runs whose logs do not say it",
     "note": "write remarks on runs, cells and days, which the pages show",
     "tag": "tag runs, cells and days; the list of runs is filtered by tags",
+    "cluster": "your clusters by name: accelerators, links, network cards, measured bandwidths",
     "price": "prices of accelerators, for dollars per million tokens and what runs cost",
     "dialect": "dialect files for log formats of your own: test, infer, list, show, example, forget",
     "query": "run a read-only SQL query against the store",

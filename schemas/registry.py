@@ -7,6 +7,7 @@ from sweepscope.schemas.core.column import Column
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.tables import (
     bandwidths,
+    clusters,
     costs,
     estimates,
     hangs,
@@ -54,6 +55,7 @@ TABLES = _by_name(
     bandwidths.ACCELERATOR_LINKS,
     notes.NOTES,
     costs.PRICES,
+    clusters.CLUSTERS,
 )
 
 # In the order of creation: a view may use those before it.

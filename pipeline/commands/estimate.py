@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
+from sweepscope.pipeline.commands.named_cluster import add_cluster_argument
 from sweepscope.pipeline.commands.output import say_result
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
+    from sweepscope.pipeline.store.home import Home
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +23,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="FILE", required=True, help="CSV or Parquet to write: the rows and est_ columns"
     )
+    add_cluster_argument(parser)
     parser.add_argument(
         "--ceiling",
         action="store_true",
@@ -43,11 +50,41 @@ def read_table(path: str) -> pl.DataFrame:
     return table
 
 
+def _estimated(table: pl.DataFrame, given: str | None, choose: ChooseProfile, home: Home) -> pl.DataFrame:
+    """The rows with their predictions: each on the cluster that its column `cluster` names, else on the `given` one.
+
+    A name in the column that the home does not know is a remark, and changes nothing. Raises UsageError where the
+    `given` one is unknown.
+    """
+    from sweepscope.pipeline.commands.named_cluster import on_cluster, with_cluster
+    from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
+    from sweepscope.pipeline.store import clusters
+
+    has_lake = home.lake.is_dir()
+    known = {row["cluster"]: row for row in clusters.stored(home).to_dicts()} if has_lake else {}
+    if given is not None:
+        clusters.find(home, given)
+    column = (
+        table["cluster"].cast(pl.String) if "cluster" in table.columns else pl.repeat(None, table.height, eager=True)
+    )
+    names = [name if name in known else given for name in column]
+    if not any(names):
+        return estimate_frame(table, choose, assumes=True)
+    parts = []
+    for (name,), part in table.with_columns(
+        _row=pl.int_range(pl.len()), _on=pl.Series(names, dtype=pl.String)
+    ).group_by("_on", maintain_order=True):
+        rows, row = part.drop("_on", "_row"), known.get(str(name))
+        filled = with_cluster(rows, row) if row else rows
+        chosen = on_cluster(choose, row, home) if row else choose
+        parts.append(estimate_frame(filled, chosen, assumes=True).with_columns(part["_row"]))
+    return pl.concat(parts, how="diagonal_relaxed").sort("_row").drop("_row")
+
+
 def _run(args: argparse.Namespace) -> int:
     from sweepscope.pipeline.estimate.calibration.own_runs import with_own
     from sweepscope.pipeline.estimate.rows.asking import OK
     from sweepscope.pipeline.estimate.rows.ceiling import ceilings
-    from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
     from sweepscope.pipeline.store.home import Home
 
     out = Path(args.out)
@@ -57,7 +94,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError(f"--out would overwrite its input {args.file}. Name another file.")
     home = Home.resolve(args.home, for_writing=False)
     choose = with_own(home.path / "calibration")
-    predicted = estimate_frame(read_table(args.file), choose, assumes=True)
+    predicted = _estimated(read_table(args.file), args.cluster, choose, home)
     if args.ceiling:
         predicted = ceilings(predicted, choose)
     if out.suffix == ".csv":

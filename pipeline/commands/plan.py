@@ -76,7 +76,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    check_question(args, "model", "nodes", "accelerator", "seq_len", "gbs_tokens", "budget_gpu_hours")
+    check_question(args, "model", "nodes", "seq_len", "gbs_tokens", "budget_gpu_hours")
     for name in ("steps", "most", "max_cp"):
         if getattr(args, name) is not None and getattr(args, name) < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(args, name)}.")

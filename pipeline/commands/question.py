@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sweepscope.pipeline.commands.named_cluster import add_cluster_argument, fill_arguments, on_cluster
 from sweepscope.pipeline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def add_question_arguments(parser: argparse.ArgumentParser, *, is_required: bool
         "--model", required=is_required, help="a known model, or the path of a Hugging Face config.json"
     )
     parser.add_argument("--nodes", type=int, help="number of nodes; or ask for it with --gpus or --days")
-    parser.add_argument("--accelerator", required=is_required, help="for example H100-SXM-80GB")
+    parser.add_argument("--accelerator", help="for example H100-SXM-80GB; or name a --cluster")
+    add_cluster_argument(parser)
     parser.add_argument("--seq-len", type=int, required=is_required, help="tokens of one sequence")
     parser.add_argument(
         "--gbs-tokens", type=int, required=is_required, help="tokens of one step; a multiple of --seq-len"
@@ -81,6 +83,10 @@ def make_request(args: argparse.Namespace) -> Request:
     from sweepscope.pipeline.reference.clusters import find_cluster, known_cards, with_network
     from sweepscope.pipeline.store.home import Home
 
+    home = Home.resolve(args.home, for_writing=False)
+    named = fill_arguments(args, home)
+    if args.accelerator is None:
+        raise UsageError("the following arguments are required: --accelerator (or --cluster). --help shows an example.")
     for name in ("nodes", "seq_len", "gbs_tokens", "top", "gpus_per_node", "gpus_per_domain"):
         value: int | None = getattr(args, name, None)
         if value is not None and value < 1:
@@ -99,9 +105,9 @@ def make_request(args: argparse.Namespace) -> Request:
         raise UsageError(f"--gbs-tokens {args.gbs_tokens} is no multiple of --seq-len {args.seq_len}.")
     if args.fp8 and cluster.peak_flops_fp8 <= cluster.peak_flops:
         raise UsageError(f"{cluster.accelerator} has no FP8: leave --fp8 out, or name another accelerator.")
-    folder = Home.resolve(args.home, for_writing=False).path / "calibration"
+    folder = home.path / "calibration"
     _check_framework(args.framework, folder)
-    choose = with_own(folder)
+    choose = on_cluster(with_own(folder), named, home) if named else with_own(folder)
     profile = with_usual_facts(choose(cluster.generation, args.framework), args.framework)
     asked = Question(shape, cluster, profile, args.seq_len, is_fp8=args.fp8)
     return Request(

@@ -83,6 +83,11 @@ def with_fabric(profile: Profile, fabric: Fabric | None) -> Profile:
     return replace(with_values(profile, kept), about=about)
 
 
+def on_fabric(profile: Profile, fabric: Fabric) -> Profile:
+    """`profile` on the fabric of the very cluster that is asked about, whatever other one the profile was fitted on."""
+    return replace(with_values(profile, dict(fabric.constants)), about={**profile.about, "fabric": fabric.words})
+
+
 def fabric_of(source_id: str | None) -> Fabric | None:
     """The published fabric that the runs of a source lay on."""
     return next((one for one in _bundled() if source_id in one.source_ids), None)

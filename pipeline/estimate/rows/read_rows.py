@@ -22,6 +22,7 @@ RENAMED = {
     "zero_stage_or_fsdp": "zero_stage",
     "dense_layers": "num_dense_layers",
     "nodes": "num_nodes",
+    "network_gbit": "network_gbit_per_s",
 }
 """Columns of the reference tables to those of `runs`."""
 
