@@ -146,10 +146,10 @@ def estimate(
 def search(
     *,
     model: str,
-    accelerator: str,
     nodes: int,
     seq_len: int,
     gbs_tokens: int,
+    accelerator: str | None = None,
     top: int = 10,
     margin: float = 0.05,
     rank: str = "auto",
@@ -160,16 +160,16 @@ def search(
 
     Args:
         model: a known name, or the path of a Hugging Face config.json.
-        accelerator: for example H100-SXM-80GB.
         nodes: hosts.
         seq_len: tokens of one sequence.
         gbs_tokens: tokens of one step, a multiple of `seq_len`.
+        accelerator: for example H100-SXM-80GB; not needed where `cluster` names one of `sweepscope cluster`.
         top: layouts in `.layouts`.
         margin: share of the memory to leave free.
         rank: auto, physics or expected, as `sweepscope search --rank`.
         home: where constants of one's own runs are kept.
-        options: further ones of `sweepscope search`, by their names: gpus_per_node, gpus_per_domain, network_gbit,
-            framework, fp8, schedules, shard_groups.
+        options: further ones of `sweepscope search`, by their names: cluster, gpus_per_node, gpus_per_domain,
+            network_gbit, framework, fp8, schedules, shard_groups.
 
     `.fitting` is 0 where nothing fits, and `.pruned` counts why. Raises UsageError for what cannot be laid out.
     """

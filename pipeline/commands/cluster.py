@@ -7,6 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sweepscope.pipeline.commands.counts import count
 from sweepscope.pipeline.commands.note import author, opened
 from sweepscope.pipeline.commands.output import say_result, table
 from sweepscope.pipeline.commands.verb import Verb
@@ -26,10 +27,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=_ACTIONS, nargs="?", default="list", help="what to do (default: %(default)s)")
     parser.add_argument("name", metavar="NAME", nargs="?", help="the cluster's name")
     parser.add_argument("--accelerator", help="add: for example H100-SXM-80GB")
-    parser.add_argument("--nodes", type=int, help="add: hosts that it has")
-    parser.add_argument("--gpus-per-node", type=int, help="add: of one host (default: the accelerator's usual number)")
-    parser.add_argument("--gpus-per-domain", type=int, help="add: accelerators that links join (default: the usual)")
-    parser.add_argument("--nics-per-node", type=int, help="add: network cards of one host")
+    parser.add_argument("--nodes", type=count, help="add: hosts that it has")
+    parser.add_argument(
+        "--gpus-per-node", type=count, help="add: of one host (default: the accelerator's usual number)"
+    )
+    parser.add_argument("--gpus-per-domain", type=count, help="add: accelerators that links join (default: the usual)")
+    parser.add_argument("--nics-per-node", type=count, help="add: network cards of one host")
     parser.add_argument("--nic-gbit", type=float, help="add: what one card carries, Gb/s in one direction")
     parser.add_argument(
         "--nccl-tests",

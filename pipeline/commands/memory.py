@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from sweepscope.pipeline.commands.counts import count
 from sweepscope.pipeline.commands.output import say_read, say_result, table
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import InputError, UsageError
@@ -34,7 +35,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sweep", metavar="NAME", help="of the store: one sweep's fragmentation, terms and failures")
     parser.add_argument("--device", metavar="N", type=int, help="only this device")
-    parser.add_argument("--top", metavar="K", type=int, default=10, help="number of source lines (default: 10)")
+    parser.add_argument("--top", metavar="K", type=count, default=10, help="number of source lines (default: 10)")
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import difflib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from sweepscope.pipeline.commands.counts import count
 from sweepscope.pipeline.commands.output import note, say_result, table
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import StoreError, UsageError
@@ -26,17 +27,17 @@ _ORIGINS = ("measured", "published", "simulated")
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help="a model of the store (default: every one)")
-    parser.add_argument("--nodes", type=int, help="cells of that many nodes (default: all)")
+    parser.add_argument("--nodes", type=count, help="cells of that many nodes (default: all)")
     parser.add_argument("--framework", help="runs of that framework (default: all)")
     parser.add_argument("--origin", choices=_ORIGINS, help="whose runs (default: measured, else published)")
-    parser.add_argument("--top", type=int, default=5, help="test runs to propose (default: %(default)s)")
+    parser.add_argument("--top", type=count, default=5, help="test runs to propose (default: %(default)s)")
     parser.add_argument(
         "--margin", type=float, default=0.05, help="share of memory to leave free (default: %(default)s)"
     )
     parser.add_argument(
-        "--min-runs", type=int, default=3, help="leave out cells with fewer measured runs (default: %(default)s)"
+        "--min-runs", type=count, default=3, help="leave out cells with fewer measured runs (default: %(default)s)"
     )
-    parser.add_argument("--test-steps", type=int, default=20, help="steps of a test run (default: %(default)s)")
+    parser.add_argument("--test-steps", type=count, default=20, help="steps of a test run (default: %(default)s)")
     parser.add_argument(
         "--startup-s",
         type=float,

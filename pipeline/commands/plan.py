@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from sweepscope.pipeline.commands.counts import count
 from sweepscope.pipeline.commands.output import note, say_result, table
 from sweepscope.pipeline.commands.plan_cells import (
     CP_TOKENS,
@@ -51,16 +52,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is to be found; " + "; ".join(f"{word}: {what}" for word, what in PLAN_PURPOSE.items()) + " "
         "(default: %(default)s)",
     )
-    parser.add_argument("--steps", type=int, default=20, help="steps of every run (default: %(default)s)")
+    parser.add_argument("--steps", type=count, default=20, help="steps of every run (default: %(default)s)")
     parser.add_argument(
         "--startup-s", type=float, help="seconds before a first step (default: what runs of the store took, else 180)"
     )
-    parser.add_argument("--most", type=int, default=20, help="runs at most (default: %(default)s)")
+    parser.add_argument("--most", type=count, default=20, help="runs at most (default: %(default)s)")
     parser.add_argument(
         "--margin", type=float, default=0.0, help="share of memory that the estimate leaves free (default: %(default)s)"
     )
     parser.add_argument(
-        "--max-cp", type=int, help=f"largest degree of context parallelism (default: one per {CP_TOKENS:,} tokens)"
+        "--max-cp", type=count, help=f"largest degree of context parallelism (default: one per {CP_TOKENS:,} tokens)"
     )
     parser.add_argument("--dry-run", action="store_true", help="show the plan without keeping it")
     actions = parser.add_subparsers(dest="action", metavar="ACTION")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from sweepscope.pipeline.commands.counts import count
 from sweepscope.pipeline.commands.output import note, say_result, table
 from sweepscope.pipeline.errors import UsageError
 
@@ -30,7 +31,7 @@ def add_next(actions: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--budget-gpu-hours", type=float, default=argparse.SUPPRESS, help="accelerator-hours that the addition may take"
     )
-    parser.add_argument("--most", type=int, default=argparse.SUPPRESS, help="runs at most (default: 20)")
+    parser.add_argument("--most", type=count, default=argparse.SUPPRESS, help="runs at most (default: 20)")
     parser.add_argument(
         "--dry-run", action="store_true", default=argparse.SUPPRESS, help="show them without keeping them"
     )

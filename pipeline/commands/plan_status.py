@@ -12,7 +12,7 @@ from sweepscope.pipeline.commands.output import note, say_result, table
 from sweepscope.pipeline.errors import StoreError
 
 if TYPE_CHECKING:
-    from sweepscope.pipeline.estimate.planning.mend import Mend
+    from sweepscope.pipeline.estimate.planning.mend import Mend, Shortage
     from sweepscope.pipeline.store.home import Home
 
 _EXAMPLE = "Example: sweepscope plan status plan-3f9a1c --mend"
@@ -58,8 +58,10 @@ def run_status(args: argparse.Namespace) -> int:
     planned = {row["planned_run_id"]: row for row in plan_of(home, args.plan).iter_rows(named=True)}
     rows = statuses(home, args.plan)
     mended = {row["mends"] for row in rows if row["mends"]}
-    out_of_memory = [row["planned_run_id"] for row in rows if row["status"] == "oom"]
-    advice = {name: _advice(home, planned[name]) for name in out_of_memory if name not in mended}
+    out_of_memory = {row["planned_run_id"]: row["run_id"] for row in rows if row["status"] == "oom"}
+    advice = {
+        name: _advice(home, planned[name], run_id) for name, run_id in out_of_memory.items() if name not in mended
+    }
     added = _add(home, planned, advice) if args.mend else []
     counts = Counter(row["plan_outcome"] for row in rows)
     value = {
@@ -82,7 +84,22 @@ def run_status(args: argparse.Namespace) -> int:
     return 0
 
 
-def _advice(home: Home, row: dict[str, Any]) -> Mend | None:
+def _shortage(home: Home, run_id: str) -> Shortage | None:
+    """The figures of the run's out-of-memory lines: those of the rank that needed most; None where no line has all."""
+    from sweepscope.pipeline.commands.query import run_query
+    from sweepscope.pipeline.estimate.planning.mend import Shortage
+
+    sql = """SELECT oom_requested_bytes, oom_device_free_bytes, allocated_bytes, reserved_bytes
+FROM gpu_oom_reports
+WHERE run_id = $run_id AND oom_requested_bytes IS NOT NULL AND oom_device_free_bytes IS NOT NULL
+  AND allocated_bytes IS NOT NULL AND reserved_bytes >= allocated_bytes
+ORDER BY allocated_bytes + oom_requested_bytes DESC, line_no
+LIMIT 1"""
+    found = run_query(home, sql, {"run_id": run_id})
+    return None if found.is_empty() else Shortage(*found.row(0))
+
+
+def _advice(home: Home, row: dict[str, Any], run_id: str) -> Mend | None:
     from sweepscope.pipeline.commands.plan_cells import narrowed, refusing
     from sweepscope.pipeline.estimate.calibration.own_runs import with_own
     from sweepscope.pipeline.estimate.planning.mend import EXPANDABLE, mend
@@ -94,7 +111,13 @@ def _advice(home: Home, row: dict[str, Any]) -> Mend | None:
     if launcher is not None:
         request = narrowed(request, launcher)
     refuse = refusing(launcher, request, row["model"])
-    return mend(request, choice_of(row), refuse, has_expandable=row["allocator_conf"] == EXPANDABLE)
+    return mend(
+        request,
+        choice_of(row),
+        refuse,
+        has_expandable=row["allocator_conf"] == EXPANDABLE,
+        shortage=_shortage(home, run_id),
+    )
 
 
 def _add(home: Home, planned: dict[str, dict[str, Any]], advice: dict[str, Mend | None]) -> list[str]:

@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sweepscope.pipeline.commands.counts import count, tokens_of_a_batch
 from sweepscope.pipeline.commands.named_cluster import add_cluster_argument, fill_arguments, on_cluster
 from sweepscope.pipeline.errors import UsageError
 
@@ -25,17 +26,22 @@ def add_question_arguments(parser: argparse.ArgumentParser, *, is_required: bool
     parser.add_argument(
         "--model", required=is_required, help="a known model, or the path of a Hugging Face config.json"
     )
-    parser.add_argument("--nodes", type=int, help="number of nodes; or ask for it with --gpus or --days")
+    parser.add_argument("--nodes", type=count, help="number of nodes; or ask for it with --gpus or --days")
     parser.add_argument("--accelerator", help="for example H100-SXM-80GB; or name a --cluster")
     add_cluster_argument(parser)
-    parser.add_argument("--seq-len", type=int, required=is_required, help="tokens of one sequence")
     parser.add_argument(
-        "--gbs-tokens", type=int, required=is_required, help="tokens of one step; a multiple of --seq-len"
+        "--seq-len", type=tokens_of_a_batch, required=is_required, help="tokens of one sequence; 4k are 4,096"
     )
-    parser.add_argument("--gpus-per-node", type=int, help="of one host (default: the accelerator's usual number)")
+    parser.add_argument(
+        "--gbs-tokens",
+        type=tokens_of_a_batch,
+        required=is_required,
+        help="tokens of one step; a multiple of --seq-len; 2M are 2,097,152",
+    )
+    parser.add_argument("--gpus-per-node", type=count, help="of one host (default: the accelerator's usual number)")
     parser.add_argument(
         "--gpus-per-domain",
-        type=int,
+        type=count,
         help="accelerators that links join (default: those of a host; 72 for GB200 and GB300, whose links join hosts)",
     )
     parser.add_argument("--network-gbit", type=float, help="network per accelerator, Gb/s (default: the card's usual)")

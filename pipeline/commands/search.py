@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from sweepscope.pipeline.commands.counts import count
 from sweepscope.pipeline.commands.output import say_result, table
 from sweepscope.pipeline.commands.question import add_question_arguments, make_request
 from sweepscope.pipeline.commands.search_sizes import (
@@ -35,7 +36,7 @@ RANKED_BY = {
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_question_arguments(parser)
-    parser.add_argument("--top", type=int, default=10, help="layouts to show (default: %(default)s)")
+    parser.add_argument("--top", type=count, default=10, help="layouts to show (default: %(default)s)")
     parser.add_argument(
         "--margin", type=float, default=0.05, help="share of memory to leave free (default: %(default)s)"
     )

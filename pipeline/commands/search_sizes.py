@@ -8,6 +8,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from sweepscope.pipeline.commands.counts import read_count
 from sweepscope.pipeline.commands.output import say_result
 from sweepscope.pipeline.errors import UsageError
 
@@ -43,14 +44,13 @@ def read_tokens(text: str) -> float:
     >>> read_tokens("15T"), read_tokens("300e9")
     (15000000000000.0, 300000000000.0)
     """
-    found = re.fullmatch(r"\s*([0-9.]+(?:e\+?[0-9]+)?)\s*([kmbt]?)\s*", text, re.IGNORECASE)
     try:
-        tokens = float(found[1]) * _SUFFIX[found[2].casefold()] if found else 0.0
+        tokens = read_count(text)
     except ValueError:
-        tokens = 0.0
-    if not (tokens > 0 and isfinite(tokens)):
+        tokens = 0
+    if tokens < 1:
         raise UsageError(f"--tokens takes a number such as 300B, 15T or 1.5e12, not {text!r}.")
-    return tokens
+    return float(tokens)
 
 
 def say_tokens(tokens: float) -> str:

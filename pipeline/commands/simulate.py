@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from sweepscope.pipeline.commands.counts import count
 from sweepscope.pipeline.commands.output import say_result
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import UsageError
@@ -12,7 +13,7 @@ from sweepscope.pipeline.simulate.sweep import write_sweep
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", help="where to write; must be empty or not exist")
-    parser.add_argument("--runs", type=int, default=200, help="run directories to write (default: %(default)s)")
+    parser.add_argument("--runs", type=count, default=200, help="run directories to write (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same bytes (default: %(default)s)")
 
 

@@ -25,6 +25,34 @@ _MOST = 400
 
 
 @dataclass(frozen=True)
+class Shortage:
+    """The figures of PyTorch's out-of-memory line, in bytes: what it asked for, and had allocated and reserved.
+
+    `free` is what the device had left then.
+    """
+
+    requested: int
+    free: int
+    allocated: int
+    reserved: int
+
+    @property
+    def between_blocks_suffices(self) -> bool:
+        """Whether what is reserved and not allocated would have served, had it lain in one piece with what is free."""
+        return self.reserved - self.allocated + self.free >= self.requested
+
+    @property
+    def need(self) -> int:
+        """The least that would have had to be allocated: later steps, or other ranks, may need more."""
+        return self.allocated + self.requested
+
+    @property
+    def room(self) -> int:
+        """What the allocator could have reserved at most, beside all else on the device."""
+        return self.reserved + self.free
+
+
+@dataclass(frozen=True)
 class Mend:
     """A layout (a row of a search), what changes, its cost as a share of the estimated step time, the allocator's
     setting, and why it is expected to fit."""
@@ -36,24 +64,34 @@ class Mend:
     why: str
 
 
-def mend(request: Request, failed: Choice, refuse: Refuse, *, has_expandable: bool = False) -> Mend | None:
+def mend(
+    request: Request,
+    failed: Choice,
+    refuse: Refuse,
+    *,
+    has_expandable: bool = False,
+    shortage: Shortage | None = None,
+) -> Mend | None:
     """The smallest change to `failed`, which ran out of memory: fewest knobs, then least cost; None where nothing fits.
 
-    The estimate is scaled so that `failed` needs all that there is: what it misses there, it misses elsewhere, too.
+    The estimate is scaled so that `failed` needs what its own line says that it needed, at least all that there is:
+    what the estimate misses there, it misses elsewhere, too.
 
     Args:
         request: the cell's question.
         failed: layout that ran out of memory.
         refuse: why the framework that runs it cannot run a layout.
         has_expandable: whether it ran with expandable segments.
+        shortage: the figures of its out-of-memory line, where that has them.
     """
     before = layout_table(request, layouts_for(request, [failed])).row(0, named=True)
     room = room_bytes(request)
     scale = max(room / before["est_mem_reserved_bytes"], 1.0)
+    if shortage is not None:
+        room = min(room, shortage.room)
+        scale = max(scale, shortage.need / before["est_mem_bytes"])
     limit = (1.0 - SPARE) * room
-    if not has_expandable and scale * before["est_mem_bytes"] <= limit:
-        saved = before["est_mem_reserved_bytes"] - before["est_mem_bytes"]
-        why = f"What lies free between blocks, {scale * saved / 2**30:.1f} GiB by the estimate, can be used then."
+    if not has_expandable and (why := _between_blocks(before, shortage, scale=scale, limit=limit)):
         return Mend(before, "expandable segments", 0.0, EXPANDABLE, why)
     conf = EXPANDABLE if has_expandable else None
     table = _table(request, failed)
@@ -64,8 +102,24 @@ def mend(request: Request, failed: Choice, refuse: Refuse, *, has_expandable: bo
             best = min(kept, key=lambda row: (_changes(failed, row) if is_same_mesh else 0, row["est_step_time_s"]))
             change = _change(failed, best) if is_same_mesh else f"another mesh: {full_layout_text(best)}"
             cost = best["est_step_time_s"] / before["est_step_time_s"] - 1.0
-            return Mend(best, change, cost, conf, _why(scale * best["est_mem_reserved_bytes"], limit, scale))
+            why = _why(scale * best["est_mem_reserved_bytes"], limit, scale, shortage)
+            return Mend(best, change, cost, conf, why)
     return None
+
+
+def _between_blocks(before: dict[str, Any], shortage: Shortage | None, *, scale: float, limit: float) -> str:
+    """Why another allocator is enough: by the line where there is one, else by the estimate; "" where it is not."""
+    if shortage is not None:
+        if not shortage.between_blocks_suffices:
+            return ""
+        return (
+            f"It asked for {_gib(shortage.requested)} with {_gib(shortage.free)} left on the device and "
+            f"{_gib(shortage.reserved - shortage.allocated)} free between blocks, which can be used then."
+        )
+    if scale * before["est_mem_bytes"] > limit:
+        return ""
+    saved = before["est_mem_reserved_bytes"] - before["est_mem_bytes"]
+    return f"What lies free between blocks, {scale * saved / 2**30:.1f} GiB by the estimate, can be used then."
 
 
 def _table(request: Request, failed: Choice) -> pl.DataFrame:
@@ -93,6 +147,16 @@ def _change(failed: Choice, row: dict[str, Any]) -> str:
     )
 
 
-def _why(need: float, limit: float, scale: float) -> str:
+def _why(need: float, limit: float, scale: float, shortage: Shortage | None) -> str:
+    asked = (
+        f" What ran out asked for {_gib(shortage.requested)} beside {_gib(shortage.allocated)} allocated, with "
+        f"{_gib(shortage.free)} left on the device."
+        if shortage is not None
+        else ""
+    )
     corrected = f", the estimate times {scale:.2f}, for what ran out" if scale > 1.0 else ""
-    return f"It is expected to need {need / 2**30:.1f} GiB of {limit / 2**30:.1f}{corrected}."
+    return f"It is expected to need {need / 2**30:.1f} GiB of {limit / 2**30:.1f}{corrected}.{asked}"
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.2f} GiB"

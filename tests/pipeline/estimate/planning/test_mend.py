@@ -8,7 +8,7 @@ import pytest
 
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
-from sweepscope.pipeline.estimate.planning.mend import EXPANDABLE, SPARE, mend
+from sweepscope.pipeline.estimate.planning.mend import EXPANDABLE, SPARE, Shortage, mend
 from sweepscope.pipeline.estimate.planning.planned_requests import choice_of, request_of
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.layout_table import layout_table, room_bytes
@@ -93,3 +93,42 @@ def test_a_planned_run_is_its_question_and_its_layout_again() -> None:
     assert choice_of(row) == Choice(tp=2, mbs=4, zero_stage=1)
     with pytest.raises(InputError, match="planned for B9000, which is unknown"):
         request_of({**row, "accelerator": "B9000"}, choose_profile)
+
+
+def shortage(of: Request, **changes: int) -> Shortage:
+    """A line that says: all is allocated, and two gibibytes more were asked for."""
+    figures = {"requested": 2 << 30, "free": 1 << 30, "allocated": int(room_bytes(of)), "reserved": int(room_bytes(of))}
+    return Shortage(**figures | changes)
+
+
+def test_another_allocator_is_advised_where_the_line_shows_room_between_blocks() -> None:
+    of = request()
+    failed = Choice(tp=4, mbs=4, zero_stage=1)
+    full = mend(of, failed, accept, shortage=shortage(of))
+    assert full is not None
+    assert full.change != "expandable segments", "nothing lies between blocks"
+    gaps = mend(of, failed, accept, shortage=shortage(of, allocated=int(room_bytes(of)) - (4 << 30)))
+    assert gaps is not None
+    assert gaps.change == "expandable segments"
+    assert "It asked for 2.00 GiB with 1.00 GiB left on the device and 4.00 GiB free between blocks" in gaps.why
+
+
+def test_what_the_line_says_was_needed_is_what_the_estimate_is_scaled_to() -> None:
+    of = request()
+    failed = Choice(tp=4, mbs=4, zero_stage=1)
+    asked = shortage(of, requested=20 << 30)
+    found = mend(of, failed, accept, shortage=asked)
+    assert found is not None
+    table = layout_table(of, layouts_for(of, [failed]))
+    scale = asked.need / table["est_mem_bytes"][0]
+    assert scale * need(of, Choice.of(found.row)) <= (1.0 - SPARE) * room_bytes(of) * (1 + 1e-9)
+    assert "What ran out asked for 20.00 GiB" in found.why
+
+
+def test_memory_that_others_hold_on_the_device_is_no_room() -> None:
+    of = request()
+    failed = Choice(tp=4, mbs=4, zero_stage=1)
+    half = int(room_bytes(of)) // 2
+    found = mend(of, failed, accept, shortage=shortage(of, allocated=half, reserved=half, free=0))
+    assert found is not None
+    assert need(of, Choice.of(found.row)) <= half
