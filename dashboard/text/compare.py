@@ -232,6 +232,8 @@ def _explanation(race: Race, explained: Difference | None, settings: Sequence[Li
 
 def _short(explained: Difference, name: str) -> str:
     """The largest part of each side, for the headline."""
+    if _is_off(explained):
+        return _contradiction(explained, name)
     sentence = _saved_and_paid(explained, name, most=1)
     rest = abs(explained.unexplained) * 100
     if sentence and not explained.is_estimated and rest >= 100 * max(0.005, abs(explained.total) / 2):
@@ -244,8 +246,25 @@ def terms_sentence(explained: Difference, name: str, *, most: int) -> str:
 
     Empty where no part differs by half a point.
     """
+    if _is_off(explained):
+        return _contradiction(explained, name)
     sentence = _saved_and_paid(explained, name, most=most)
     return f"{sentence}.{_unexplained(explained)}" if sentence else _unexplained(explained).strip()
+
+
+_FAR = 0.1  # points over 100 by which an estimate has to miss before its parts are not worth naming
+
+
+def _is_off(explained: Difference) -> bool:
+    """Whether the estimate misses the measured difference by more than twice that difference."""
+    return not explained.is_estimated and abs(explained.unexplained) > max(_FAR, 2 * abs(explained.total))
+
+
+def _contradiction(explained: Difference, name: str) -> str:
+    expected = explained.total - explained.unexplained
+    lead = f"{number(abs(expected) * 100, 1)} points {'ahead' if expected > 0 else 'behind'}"
+    measured = number(explained.total * 100, 1)
+    return f"The estimate expects {name} {lead}, and {measured} were measured: it does not explain these runs."
 
 
 def _saved_and_paid(explained: Difference, name: str, *, most: int) -> str:

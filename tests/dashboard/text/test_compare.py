@@ -83,6 +83,19 @@ def test_what_explains_it_is_saved_and_paid_in_points() -> None:
     assert text.endswith(f"{100 * explained.unexplained:.1f} are unexplained."), "the estimate does not account for it"
 
 
+def test_parts_of_an_estimate_that_is_far_off_are_not_named() -> None:
+    parts = {"est_time_tp_s": 1.8, "est_step_time_s": 3.6, "est_mfu": 0.4 * 2 / 3.6}
+    explained = compare_losses.difference(estimated(), estimated("f", **parts, step_time_s=3.1))
+    assert explained.unexplained < -0.4
+    text = sentence_on(*pair(), repeats=noise(0.01), explained=explained)
+    expected = 100 * (explained.total - explained.unexplained)
+    assert text.endswith(
+        f"The estimate expects DP2 TP8 {expected:.1f} points ahead, and {100 * explained.total:.1f} were measured: it "
+        "does not explain these runs."
+    )
+    assert "TP communication" not in text
+
+
 def test_without_an_estimate_the_settings_that_differ_are_named() -> None:
     assert sentence_on(*pair(), repeats=noise(0.01)).endswith("They differ in 2 settings, among them DP, TP.")
     one = subject("A", compared()), subject("B", compared("b", tokens_per_s_per_gpu=9000.0, mbs=6))
