@@ -14,6 +14,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.ingest import log_blocks
+from sweepscope.pipeline.ingest.line_numbers import rows_of
 from sweepscope.pipeline.ingest.surer_reading import (
     Candidate,
     Open,
@@ -88,7 +89,7 @@ def read_inferred(logs: Mapping[int, Candidate], known: Facts, confirmed: Sequen
 
     Args:
         logs: by source.
-        known: what dialects have read; a setting that they state is not inferred.
+        known: what dialects have read, in the order of files; a setting that they state is not inferred.
         confirmed: dialects without a signature.
     """
     parts, columns, dialects = [Facts.empty()], [INFERRED_COLUMNS.empty()], []
@@ -139,7 +140,7 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
     reader = log.opened()
     with metered(log.path, lambda: reader.unpacked_bytes):
         sample = _sample(replace(log, opened=lambda: reader))
-        mine = known.filter(pl.col("source") == source)
+        mine = known[rows_of(known["source"], source)]
         inference = infer(sample) if confirmed else _inference(log, sample, mine)
         if best := _confirmed(sample, inference, log, confirmed):
             dialect, has_steps = best
@@ -165,7 +166,7 @@ def _inference(log: Candidate, sample: pl.DataFrame, known: pl.DataFrame) -> Inf
     """What a log seems to print, as far as that is wanted beside the `known` steps that a dialect has found."""
     if not is_settled(log, sample, known):
         return infer(sample, is_wanted=wanted_steps(log, known))
-    return NOTHING if log.has_settings else infer_settings(sample, log.step_lines)
+    return NOTHING if log.has_settings else infer_settings(sample, log.step_lines.among(sample["line_no"]))
 
 
 def _confirmed(
@@ -186,7 +187,7 @@ def _confirmed(
         is_like = fit.wanted - fit.values <= fit.wanted // _MOST_MISSING
         inferred = len(inference.step_lines)
         has_most = 2 * len(fit.step_lines & inference.seen_lines) >= inferred
-        is_ahead = not log.step_lines or len(fit.step_lines) >= FAR_MORE * len(log.step_lines & lines)
+        is_ahead = not log.step_lines or len(fit.step_lines) >= FAR_MORE * len(log.step_lines.among(lines))
         if fit.step_lines and is_like and has_most and is_ahead:
             good.append((fit.values, len(fit.step_lines), dialect))
         elif not fit.step_lines and not inferred and not log.is_known and stated <= fit.settings:

@@ -12,6 +12,7 @@ import polars as pl
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.infer_logs import read_inferred
 from sweepscope.pipeline.ingest.late_owners import with_late_owners
+from sweepscope.pipeline.ingest.line_numbers import LineNumbers, rows_of
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_file import read_file
 from sweepscope.pipeline.ingest.read_rotated import RotatedLogs
@@ -214,9 +215,11 @@ def _unknown_logs(
     return logs
 
 
-def _lines_of(steps: pl.DataFrame, source: int, is_wanted: pl.Series) -> frozenset[int]:
-    """The lines of those STEP_FACTS rows of a source that are wanted."""
-    return frozenset(steps["line_no"].filter(is_wanted & (steps["source"] == source)).to_list())
+def _lines_of(steps: pl.DataFrame, source: int, is_wanted: pl.Series) -> LineNumbers:
+    """The lines of those STEP_FACTS rows of a source, in file order, that are wanted."""
+    rows = rows_of(steps["source"], source)
+    numbers, are_wanted = steps["line_no"][rows], is_wanted[rows]
+    return LineNumbers(numbers if are_wanted.all() else numbers.filter(are_wanted))
 
 
 def _log_file(row: dict[str, object], note: dict[str, object], seconds: float) -> None:

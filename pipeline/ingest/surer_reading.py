@@ -6,10 +6,11 @@ A dialect that knows the log is right, unless far more steps, or the losses that
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
+from sweepscope.pipeline.ingest.line_numbers import LineNumbers
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.logs.declared.explain import FAR_MORE
@@ -40,8 +41,8 @@ class Candidate:
 
     path: str
     opened: Open
-    step_lines: frozenset[int] = frozenset()
-    missed_lines: frozenset[int] = frozenset()
+    step_lines: LineNumbers = field(default_factory=LineNumbers)
+    missed_lines: LineNumbers = field(default_factory=LineNumbers)
     is_known: bool = False
     is_doubtful: bool = False
     has_settings: bool = False
@@ -57,7 +58,7 @@ def wanted_steps(log: Candidate, known: pl.DataFrame) -> Callable[[Collection[in
     def may_know_more(lines: Collection[int], has_losses: bool) -> bool:
         if lacks_loss and has_losses:
             return True
-        least = max(FAR_MORE * len(log.step_lines.intersection(lines)), _LEAST_LINES) if log.step_lines else 0
+        least = max(FAR_MORE * len(log.step_lines.among(lines)), _LEAST_LINES) if log.step_lines else 0
         return not log.is_only_completed and len(lines) >= least
 
     return may_know_more
@@ -68,7 +69,7 @@ def is_settled(log: Candidate, sample: pl.DataFrame, known: pl.DataFrame) -> boo
     if not (log.is_known and log.step_lines) or is_without_loss(known):
         return False
     numbered = sample.filter(pl.col("text").str.contains("[0-9]"))["line_no"]
-    found = int(numbered.is_in(list(log.step_lines)).sum())
+    found = int(log.step_lines.holds(numbered).sum())
     return log.is_only_completed or numbered.len() < max(FAR_MORE * found, _LEAST_LINES)
 
 
@@ -104,7 +105,7 @@ def knows_more(inference: Inference, log: Candidate) -> bool:
     if not log.is_known:
         return True
     if not log.step_lines:
-        return len(inference.step_lines) >= FAR_MORE or not log.missed_lines.issuperset(inference.step_lines)
+        return len(inference.step_lines) >= FAR_MORE or not log.missed_lines.holds(inference.step_lines).all()
     return (log.is_doubtful or has_sure_steps(inference)) and _is_far_ahead(inference, log)
 
 
@@ -116,5 +117,5 @@ def counts_between(inference: Inference, log: Candidate) -> bool:
 
 
 def _is_far_ahead(inference: Inference, log: Candidate) -> bool:
-    found = len(log.step_lines & inference.seen_lines)
+    found = len(log.step_lines.among(inference.seen_lines))
     return len(inference.step_lines) >= max(FAR_MORE * found, _LEAST_LINES)

@@ -182,7 +182,7 @@ def infer_settings(sample: pl.DataFrame, step_lines: Collection[int]) -> Inferen
 
     Args:
         sample: as of `infer`.
-        step_lines: numbers of the lines of its steps.
+        step_lines: numbers of those of its lines that are steps.
     """
     sample = without_source_code(sample)
     counted = set(step_lines).intersection(sample["line_no"])

@@ -68,6 +68,20 @@ def test_new_runs_are_added_to_a_copy(home: Home, lake: Lake, renewed: list[bool
     assert_as_built(home)
 
 
+def test_rows_that_do_not_fit_in_little_memory_are_sorted_with_more(
+    home: Home, lake: Lake, renewed: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A number of rows that no block of a kilobyte holds, in the wrong order: all of them are there, none twice.
+    monkeypatch.setattr(store_file, "_SORTING", (("1kB", 1), ("2kB", 1), (None, None)))
+    lake.commit(together([unit("b", steps=5_000), unit("a", steps=5_000)]))
+    publish.publish(home)
+    assert_as_built(home)
+    lake.commit(unit("c", steps=5_000))
+    publish.publish(home)
+    assert renewed == [False, True]
+    assert_as_built(home)
+
+
 def test_nothing_is_renewed_across_views_or_releases_that_are_gone(
     home: Home, lake: Lake, renewed: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
