@@ -45,6 +45,7 @@ VERBS = {
     "store": "path, versions, verification and compaction of the store; forget files",
     "doctor": "check the installation and the home, with a remedy for what is wrong",
     "simulate": "write a simulated raw sweep to try things on",
+    "completion": "print a script that completes commands and options in bash, zsh or fish",
 }
 """What each verb does, in the order of the help: here, because importing all verbs takes a second."""
 
@@ -106,6 +107,8 @@ def _add_arguments(sub: argparse.ArgumentParser, found: Verb) -> None:
     )
     found.add_arguments(sub)
     sub.set_defaults(run=found.run)
+    if found.needs_whole_parser:
+        sub.set_defaults(whole_parser=lambda: build_parser(VERBS))
 
 
 def main(argv: list[str] | None = None) -> int:
