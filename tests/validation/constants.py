@@ -49,7 +49,8 @@ files in `data/calibration`; what each constant does is in `pipeline/estimate/ph
 
 Errors are medians by table, their mean over {tables} bundled tables whose rows had no say in any constant: step time
 {time:.1f} %, peak memory {memory:.1f} %. The last two columns: by how many points they grow where the constant
-has the value in brackets and all others stay. A dash: less than 0.05, or only what no such table has (racks, stalls of nanotron).
+has the value in brackets and all others stay. A dash: less than 0.05, or only what no such table has (racks, stalls of
+nanotron).
 
 | constant | unfitted | fitted in | left out | time | memory |
 |---|---|---|---|---|---|
