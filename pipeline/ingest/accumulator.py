@@ -19,13 +19,13 @@ from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.secret_columns import hide_frame
 from sweepscope.schemas.limits import BLOCK_LINES, SPILL_BYTES
 
-BLOCK_BYTES = 8 << 20
+BLOCK_BYTES = 4 << 20
 """A piece of a file of this size is filtered at once: the blocks of a large file."""
 
 MANY_BYTES = 24 << 20
 """Lines of many small files are filtered together up to this size."""
 
-READ_BYTES = 12 << 20
+READ_BYTES = 6 << 20
 """Candidate lines of several blocks are extracted together from this size on."""
 
 UNDECIDED_BYTES = 32 << 20

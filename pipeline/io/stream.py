@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-CHUNK_BYTES = 12 << 20
+CHUNK_BYTES = 6 << 20
 FINGERPRINT_BYTES = 64 << 10
 _PIECE_BYTES = 1 << 20  # a decompressed piece is still in the processor's cache when it is put into its chunk
 _PROBE_BYTES = 64 << 10  # a line end is searched for this far back from the end of a chunk
