@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,10 @@ def ask(root: Path, path: str, *, method: str = "GET", **headers: str) -> tuple[
 
     given = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "method": method, "path": path, "headers": given}
-    asyncio.run(CompressedStatic(app, root=root)(scope, receive, send))
+    answering = CompressedStatic(app, root=root)(scope, receive, send)
+    # In a thread of its own: a worker's browser may have a loop running in this one.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, answering).result()
     found = {name.decode(): value.decode() for message in sent for name, value in message.get("headers", [])}
     return found, b"".join(message.get("body", b"") for message in sent)
 

@@ -94,7 +94,7 @@ def test_bars_of_trainings_beside_each_other_tell_no_step(tmp_path: Path) -> Non
     ],
 )
 def test_a_bar_without_a_loss_is_no_run(tmp_path: Path, text: str) -> None:
-    assert tables_of(tmp_path, text + "\n")["runs"].is_empty()
+    assert tables_of(tmp_path, text + "\n", name="bars.txt")["runs"].is_empty()
 
 
 def test_whoever_is_known_otherwise_reads_its_own_bars(tmp_path: Path) -> None:

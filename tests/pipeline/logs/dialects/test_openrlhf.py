@@ -147,7 +147,8 @@ def test_what_else_a_bar_shows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["Episode [{}/30]: reward=3.5\n", "Train epoch [{}/30]\n"])
 def test_epochs_and_episodes_of_others_are_no_run(tmp_path: Path, line: str) -> None:
-    assert tables_of(tmp_path, "".join(line.format(n) for n in range(30)))["runs"].is_empty()
+    text = "".join(line.format(n) for n in range(30))
+    assert tables_of(tmp_path, text, name="progress.txt")["runs"].is_empty()
 
 
 def test_ranks_that_the_degrees_do_not_divide_tell_no_replicas(tmp_path: Path) -> None:
