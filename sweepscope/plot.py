@@ -38,11 +38,10 @@ def heatmap(
     from sweepscope.dashboard.charts import heatmap as chart
     from sweepscope.dashboard.format.metrics import METRICS
     from sweepscope.dashboard.format.theme import LIGHT
-    from sweepscope.dashboard.queries import cells as queries
     from sweepscope.dashboard.queries.reader import Answers, Reader
+    from sweepscope.dashboard.report.grids import whole_grid
     from sweepscope.dashboard.selection.filters import Filters
     from sweepscope.dashboard.text import cell as texts
-    from sweepscope.dashboard.view_models import cells
     from sweepscope.pipeline.store.published import connect, current
 
     if metric not in METRICS:
@@ -51,8 +50,7 @@ def heatmap(
     with connect(current(store.home)) as connection:
         reader = Reader(connection, Answers())
         chosen = _chosen(reader, filters)
-        rows = queries.cells(chosen, Filters()).run(reader)
-        grid = cells.with_outcomes(rows, queries.outcomes(chosen, Filters()).run(reader), Filters())
+        grid = whole_grid(reader, chosen)
     shown = METRICS[metric]
     hovers = [texts.hover(row, shown) for row in grid.iter_rows(named=True)]
     return _titled(chart.draw(grid, shown, LIGHT, hovers=hovers), f"{shown.label}: {_words(chosen)}")

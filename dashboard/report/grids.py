@@ -43,7 +43,7 @@ def headline(con: Reader, chosen: Slice | None, origin: str | None) -> Section:
     if chosen is None:
         answer = overview_texts.own_answer(own) if own.height else best_texts.NO_GRID
         return Section("headline", "Overview", answer, listings=listings, queries=queries)
-    grid = _grid(con, chosen)
+    grid = whole_grid(con, chosen)
     counts = overview_queries.repeats(chosen).run(con).row(0, named=True)
     wider = totals(Scope(chosen.origin, chosen.sweep)).run(con).row(0, named=True)
     reasons = overview_queries.without_mfu(chosen).run(con)
@@ -61,7 +61,7 @@ def headline(con: Reader, chosen: Slice | None, origin: str | None) -> Section:
 
 def best(con: Reader, chosen: Slice, theme: Theme, of_origin: int, *, number: int = 1) -> Section:
     """The grid of one slice: its heatmap and the winner of each cell."""
-    grid = _grid(con, chosen)
+    grid = whole_grid(con, chosen)
     metric = next(iter(offered(grid)), METRICS["mfu"])
     hovers = [cell_texts.hover(row, metric) for row in grid.iter_rows(named=True)]
     model, scale = best_texts.default_cell(grid)
@@ -111,7 +111,8 @@ def scales(con: Reader, chosen: Slice, theme: Theme) -> Section:
     )
 
 
-def _grid(con: Reader, chosen: Slice) -> pl.DataFrame:
+def whole_grid(con: Reader, chosen: Slice) -> pl.DataFrame:
+    """Every cell of a slice without filters, with its outcomes and its planned runs."""
     found, ended = cell_queries.cells(chosen, Filters()), cell_queries.outcomes(chosen, Filters())
     return cells.with_planned(
         cells.with_outcomes(found.run(con), ended.run(con), Filters()), plans.waiting(chosen).run(con)

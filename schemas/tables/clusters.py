@@ -1,4 +1,4 @@
-"""Clusters that the user describes, so that estimates need not be told each time what they are made of."""
+"""Clusters that the user describes, so that estimates know what they are made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generation of accelerators and the precision of rows: what errors of estimates are told apart by."""
+"""The generation of accelerators and the precision of rows: what errors of estimates are grouped by."""
 
 from __future__ import annotations
 

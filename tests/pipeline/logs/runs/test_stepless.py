@@ -1,4 +1,4 @@
-"""Launches that are told apart by the heading with which each begins its output, also those that logged no step."""
+"""Launches that are separated by the heading with which each begins its output, also those that logged no step."""
 
 from __future__ import annotations
 
