@@ -18,7 +18,8 @@ HOW_TO_PLAN = (
     "predictions were."
 )
 COMMANDS = (
-    "sweepscope plan --model 'Llama 3 8B' --nodes 4 --gbs-tokens 1048576 --budget-gpu-hours 40 --framework nanotron",
+    "sweepscope plan --model 'Llama 3 8B' --nodes 4 --accelerator H100-SXM-80GB --seq-len 4096 --gbs-tokens 1M "
+    "--framework nanotron --budget-gpu-hours 40",
     "sweepscope plan launch PLAN --framework nanotron --out launch/",
     "sweepscope ingest /path/to/logs",
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
+from sweepscope.dashboard.text import plans as texts
 from tests.dashboard.app_pages.test_data_pages import look_at, text_of
 from tests.dashboard.store_rows import make_real_home, run_row
+from tests.pipeline.commands.calls import called
 from tests.pipeline.store.test_plan_status import planned_row
 
 INTERVAL = {"believed_lo_s": 3.0, "believed_hi_s": 5.0, "planned_gpu_hours": 2.0, "walltime_s": 600, "why": "it leads"}
@@ -59,6 +62,12 @@ def test_without_plans_the_page_shows_how_to_make_one(tmp_path: Path) -> None:
     page = look_at(home, "plans")
     assert "<b>No runs are planned.</b>" in text_of(page)
     assert "sweepscope plan --model" in page.code[0].value
+
+
+def test_the_command_shown_makes_a_plan(tmp_path: Path) -> None:
+    done = called(*shlex.split(texts.COMMANDS[0])[1:], "--dry-run", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "GPU-hours" in done.stdout
 
 
 def test_an_empty_cell_shows_the_runs_that_are_planned_in_it(tmp_path: Path) -> None:
