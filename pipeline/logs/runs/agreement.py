@@ -1,4 +1,7 @@
-"""Whether two readings of steps tell of the same ones: their losses agree as far as both were printed."""
+"""Whether two readings of steps tell of the same ones: their losses agree as far as both were printed.
+
+Their counters need not be the same: a log may count micro-batches, and a file beside it optimizer steps.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,27 @@ import polars as pl
 PAIRS = pl.Schema({"first": pl.Int64, "second": pl.Int64, "common": pl.UInt32, "agreeing": pl.UInt32})
 """One row per two readings of a group with losses in common: how many, and how many of them agree."""
 
+RATIOS = pl.Schema(
+    {
+        "first": pl.Int64,
+        "second": pl.Int64,
+        "ratio": pl.Int64,
+        "offset": pl.Int64,
+        "common": pl.UInt32,
+        "agreeing": pl.UInt32,
+    }
+)
+"""One row per two readings of which the second counts several numbers for each of the first, `ratio` times that number
+and `offset`: how many losses are in common then, and how many of them agree. The ratio is the one where most agree."""
+
 _MOST_DECIMALS = 12
 """More of them than a float of 32 bits has, so that such a value counts as printed in full."""
 
 _SAMPLE = 512
 """Steps of a group that are compared: a sample decides as well as a million."""
+
+_MOST_MICRO_BATCHES = 64
+"""More of them to a step are rare on GPUs, and would agree by chance in a short log."""
 
 
 def tolerances(losses: pl.DataFrame) -> pl.DataFrame:
@@ -65,4 +84,38 @@ def compare(losses: pl.DataFrame, key: str) -> pl.DataFrame:
         both.group_by(pl.col("reading").alias("first"), pl.col("reading_other").alias("second"))
         .agg(common=pl.len(), agreeing=agree("loss", "loss_other", tolerance).sum())
         .cast(PAIRS)
+    )
+
+
+def compare_ratios(losses: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """RATIOS rows.
+
+    Each of the counters begins at 0 or at 1, and the second shows the first or the last number of each of the first.
+
+    Args:
+        losses: `reading`, `step`, `loss`, `tolerance`, unique in reading and step.
+        pairs: `first`, `second`.
+    """
+    ratio = pl.col("ratio")
+    ratios = pl.DataFrame({"ratio": range(2, _MOST_MICRO_BATCHES + 1)}, schema={"ratio": pl.Int64})
+    offsets = pl.concat_list(-ratio, 1 - ratio, pl.lit(-1), pl.lit(0), pl.lit(1), ratio - 1, ratio).list.unique()
+    candidates = ratios.with_columns(offset=offsets).explode("offset")
+    few = losses.filter(pl.int_range(pl.len()).over("reading") < _SAMPLE)
+    coarse = few.select(first="reading", coarse="step", loss="loss", tolerance="tolerance")
+    fine = losses.select(second="reading", fine="step", loss="loss", tolerance="tolerance")
+    both = (
+        pairs.select("first", "second")
+        .join(coarse, on="first")
+        .join(candidates, how="cross")
+        .with_columns(fine=pl.col("ratio") * pl.col("coarse") + pl.col("offset"))
+        .join(fine, on=["second", "fine"], suffix="_fine")
+    )
+    tolerance = pl.max_horizontal("tolerance", "tolerance_fine")
+    return (
+        both.group_by("first", "second", "ratio", "offset")
+        .agg(common=pl.len(), agreeing=agree("loss", "loss_fine", tolerance).sum())
+        .sort("first", "second", "agreeing", "common", "ratio", descending=[False, False, True, True, False])
+        .unique(["first", "second"], keep="first", maintain_order=True)
+        .select(RATIOS.names())
+        .cast(RATIOS)
     )

@@ -37,6 +37,7 @@ from sweepscope.pipeline.logs.runs.join_readings import (
 from sweepscope.pipeline.logs.runs.named_layouts import Named, without_contradicted
 from sweepscope.pipeline.logs.runs.run_outcomes import outcomes_of_runs
 from sweepscope.pipeline.logs.runs.settings import (
+    accumulated,
     arguments_of_runs,
     rejected_settings,
     settings_of_runs,
@@ -116,6 +117,7 @@ def assemble(
     users = of_runs(pl.DataFrame(schema=STATED) if stated is None else stated, runs, folded.joined, sources)
     beside = of_folders(sidecars, runs, folded.joined, sources)
     logged = settings_of_runs(facts.settings, beside, folded.configured, sources, folded.owners)
+    logged = accumulated(folded.found.micro_batches, runs, logged)
     named = _chosen_settings(folded, logged, users, dialects)
     rows = _run_rows(folded, named.chosen, peaks, spans, dialects)
     silences = _silences(steps, rows, now=now)

@@ -10,6 +10,9 @@ from sweepscope.pipeline.logs.runs.joined_steps import CONFLICTS, join_steps
 from sweepscope.pipeline.logs.runs.readings import decide, numbered
 from sweepscope.pipeline.logs.runs.renumbered import renumbered
 
+MICRO_BATCHES = pl.Schema({"reading": pl.Int64, "source": pl.Int64, "ratio": pl.Int64})
+"""One row per run whose log (`source`) counts micro-batches where a file counts its steps: so many to a step."""
+
 JOINED = pl.Schema({"source": pl.Int64, "unit": pl.String, "job": pl.String, "launch": pl.String, "reading": pl.Int64})
 """One row per source and run (`reading`) that it was joined to."""
 
@@ -23,6 +26,7 @@ class Runs:
         readings: one row per run, with `reading` and `run`, NULL where it has no steps.
         joined: JOINED rows.
         conflicts: joined_steps.CONFLICTS rows.
+        micro_batches: MICRO_BATCHES rows.
         doubtful: readings.DECISIONS rows of readings that may be of another run, and count nowhere.
     """
 
@@ -30,6 +34,7 @@ class Runs:
     readings: pl.DataFrame
     joined: pl.DataFrame
     conflicts: pl.DataFrame
+    micro_batches: pl.DataFrame
     doubtful: pl.DataFrame
 
 
@@ -46,7 +51,8 @@ def join_readings(steps: pl.DataFrame, readings: pl.DataFrame, spans: pl.DataFra
     decided = decide(readings, steps, started)
     doubtful, decisions = decided.filter("is_doubtful"), decided.filter(~pl.col("is_doubtful"))
     if decisions.is_empty():
-        return Runs(steps, readings, pl.DataFrame(schema=JOINED), pl.DataFrame(schema=CONFLICTS), doubtful)
+        joined, conflicts, ratios = (pl.DataFrame(schema=schema) for schema in (JOINED, CONFLICTS, MICRO_BATCHES))
+        return Runs(steps, readings, joined, conflicts, ratios, doubtful)
     kept = readings.join(decisions, on="reading", how="anti", maintain_order="left")
     gone = readings.join(decisions, on="reading", maintain_order="left")
     of_gone = gone.group_by("target").agg(
@@ -75,7 +81,15 @@ def join_readings(steps: pl.DataFrame, readings: pl.DataFrame, spans: pl.DataFra
         readings=kept.select(readings.columns),
         joined=of_gone_sources.select(JOINED.names()).cast(JOINED),
         conflicts=whole.conflicts,
+        micro_batches=_micro_batches(decisions, kept),
         doubtful=doubtful,
+    )
+
+
+def _micro_batches(decisions: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+    ratios = decisions.drop_nulls("ratio").unique("target", keep="last", maintain_order=True)
+    return ratios.join(runs.select("reading", "source"), left_on="target", right_on="reading").select(
+        reading="target", source="source", ratio="ratio"
     )
 
 

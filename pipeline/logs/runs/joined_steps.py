@@ -88,7 +88,7 @@ def _dealt(rows: pl.DataFrame, whole: pl.DataFrame, decisions: pl.DataFrame) -> 
 def _joined(whole: pl.DataFrame, further: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Steps of runs with those of one more reading of each, and the CONFLICTS rows of that reading."""
     key = ["reading", "step"]
-    both = whole.join(further, on=key, how="full", coalesce=True, suffix="_new")
+    both = _of_one_count(whole.join(further, on=key, how="full", coalesce=True, suffix="_new"))
     tolerance = pl.max_horizontal("tolerance", "tolerance_new")
     differs = pl.col("loss").is_not_null() & ~agree("loss", "loss_new", tolerance)
     conflicts = (
@@ -109,7 +109,7 @@ def _joined(whole: pl.DataFrame, further: pl.DataFrame) -> tuple[pl.DataFrame, p
         pl.col(source).is_not_null() & pl.col(basis).is_null()
         for source, basis in (("source", "step_basis"), ("source_new", "step_basis_new"))
     )
-    merged = _of_one_count(both).select(
+    merged = both.select(
         *key,
         source=pl.coalesce("source", "source_new"),
         line_no=pl.when(pl.col("source").is_null()).then("line_no_new").otherwise("line_no"),
@@ -135,14 +135,21 @@ def _of_one_count(both: pl.DataFrame) -> pl.DataFrame:
     is_mixed = (sure[0] != sure[1]) & is_old.any() & is_new.any()
     tolerance = pl.max_horizontal("tolerance", "tolerance_new")
     is_same = agree("loss", "loss_new", tolerance).fill_null(value=False).any()
-    basis = pl.coalesce("step_basis", "step_basis_new").cast(pl.String)
-    is_counted = basis.is_in(_COUNTED).fill_null(value=False) & ~(is_old & is_new)
     flagged = both.with_columns(
         _is_of_one=(is_mixed & is_same).over("reading"),
-        _is_alien=(is_mixed & ~is_same).over("reading") & is_counted,
+        _is_alien=(is_mixed & ~is_same).over("reading"),
     )
     bases = {name: pl.when(~pl.col("_is_of_one")).then(name) for name in ("step_basis", "step_basis_new")}
-    return flagged.filter(~pl.col("_is_alien")).with_columns(**bases).drop("_is_of_one", "_is_alien")
+    own = _without_alien(_without_alien(flagged, ""), "_new")
+    is_left = pl.col("source").is_not_null() | pl.col("source_new").is_not_null()
+    return own.filter(is_left).with_columns(**bases).drop("_is_of_one", "_is_alien")
+
+
+def _without_alien(both: pl.DataFrame, side: str) -> pl.DataFrame:
+    """`both` without the values of a side that counts something else than the steps of the other."""
+    is_counted = pl.col(f"step_basis{side}").cast(pl.String).is_in(_COUNTED).fill_null(value=False)
+    names = [f"{name}{side}" for name in ("source", "line_no", "text", "step_basis", "tolerance", *_VALUES)]
+    return both.with_columns(pl.when(~(pl.col("_is_alien") & is_counted)).then(name).alias(name) for name in names)
 
 
 def _richer(name: str) -> pl.Expr:

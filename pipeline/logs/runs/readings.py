@@ -1,9 +1,10 @@
 """Which readings of a run directory are of one run: its log, the logs of its folders, and files of steps.
 
 Each launch in a log, and each file in which a trainer keeps its steps, is a reading. Names put them into one directory;
-values decide. A reading whose losses agree with those of another is of the same run. Where no step is in both, the file
-of steps is that of the log's last launch, if it goes on from its steps. Readings that contradict each other are runs of
-their own; but if one launch and one file end at the same step, the file may hold averages of what the log prints.
+values decide. A reading whose losses agree with those of another is of the same run, also where the log counts the
+micro-batches of the file's steps. Where no step is in both, the file of steps is that of the log's last launch, if it
+goes on from its steps. Readings that contradict each other are runs of their own; but if one launch and one file end at
+the same step, the file may hold averages of what the log prints.
 """
 
 from __future__ import annotations
@@ -15,14 +16,29 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from sweepscope.pipeline.logs.runs.agreement import compare, tolerances
+from sweepscope.pipeline.logs.runs.agreement import compare, compare_ratios, tolerances
 
 DECISIONS = pl.Schema(
-    {"reading": pl.Int64, "target": pl.Int64, "by_order": pl.Boolean, "is_doubtful": pl.Boolean, "differing": pl.Int64}
+    {
+        "reading": pl.Int64,
+        "target": pl.Int64,
+        "by_order": pl.Boolean,
+        "ratio": pl.Int64,
+        "offset": pl.Int64,
+        "is_doubtful": pl.Boolean,
+        "differing": pl.Int64,
+    }
 )
 """One row per reading that is of the run of another, `target`, and for each of those. `by_order`: their values agree in
-order, while their steps are numbered differently. `is_doubtful`: it has the steps of the only launch, and other losses
-for so many of them (`differing`)."""
+order, while their steps are numbered differently. `ratio`, `offset`: the target counts `ratio` micro-batches for each
+step of the reading (agreement.RATIOS). `is_doubtful`: it has the steps of the only launch, and other losses for so many
+of them (`differing`)."""
+
+_COUNTED = ["batch", "ordinal"]
+"""`step_basis` of numbers that are not those of steps."""
+
+_MIN_MICRO_BATCHES = 4
+"""So many losses of a file must be found among a log's micro-batches: fewer agree by chance at some ratio."""
 
 _OLDER_US = 86_400_000_000
 """A file that was last written so long before a launch is not of it, whatever the time zone of the log."""
@@ -39,11 +55,16 @@ class _Unit:
 
 @dataclass(frozen=True)
 class _Compared:
-    """How readings compare, by their steps and by their order."""
+    """How readings compare: by their steps, by their order, and as micro-batches of the other's steps.
+
+    `uncounted` are readings whose numbers are not those of steps.
+    """
 
     by_step: dict[tuple[int, int], tuple[int, int]]
     by_order: dict[tuple[int, int], tuple[int, int]]
+    by_ratio: dict[tuple[int, int], tuple[int, int, int, int]]
     reach: dict[int, tuple[int, int, int]]
+    uncounted: Collection[int]
 
     def are_same(self, one: int, other: int) -> bool:
         """Whether at least half of the losses in common agree."""
@@ -59,6 +80,11 @@ class _Compared:
         common, agreeing = self.by_order.get(_pair(one, other), (0, 0))
         return common > 2 and agreeing >= 0.9 * common
 
+    def ratio(self, file: int, launch: int) -> tuple[int, int] | None:
+        """Ratio and offset, if nearly all losses of a file are those of micro-batches of a launch."""
+        ratio, offset, common, agreeing = self.by_ratio.get((file, launch), (0, 0, 0, 0))
+        return (ratio, offset) if agreeing >= max(_MIN_MICRO_BATCHES, 0.9 * common) else None
+
     def differing(self, one: int, other: int) -> int:
         """Number of losses in common that differ."""
         common, agreeing = self.by_step.get(_pair(one, other), (0, 0))
@@ -70,7 +96,15 @@ class _Compared:
         return abs(first[1] - second[1]) < max(first[2], second[2], 1)
 
     def contradict(self, one: int, other: int) -> bool:
-        """Whether losses are in common that differ."""
+        """Whether losses are in common that differ.
+
+        Numbers of batches and of steps do not tell what is in common. They do if there were enough of them to be found
+        among the micro-batches of each other, and they were not.
+        """
+        if (one in self.uncounted) != (other in self.uncounted):
+            found = [self.by_ratio.get(pair, (0, 0, 0, 0)) for pair in ((one, other), (other, one))]
+            if max(common for _, _, common, _ in found) < _MIN_MICRO_BATCHES:
+                return False
         return _pair(one, other) in self.by_step and not self.are_same(one, other)
 
 
@@ -101,7 +135,7 @@ def decide(readings: pl.DataFrame, steps: pl.DataFrame, started: pl.DataFrame) -
 
     Args:
         readings: rows of `numbered`, with `run` (NULL without steps), `source` and `modified_at` too.
-        steps: `run`, `step`, `loss`.
+        steps: `run`, `step`, `step_basis`, `loss`.
         started: `source` and `started_at`, the first timestamp in it.
     """
     several = readings.filter((pl.len().over("unit") > 1) & (~_is_own()).any().over("unit"))
@@ -111,8 +145,16 @@ def decide(readings: pl.DataFrame, steps: pl.DataFrame, started: pl.DataFrame) -
     of_several = several.drop_nulls("run").select("run", "reading", group="unit")
     losses = tolerances(steps.select("run", "step", "loss").join(of_several, on="run").drop_nulls("loss"))
     nth = losses.sort("reading", "step", maintain_order=True).with_columns(n=pl.int_range(pl.len()).over("reading"))
-    reach = _reach(steps.join(of_several, on="run"))
-    compared = _Compared(_by_pair(compare(losses, "step")), _by_pair(compare(nth, "n")), reach)
+    stepped = steps.join(of_several, on="run")
+    by_step, by_order = compare(losses, "step"), compare(nth, "n")
+    compared = _Compared(
+        _by_pair(by_step),
+        _by_pair(by_order),
+        {(first, second): tuple(found) for first, second, *found in _by_ratio(several, losses, by_step).iter_rows()},
+        _reach(stepped),
+        set(stepped.filter(pl.col("step_basis").cast(pl.String).is_in(_COUNTED))["reading"]),
+    )
+    reach = compared.reach
     facts = {row["reading"]: row for row in several.iter_rows(named=True)}
 
     def follows(reading: int, launch: int) -> bool:
@@ -130,9 +172,9 @@ def decide(readings: pl.DataFrame, steps: pl.DataFrame, started: pl.DataFrame) -
 
 def _decide(
     unit: _Unit, compared: _Compared, stepped: Collection[int], follows: Callable[[int, int], bool]
-) -> list[tuple[int, int, bool, bool, int]]:
+) -> list[tuple[int, int, bool, int | None, int | None, bool, int]]:
     """Rows of DECISIONS for one unit. `stepped` are readings with steps."""
-    targets, by_order = _by_values(unit, compared)
+    targets, by_order, ratios = _by_values(unit, compared)
     logs = [log for log in unit.logs if log in stepped and log not in targets]
     own = [launch for launch in unit.own if launch not in targets]
     launches = [*own, *logs] if not logs or any(launch in stepped for launch in own) else logs
@@ -143,10 +185,10 @@ def _decide(
     _by_place(unit, launches, targets, compared, follows)
     doubtful = _in_doubt(unit, launches, targets, compared)
     return [
-        (reading, final, reading in by_order, False, 0)
+        (reading, final, reading in by_order, *ratios.get((reading, final), (None, None)), False, 0)
         for reading in targets
         for final in dict.fromkeys(final for target in targets[reading] for final in targets.get(target, [target]))
-    ] + [(file, launch, False, True, compared.differing(file, launch)) for file, launch in doubtful]
+    ] + [(file, launch, False, None, None, True, compared.differing(file, launch)) for file, launch in doubtful]
 
 
 def _in_doubt(
@@ -160,10 +202,14 @@ def _in_doubt(
     return []
 
 
-def _by_values(unit: _Unit, compared: _Compared) -> tuple[dict[int, list[int]], set[int]]:
-    """Targets of readings whose losses agree with theirs, and those of them that agree in order alone."""
+def _by_values(
+    unit: _Unit, compared: _Compared
+) -> tuple[dict[int, list[int]], set[int], dict[tuple[int, int], tuple[int, int]]]:
+    """Targets of readings whose losses agree with theirs, those of them that agree in order alone, and the ratio and
+    offset of those of which a target counts micro-batches."""
     targets: dict[int, list[int]] = {}
     by_order: set[int] = set()
+    ratios: dict[tuple[int, int], tuple[int, int]] = {}
     logs: list[int] = []
     for log in unit.logs:
         if before := [other for other in logs if compared.are_copies(log, other)]:
@@ -186,7 +232,11 @@ def _by_values(unit: _Unit, compared: _Compared) -> tuple[dict[int, list[int]], 
         elif in_turn := [launch for launch in launches if compared.are_same_in_order(file, launch)]:
             targets[file] = in_turn[-1:]
             by_order.add(file)
-    return targets, by_order
+        elif of_batches := {launch: found for launch in launches if (found := compared.ratio(file, launch))}:
+            launch = max(of_batches)
+            targets[file] = [launch]
+            ratios[file, launch] = of_batches[launch]
+    return targets, by_order, ratios
 
 
 def _by_place(
@@ -219,6 +269,18 @@ def _by_place(
                 by_launch[fits[-1]] += of_file
                 waiting.remove(file)
                 is_new = True
+
+
+def _by_ratio(readings: pl.DataFrame, losses: pl.DataFrame, by_step: pl.DataFrame) -> pl.DataFrame:
+    """RATIOS rows of files of steps and logs of one unit that do not agree by their steps."""
+    units = readings.drop_nulls("run").select("unit", "reading", is_log=pl.col("kind") == "log")
+    pairs = (
+        units.filter(~pl.col("is_log"))
+        .select("unit", first="reading")
+        .join(units.filter("is_log").select("unit", second="reading"), on="unit")
+    )
+    agreeing = by_step.filter(2 * pl.col("agreeing") >= pl.col("common")).select(first="second", second="first")
+    return compare_ratios(losses, pairs.join(agreeing, on=["first", "second"], how="anti"))
 
 
 def _reach(steps: pl.DataFrame) -> dict[int, tuple[int, int, int]]:

@@ -1,4 +1,4 @@
-"""Steps of readings that agree in order and count differently, by the numbers of the one that counts steps."""
+"""Steps of readings that agree and count differently, by the numbers of the one that counts steps."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import polars as pl
 
 
 def renumbered(steps: pl.DataFrame, decisions: pl.DataFrame) -> pl.DataFrame:
-    """`steps`, in which the two readings of each pair that agrees in order have the same numbers.
+    """`steps`, in which the two readings of each pair that agrees in order, or at a ratio, have the same numbers.
 
+    Of a log that counts micro-batches the one is left that ends each step: it shows what the file says of the step.
     The numbers of a log may be those of its values or batches (`step_basis`), or be counted (1, 2, 3) where the other
     reading has gaps: then that one tells which steps these were, unless it counts batches itself. Where both count
     steps, from 0 and from 1, the log's numbers count.
@@ -16,6 +17,7 @@ def renumbered(steps: pl.DataFrame, decisions: pl.DataFrame) -> pl.DataFrame:
         steps: STEP_FACTS rows with `reading`, one per reading and step.
         decisions: readings.DECISIONS rows.
     """
+    steps = _of_optimizer(steps, decisions)
     pairs = decisions.filter("by_order").select("reading", "target")
     if pairs.is_empty():
         return steps
@@ -38,6 +40,24 @@ def renumbered(steps: pl.DataFrame, decisions: pl.DataFrame) -> pl.DataFrame:
         ]
     )
     return _numbered(steps, known.unique(["reading", "step"], keep="first", maintain_order=True))
+
+
+def _of_optimizer(steps: pl.DataFrame, decisions: pl.DataFrame) -> pl.DataFrame:
+    """`steps`, of which those that count micro-batches have the numbers of optimizer steps."""
+    ratios = decisions.drop_nulls("ratio").unique("target", keep="last", maintain_order=True)
+    if ratios.is_empty():
+        return steps
+    mine = steps.join(ratios.select("ratio", "offset", reading="target"), on="reading", maintain_order="left")
+    counted, ratio = pl.col("step") - pl.col("offset"), pl.col("ratio")
+    number = (counted + ratio - 1) // ratio
+    of_step = pl.col("step_time_s").mean().over("reading", number)
+    ends = (
+        mine.with_columns(step_time_s=of_step * ratio)
+        .filter((counted % ratio == 0) & (counted >= 0))
+        .with_columns(step=number, step_basis=pl.lit(None, steps.schema["step_basis"]))
+    )
+    others = steps.join(ratios.select(reading="target"), on="reading", how="anti", maintain_order="left")
+    return pl.concat([others, ends.select(steps.columns)])
 
 
 def _numbered(steps: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:

@@ -65,6 +65,32 @@ def stepped(stretches: pl.DataFrame, settings: pl.DataFrame) -> pl.DataFrame:
     ).select(settings.columns)
 
 
+def accumulated(micro_batches: pl.DataFrame, runs: pl.DataFrame, settings: pl.DataFrame) -> pl.DataFrame:
+    """`settings` with gradient accumulation, and mean step times, of runs whose log counts micro-batches.
+
+    Args:
+        micro_batches: join_readings.MICRO_BATCHES rows.
+        runs: `reading`, `run_id`, `source_path`.
+        settings: rows of `settings_of_runs`.
+    """
+    if micro_batches.is_empty():
+        return settings
+    known = micro_batches.join(runs.select("reading", "run_id", "source_path"), on="reading")
+    gas = known.select(
+        "run_id",
+        "source_path",
+        name=pl.lit("gas"),
+        value=pl.col("ratio").cast(pl.String),
+        setting_source=pl.lit("derived"),
+        line_no=pl.lit(None, pl.Int64),
+    )
+    is_of_batch = (pl.col("name") == "step_time_s") & pl.col("ratio").is_not_null()
+    seconds = pl.col("value").cast(pl.Float64, strict=False) * pl.col("ratio")
+    whole = settings.join(known.select("run_id", "source_path", "ratio"), on=["run_id", "source_path"], how="left")
+    whole = whole.with_columns(value=pl.when(is_of_batch).then(seconds.cast(pl.String)).otherwise("value"))
+    return pl.concat([whole.select(settings.columns), gas.select(settings.columns)])
+
+
 def _inherited(settings: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
     """`settings` plus copies for attempts without any: a restart may not repeat those of the attempt before it."""
     ordered = runs.select("source", "attempt_in_source", "run_id").sort("source", "attempt_in_source")

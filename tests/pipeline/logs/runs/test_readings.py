@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import random
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.logs.runs.agreement import tolerances
+from sweepscope.pipeline.logs.runs.agreement import compare_ratios, tolerances
 from tests.pipeline.ingest.lake_of_logs import steps as picotron
 from tests.pipeline.ingest.split_run import Run
 from tests.pipeline.ingest_in_memory import Tables, tables_of
@@ -171,6 +173,84 @@ def test_a_table_without_steps_changes_nothing(count: int) -> None:
     assert steps_of(found({"train.log": RUN.log(range(4)), "out/metrics.csv": table})) == {
         "train.log 1": [*range(1, 5)]
     }
+
+
+def micro_losses(count: int, seed: int = 1) -> list[float]:
+    """Losses of micro-batches, noisy as they are."""
+    rng = random.Random(seed)  # noqa: S311 - noise, not cryptography
+    return [7.6 - 1.3 * (1 - math.exp(-number / 30)) + rng.uniform(-0.05, 0.05) for number in range(count)]
+
+
+def bars(losses: Sequence[float], total: int) -> str:
+    """Lightning's bar after each micro-batch of a quarter of a second; nothing in it tells how many make a step."""
+    shown = (
+        f"\rEpoch 0:  9%|###| {number}/{total} [00:09<00:05,  4.00it/s, v_num=0, train_loss={loss:.3f}]"
+        for number, loss in enumerate(losses, 1)
+    )
+    return "GPU available: False, used: False\n" + "".join(shown)
+
+
+def logged(losses: Sequence[float], gas: int) -> str:
+    """`metrics.csv` of every second optimizer step, each with the loss of its last micro-batch."""
+    rows = (f"0,{step},{losses[(step + 1) * gas - 1]}\n" for step in range(1, len(losses) // gas, 2))
+    return "".join(["epoch,step,train_loss\n", *rows])
+
+
+@pytest.mark.parametrize("gas", [2, 3, 8])
+def test_a_log_that_counts_micro_batches_is_that_of_the_steps_in_the_file(gas: int) -> None:
+    losses = micro_losses(20 * gas)
+    tables = found({"train.log": bars(losses, len(losses)), "csv/version_0/metrics.csv": logged(losses, gas)})
+    assert steps_of(tables) == {"train.log 1": [*range(20)]}
+    (run,) = tables["runs"].to_dicts()
+    assert (run["step_basis"], run["gas"], run["step_time_s"]) == ("step", gas, 0.25 * gas)
+    setting = tables["settings"].filter(name="gas").select("value", "setting_source")
+    assert setting.rows() == [(str(gas), "derived")]
+    assert tables["events"].filter(kind="inconsistent").is_empty()
+
+
+@pytest.mark.parametrize("lag", [0, 3, 9])
+def test_such_a_run_is_one_at_every_moment(lag: int) -> None:
+    gas, losses = 4, micro_losses(80)
+    for count in range(4, 81, 7):
+        written = losses[: max(count - lag * gas, 0)]
+        files = {"train.log": bars(losses[:count], 80), "csv/version_0/metrics.csv": logged(written, gas)}
+        tables = found(files)
+        assert tables["runs"].height == 1, count
+        # Numbers of batches are never shown as those of steps, nor their times as times of steps.
+        (run,) = tables["runs"].to_dicts()
+        if run["step_basis"] == "step":
+            assert run["last_step"] < count // gas
+            assert run["step_time_s"] in (None, 0.25 * gas)
+
+
+def test_micro_batches_of_another_run_are_not_those_of_the_file() -> None:
+    tables = found(
+        {"train.log": bars(micro_losses(80), 80), "csv/version_0/metrics.csv": logged(micro_losses(80, seed=2), 4)}
+    )
+    assert tables["runs"].height == 2
+    assert tables["settings"].filter(name="gas").is_empty()
+
+
+@given(
+    ratio=st.integers(2, 64),
+    first=st.sampled_from([0, 1]),
+    first_micro=st.sampled_from([0, 1]),
+    is_last=st.booleans(),
+    seed=st.integers(0, 10_000),
+)
+def test_the_ratio_of_two_counters(ratio: int, first: int, first_micro: int, is_last: bool, seed: int) -> None:
+    losses = micro_losses(12 * ratio, seed)
+    steps = [(0, n + first, losses[n * ratio + (ratio - 1 if is_last else 0)]) for n in range(12)]
+    micro = [(1, n + first_micro, round(loss, 4)) for n, loss in enumerate(losses)]
+    rows = pl.DataFrame([*steps, *micro], schema=["reading", "step", "loss"], orient="row")
+    (row,) = compare_ratios(tolerances(rows), pl.DataFrame({"first": [0], "second": [1]})).to_dicts()
+    assert (row["ratio"], row["agreeing"]) == (ratio, row["common"])
+    assert all(
+        micro_loss == round(loss, 4)
+        for _, step, loss in steps
+        for _, number, micro_loss in micro
+        if number == ratio * step + row["offset"]
+    )
 
 
 @given(st.lists(st.floats(0.01, 20), min_size=1, max_size=20), st.integers(2, 6), st.booleans())
