@@ -42,7 +42,7 @@ VERBS = {
     "dashboard": "serve the dashboard",
     "watch": "ingest new runs as they appear (Dagster daemon with a sensor)",
     "serve": "watch and dashboard together",
-    "store": "path, versions, verification and compaction of the store; forget files",
+    "store": "path, versions, verification, compaction and pruning of the store; forget files",
     "doctor": "check the installation and the home, with a remedy for what is wrong",
     "simulate": "write a simulated raw sweep to try things on",
     "completion": "print a script that completes commands and options in bash, zsh or fish",

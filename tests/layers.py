@@ -24,6 +24,7 @@ LAYERS = (
     "pipeline.estimate",
     "pipeline.store",
     "pipeline.ingest",
+    "pipeline.operations",
     "pipeline.inspection",
     "pipeline.orchestration",
     "pipeline.commands",

@@ -1,9 +1,10 @@
-"""`sweepscope store path|versions|verify|compact|forget`: look after the published store and the lake."""
+"""`sweepscope store path|versions|verify|compact|prune|forget`: look after the published store and the lake."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from sweepscope.pipeline.commands.output import note, say_result, table
 from sweepscope.pipeline.commands.verb import Verb
@@ -11,9 +12,12 @@ from sweepscope.pipeline.errors import StoreError, UsageError
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.published import current, versions
 
+if TYPE_CHECKING:
+    from sweepscope.pipeline.store.maintenance import Tidied
+
 _MANY_FILES = 10
 
-_ACTIONS = ("path", "versions", "verify", "compact", "forget")
+_ACTIONS = ("path", "versions", "verify", "compact", "prune", "forget")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,12 +27,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    home = Home.resolve(args.home, for_writing=args.action in {"compact", "forget"})
+    home = Home.resolve(args.home, for_writing=args.action in {"compact", "prune", "forget"})
     if args.action == "forget":
         return _forget(home, args.what, is_sure=args.yes, as_json=args.json)
     if args.what:
         raise UsageError(f"`sweepscope store {args.action}` takes no path. `sweepscope store forget PATH` does.")
-    return {"path": _path, "versions": _versions, "verify": _verify, "compact": _compact}[args.action](home, args.json)
+    return _DO[args.action](home, args.json)
 
 
 def _path(home: Home, as_json: bool) -> int:
@@ -66,8 +70,39 @@ def _compact(home: Home, as_json: bool) -> int:
     from sweepscope.pipeline.store import maintenance
 
     done = maintenance.compact(home)
-    say_result(done, table([(name, str(value)) for name, value in done.items()]), as_json=as_json)
+    lines = [("lake", f"release {done.release}, small files merged"), *_lake_lines(done)]
+    say_result(done.as_dict(), table(lines), as_json=as_json)
     return 0
+
+
+def _prune(home: Home, as_json: bool) -> int:
+    from sweepscope.pipeline.orchestration.instance import open_instance
+    from sweepscope.pipeline.orchestration.upkeep import keep_up
+
+    with open_instance(home) as instance:
+        done = keep_up(home, instance)
+    records = done.records
+    freed = f"{records.bytes_freed / 1e6:,.1f} MB freed"
+    lines = [
+        ("runs", f"{records.runs:,} of Dagster's records of runs removed, {freed}"),
+        ("ticks", f"{records.ticks:,} removed"),
+        *(
+            [("orphans", f"{records.orphans:,} files of runs that were no longer listed removed")]
+            if records.orphans
+            else []
+        ),
+        *_lake_lines(done.lake),
+    ]
+    say_result(done.as_dict(), table(lines), as_json=as_json)
+    return 0
+
+
+def _lake_lines(done: Tidied) -> list[tuple[str, str]]:
+    return [
+        ("releases", f"{done.releases_removed:,} that no reader needs removed"),
+        ("files", f"{done.files_removed:,} of the lake removed, {done.bytes_removed / 1e6:,.1f} MB freed"),
+        ("logs at rest", f"{done.records_removed:,} records removed"),
+    ]
 
 
 def _forget(home: Home, path: str | None, *, is_sure: bool, as_json: bool) -> int:
@@ -97,10 +132,13 @@ def _agrees(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
+_DO = {"path": _path, "versions": _versions, "verify": _verify, "compact": _compact, "prune": _prune}
+
 VERB = Verb(
     name="store",
     description="path: the store, under a name that stays. versions: those kept. verify: every table against the lake. "
-    "compact: merge small files in the lake. forget: remove what was read of a file or folder; "
+    "compact: merge small files in the lake. prune: remove Dagster's records of old runs and ticks, and releases of "
+    "the lake that no reader needs, as `watch` does by itself. forget: remove what was read of a file or folder; "
     "the next ingest of the path reads it anew.",
     add_arguments=_add_arguments,
     run=_run,

@@ -23,7 +23,7 @@ from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.declared.rules import Document
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS, IN_CODE
-from sweepscope.pipeline.store.durable_files import reading, storing, sync
+from sweepscope.pipeline.store.durable_files import reading, storing, write_over
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lock import exclusive
 
@@ -118,7 +118,7 @@ def _keep(home: Home, read: Sequence[tuple[str, str, Document]]) -> None:
         index = _index(home)
         for given, text, document in read:
             with storing(home.dialects, "keep a dialect file in"):
-                _write(home.dialects / f"{document.name}.toml", text)
+                write_over(home.dialects / f"{document.name}.toml", text)
             entry = index["dialects"].setdefault(document.name, {"revision": 0, "sha256": "", "claims": ""})
             entry.update(given=given, is_in_force=True)
         _renumber(home, index)
@@ -250,12 +250,4 @@ def _index(home: Home) -> dict[str, Any]:
 
 def _save(home: Home, index: Mapping[str, Any]) -> None:
     with storing(home.dialects, "number the dialect files of"):
-        _write(home.dialects / "index.json", json.dumps(index, indent=2))
-
-
-def _write(path: Path, text: str) -> None:
-    """Write the whole file or nothing."""
-    unfinished = path.with_name(f".{path.name}.new")
-    unfinished.write_text(text, encoding="utf-8")
-    sync(unfinished)
-    unfinished.replace(path)
+        write_over(home.dialects / "index.json", json.dumps(index, indent=2))

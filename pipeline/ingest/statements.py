@@ -11,7 +11,6 @@ import logging
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import polars as pl
 
@@ -29,7 +28,7 @@ from sweepscope.pipeline.logs.declared.statements import NAME, Statement, read_s
 from sweepscope.pipeline.logs.declared.toml_reader import MAX_BYTES
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.runs.stated import STATED
-from sweepscope.pipeline.store.durable_files import reading, storing, sync
+from sweepscope.pipeline.store.durable_files import reading, storing, write_over
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lock import exclusive
 
@@ -81,7 +80,7 @@ def state(home: Home, paths: Sequence[str], change: Stated) -> None:
                 after |= change.values if is_override == change.is_override else {}
                 if after:
                     known[scope] = Statement(folder, after, is_override=is_override, is_of_home=True)
-        _write(home.statements, text_of(list(known.values())))
+        write_over(home.statements, text_of(list(known.values())))
 
 
 def checked(given: Sequence[str]) -> dict[str, str]:
@@ -208,12 +207,3 @@ def _files_beside(paths: Iterable[str]) -> list[str]:
                 found.add(f"{folder}/{NAME}")
             folder = folder.rpartition("/")[0]
     return sorted(found)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write the whole file or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.new")
-    unfinished.write_text(text, encoding="utf-8")
-    sync(unfinished)
-    unfinished.replace(path)

@@ -23,6 +23,8 @@ from sweepscope.pipeline.errors import NoStoreError, SweepscopeError
 from sweepscope.pipeline.estimate.physics.profile import is_current, load_profiles, read_profile
 from sweepscope.pipeline.ingest import dialect_files
 from sweepscope.pipeline.io.process_pool import cores
+from sweepscope.pipeline.operations.dagster_settings import EARLIER, digest, missing_settings
+from sweepscope.pipeline.operations.settings import read_settings
 from sweepscope.pipeline.store import lock, published, release, watcher
 from sweepscope.pipeline.store.home import Home
 
@@ -212,10 +214,23 @@ def _dagster(home: Home) -> Iterator[Finding]:
         return
     parsed = yaml.safe_load(settings.read_text(encoding="utf-8"))
     if isinstance(parsed, dict):
-        yield Finding("dagster", "ok", str(settings))
+        missing = ", ".join(missing_settings(home))
+        yield (
+            Finding(
+                "dagster", "note", f"{settings} was changed by hand and lacks {missing}", "Add what you want of it."
+            )
+            if missing and digest(settings.read_text(encoding="utf-8")) not in EARLIER
+            else Finding("dagster", "ok", str(settings))
+        )
     else:
         remedy = "Remove it: the next ingest writes it again."
         yield Finding("dagster", "fault", f"{settings} holds no settings", remedy)
+
+
+def _operations(home: Home) -> Iterator[Finding]:
+    alerts = read_settings(home).alerts
+    labels = ", ".join(receiver.label for receiver in alerts.receivers)
+    yield Finding("operations", "ok", f"alerts go to {labels}" if labels else "no alerts are sent")
 
 
 _OF_HOME: dict[str, Callable[[Home], Iterator[Finding]]] = {
@@ -227,4 +242,5 @@ _OF_HOME: dict[str, Callable[[Home], Iterator[Finding]]] = {
     "dialects": _dialects,
     "calibration": _calibration,
     "dagster": _dagster,
+    "operations": _operations,
 }

@@ -1,4 +1,4 @@
-"""Gathers assets, jobs, sensor, schedule and resources. Nothing is computed and no asset is defined here."""
+"""Gathers assets, jobs, sensor, schedules and resources. Nothing is computed and no asset is defined here."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sweepscope.pipeline.orchestration.assets import ASSETS
 from sweepscope.pipeline.orchestration.jobs import hourly, ingest_job, load_job, new_runs
 from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource
 from sweepscope.pipeline.orchestration.run_memory import run_memory
+from sweepscope.pipeline.orchestration.upkeep import upkeep, upkeep_job
 from sweepscope.pipeline.store.home import Home
 
 
@@ -23,9 +24,9 @@ def build(home: str | None = None, overrides: Mapping[str, Any] | None = None) -
     }
     return dg.Definitions(
         assets=ASSETS,
-        jobs=[ingest_job, load_job],
+        jobs=[ingest_job, load_job, upkeep_job],
         sensors=[new_runs],
-        schedules=[hourly],
+        schedules=[hourly, upkeep],
         resources={**resources, **(overrides or {})},
         executor=dg.in_process_executor,
     )

@@ -4,39 +4,29 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import suppress
-from pathlib import Path
 
 import dagster as dg
+import yaml
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from sweepscope.pipeline.store.durable_files import storing, write_new
+from sweepscope.pipeline.operations.dagster_settings import read_dagster_settings, write_settings
+from sweepscope.pipeline.store.durable_files import storing, write_over
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lock import exclusive
 
 LOCATION = "sweepscope.pipeline.orchestration.definitions"
 """The module from which Dagster's processes load our definitions."""
 
-_SETTINGS = """\
-telemetry:
-  enabled: false
-nux:
-  enabled: false
-run_retries:
-  enabled: true
-  max_retries: 2
-run_monitoring:
-  enabled: false
-"""
 # For runs in this process: what steps print is not captured. To capture it, Dagster starts two more processes per run,
 # which print tracebacks when Ctrl-C ends all processes of the terminal.
 _IN_PROCESS_NAME = "in_process.yaml"
-_IN_PROCESS_SETTINGS = f"""\
-{_SETTINGS}compute_logs:
-  module: dagster._core.storage.noop_compute_log_manager
-  class: NoOpComputeLogManager
-"""
+_NO_CAPTURE = {
+    "compute_logs": {
+        "module": "dagster._core.storage.noop_compute_log_manager",
+        "class": "NoOpComputeLogManager",
+    }
+}
 
 
 def prepare(home: Home) -> dict[str, str]:
@@ -44,15 +34,16 @@ def prepare(home: Home) -> dict[str, str]:
 
     Raises OSError and leaves no partial file then: Dagster would read it as one that allows telemetry.
     """
-    home.dagster.mkdir(parents=True, exist_ok=True)
-    _write_once(home.dagster / "dagster.yaml", _SETTINGS)
+    write_settings(home)
     return {"DAGSTER_HOME": str(home.dagster), "SWEEPSCOPE_HOME": str(home.path)}
 
 
-def _write_once(path: Path, text: str) -> None:
-    if not path.exists():
-        with suppress(FileExistsError):  # another process has written it
-            write_new(path, text)
+def _write_in_process_settings(home: Home) -> None:
+    """Those of `dagster.yaml`, with its storage and limits, but for what steps print."""
+    text = yaml.safe_dump({**read_dagster_settings(home), **_NO_CAPTURE})
+    path = home.dagster / _IN_PROCESS_NAME
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_over(path, text)
 
 
 def open_instance(home: Home) -> dg.DagsterInstance:
@@ -65,7 +56,7 @@ def open_instance(home: Home) -> dg.DagsterInstance:
         exclusive(home.dagster / "opening.lock", "opening Dagster's records"),
         storing(home.dagster, "open", SQLAlchemyError),
     ):
-        _write_once(home.dagster / _IN_PROCESS_NAME, _IN_PROCESS_SETTINGS)
+        _write_in_process_settings(home)
         return dg.DagsterInstance.from_config(str(home.dagster), _IN_PROCESS_NAME)
 
 

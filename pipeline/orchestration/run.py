@@ -27,6 +27,7 @@ from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.instance import open_instance
 from sweepscope.pipeline.orchestration.jobs import run_config
 from sweepscope.pipeline.orchestration.resources import CallbackProgress, OnFile
+from sweepscope.pipeline.orchestration.upkeep import after_ingest
 from sweepscope.pipeline.store.durable_files import storing
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
@@ -88,6 +89,7 @@ def ingest_paths(
             batch_id = write_batch(home, batch, in_use.files)
             config = run_config(in_use, batch_id=batch_id, with_published=with_published, workers=workers)
             summary.add(_execute(job, instance, config))
+        after_ingest(home, instance)
     # Does nothing when the last run has published; after a crash between commit and publish it catches up.
     summary.store = str(publish(home).path)
     summary.runs = _statuses(summary.store, summary.run_ids)

@@ -137,14 +137,37 @@ class Home:
         return self.dagster / "servers.lock"
 
     @property
+    def operations(self) -> Path:
+        """Settings of retention and alerts; the user writes them."""
+        return self.path / "operations.toml"
+
+    @property
+    def alerts(self) -> Path:
+        """Folder of what has been alerted on, so that nothing is sent twice."""
+        return self.path / "alerts"
+
+    @property
     def own_folders(self) -> tuple[Path, ...]:
         """What we write: never input, even where the home lies in a directory that is ingested."""
-        return self.lake, self.store, self.batches, self.dialects, self.stated, self.records, self.dagster
+        return (
+            self.lake,
+            self.store,
+            self.batches,
+            self.dialects,
+            self.stated,
+            self.records,
+            self.dagster,
+            self.alerts,
+        )
 
     @property
     def contents(self) -> tuple[Path, ...]:
-        """Everything that we write: the above, what `demo` simulates, and fitted profiles."""
-        return (*self.own_folders, *(self.path / name for name in ("demo-sweep", ".demo-sweep", "calibration")))
+        """Everything that a home has: the above, settings, what `demo` simulates, and fitted profiles."""
+        return (
+            *self.own_folders,
+            self.operations,
+            *(self.path / name for name in ("demo-sweep", ".demo-sweep", "calibration")),
+        )
 
 
 def home_option(path: Path) -> str:

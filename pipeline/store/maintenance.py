@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,8 @@ from sweepscope.pipeline.store.published import connect, current, store_info
 from sweepscope.schemas.registry import TABLES
 
 _MANY_FILES = 50
+_MANY_RELEASES = 20
+"""Releases beyond those that readers may use, from which removing them is worth opening every table."""
 
 
 @dataclass(frozen=True)
@@ -82,32 +84,71 @@ def verify(home: Home) -> Report:
     return Report(info.version, info.release, tables, tuple(problems), tuple(notes))
 
 
-def compact(home: Home, *, min_files: int = 2) -> dict[str, int]:
-    """Merge small files of the lake, delete what the last releases do not need, and records of logs now at rest.
+@dataclass(frozen=True)
+class Tidied:
+    """What was done to the lake; `release` is its newest one now, None before the first."""
 
-    Returns:
-        `release` (its number now), `files_removed` and `bytes_removed` of the lake, `records_removed`.
+    release: int | None = None
+    is_compacted: bool = False
+    releases_removed: int = 0
+    files_removed: int = 0
+    bytes_removed: int = 0
+    records_removed: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON output and metadata."""
+        return asdict(self)
+
+
+def compact(home: Home, *, min_files: int = 2) -> Tidied:
+    """Merge small files of the lake, delete what the last releases do not need, and records of logs now at rest.
 
     Raises:
         StoreError: the lake is being written by someone else, or the disk does not take it.
     """
-    lake = Lake(home)
-    newest = lake.compact(min_files=min_files)
+    newest = Lake(home).compact(min_files=min_files)
     if newest is None:
         raise StoreError(f"There is no lake in {home.path} yet. Run `sweepscope ingest PATH` first.")
+    return replace(vacuum(home), release=newest.number, is_compacted=True)
+
+
+def vacuum(home: Home) -> Tidied:
+    """Delete releases that no reader needs, their files, and records of logs now at rest. Raises as `compact`."""
+    lake = Lake(home)
+    releases_removed = _unneeded(home)
     files, size = lake.vacuum()
     records, _ = Records(home.records, datetime.now(UTC).replace(tzinfo=None)).tidy(unused_for=REST_AFTER)
-    return {"release": newest.number, "files_removed": files, "bytes_removed": size, "records_removed": records}
+    newest = lake.release()
+    return Tidied(newest.number if newest else None, False, releases_removed, files, size, records)
 
 
-def tidy(home: Home) -> bool:
-    """Compact when some table has many small files; cheap otherwise. For schedules. Raises as `compact`."""
+def tidy(home: Home) -> Tidied:
+    """Do what the lake needs: merge files where a table has many small ones, remove releases where many have gathered.
+
+    Cheap where it needs nothing. Raises as `compact`.
+    """
+    if _has_many_files(home):
+        return compact(home, min_files=_MANY_FILES // 2)
+    if _unneeded(home) >= _MANY_RELEASES:
+        return vacuum(home)
+    newest = Lake(home).release()
+    return Tidied(newest.number if newest else None)
+
+
+def is_untidy(home: Home) -> bool:
+    """Whether `tidy` would do anything. Raises StoreError when the lake is damaged."""
+    return _unneeded(home) >= _MANY_RELEASES or _has_many_files(home)
+
+
+def _has_many_files(home: Home) -> bool:
     lake = Lake(home)
     newest = lake.release()
-    if newest is None or max(len(lake.files(name, newest)) for name in TABLES) < _MANY_FILES:
-        return False
-    compact(home, min_files=_MANY_FILES // 2)
-    return True
+    return newest is not None and max(len(lake.files(name, newest)) for name in TABLES) >= _MANY_FILES
+
+
+def _unneeded(home: Home) -> int:
+    """Number of releases beyond those that are kept."""
+    return len(releases.numbers(home.releases)[: -releases.KEPT])
 
 
 def _difference(store: Digest, lake: Digest) -> str:

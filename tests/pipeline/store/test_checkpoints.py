@@ -88,4 +88,4 @@ def test_compaction_drops_records_of_logs_at_rest(home: Home, lake: Lake) -> Non
     now = datetime.now()
     Records(home.records, now - timedelta(days=1)).save("/a.log", "v1", RECORD)
     Records(home.records, now).save("/b.log", "v1", RECORD)
-    assert maintenance.compact(home)["records_removed"] == 1
+    assert maintenance.compact(home).records_removed == 1

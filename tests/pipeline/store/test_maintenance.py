@@ -93,24 +93,36 @@ def test_compact_says_what_it_did(published: Home) -> None:
     for _ in range(4):
         Lake(published).commit(unit("a"))
     done = maintenance.compact(published)
-    assert done["release"] == 6
-    assert done["files_removed"] > 0
-    assert done["bytes_removed"] > 0
+    assert (done.release, done.is_compacted, done.releases_removed) == (6, True, 3)
+    assert done.files_removed > 0
+    assert done.bytes_removed > 0
 
 
 def test_there_is_nothing_to_compact_at_first(home: Home) -> None:
     with pytest.raises(StoreError, match="There is no lake"):
         maintenance.compact(home)
-    assert not maintenance.tidy(home)
+    assert maintenance.tidy(home) == maintenance.Tidied()
 
 
 def test_tidy_waits_until_there_are_many_files(published: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = Lake(published)
     lake.commit(unit("c"))
-    assert not maintenance.tidy(published)
+    assert not maintenance.tidy(published).is_compacted
     monkeypatch.setattr(maintenance, "_MANY_FILES", 2)
-    assert maintenance.tidy(published)
+    assert maintenance.tidy(published).is_compacted
     release = lake.release()
     assert release is not None
     assert len(lake.files("runs", release)) == 1
-    assert not maintenance.tidy(published)
+    assert not maintenance.tidy(published).is_compacted
+
+
+def test_a_log_that_grows_for_ever_leaves_no_more_behind_than_a_few_releases(published: Home) -> None:
+    """Each commit replaces a run's rows, so that no table ever has many files; those that are replaced add up."""
+    sizes = []
+    for steps in range(60):
+        Lake(published).commit(unit("a", steps=3, loss=2.0 + steps))
+        maintenance.tidy(published)
+        sizes.append(len(list(published.lake.glob("*/*.parquet"))))
+    assert max(sizes[40:]) <= max(sizes[:40])
+    assert len(list(published.releases.glob("*.json"))) <= 3 + 20
+    assert maintenance.verify(published).problems == ()
