@@ -66,6 +66,10 @@ DASHBOARD_MAY_IMPORT = (
     "pipeline.io.sandbox",
     # Its server is guarded like Dagster's, and ends with the process that started it.
     "pipeline.io.children",
+    # It answers health checks and Prometheus.
+    "pipeline.operations.exposition",
+    "pipeline.operations.measures",
+    "pipeline.store.home",
     "pipeline.io.event_log",
     "pipeline.io.web_access",
 )

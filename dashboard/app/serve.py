@@ -13,9 +13,11 @@ from streamlit.starlette import App
 
 from sweepscope.dashboard.app import editing
 from sweepscope.dashboard.app.compressed import CompressedStatic
+from sweepscope.dashboard.app.monitoring import Monitoring
 from sweepscope.pipeline.io import event_log
 from sweepscope.pipeline.io.children import end_with_parent
 from sweepscope.pipeline.io.web_access import Access, Guard
+from sweepscope.pipeline.store.home import Home
 
 _LOG = logging.getLogger(__name__)
 _STATIC = Path(st.__file__).parent / "static" / "static"
@@ -32,7 +34,11 @@ def main(host: str, port: str) -> None:
     editing.allow(host, access)
     app = App(
         _SCRIPT,
-        middleware=[Middleware(Guard, access=access), Middleware(CompressedStatic, root=_STATIC)],
+        middleware=[
+            Middleware(Monitoring, home=Home.resolve(None, for_writing=False), access=access),
+            Middleware(Guard, access=access),
+            Middleware(CompressedStatic, root=_STATIC),
+        ],
         on_script_error=_say_briefly,
     )
     app.run(

@@ -7,7 +7,7 @@ The sensor compares the watched paths with the ledger and asks for a run per bat
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
 import polars as pl
@@ -15,6 +15,7 @@ import polars as pl
 from sweepscope.pipeline.errors import SweepscopeError
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.dialect_files import InForce, in_force
+from sweepscope.pipeline.operations.heartbeat import beat
 from sweepscope.pipeline.orchestration.assets import ASSETS, BatchConfig
 from sweepscope.pipeline.orchestration.batch_files import units_of, write_batch
 from sweepscope.pipeline.orchestration.lost_runs import LOST_TAG, close_lost_runs
@@ -102,17 +103,18 @@ def _unread(
     would pile up.
     """
     pending = plan.pending(store_home.lake, paths, dialects=in_use.dialects, are_watched=True)
+    unfinished = instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED))
+    beat(store_home.home, files_waiting=pending.height, runs_unfinished=len(unfinished))
     if pending.is_empty():
         waiting = plan.awaited(paths)
         nothing = f"Nothing new under {', '.join(paths)}."
         return dg.SkipReason(f"{nothing} No file yet at {', '.join(waiting)}." if waiting else nothing)
-    pending = pending.filter(~pl.col("unit").is_in(_being_read(instance, store_home.home)))
+    pending = pending.filter(~pl.col("unit").is_in(_being_read(unfinished, store_home.home)))
     return dg.SkipReason("Runs that are not finished read all that is new.") if pending.is_empty() else pending
 
 
-def _being_read(instance: dg.DagsterInstance, home: Home) -> list[str]:
+def _being_read(records: Sequence[dg.RunRecord], home: Home) -> list[str]:
     """Units in the batches of unfinished runs; those that were killed have been closed before."""
-    records = instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED))
     ids = [record.dagster_run.tags.get(BATCH_TAG) for record in records]
     return [unit for batch_id in ids if batch_id for unit in units_of(home, batch_id)]
 

@@ -97,6 +97,11 @@ class Home:
         return self.store / "publish.lock"
 
     @property
+    def publications(self) -> Path:
+        """File of when versions were published, and how long that took."""
+        return self.store / "publications.json"
+
+    @property
     def batches(self) -> Path:
         """Folder of batches that wait for, or are being read by, a run."""
         return self.path / "batches"
@@ -135,6 +140,11 @@ class Home:
     def servers_lock(self) -> Path:
         """Lock file that the servers of that process hold, too."""
         return self.dagster / "servers.lock"
+
+    @property
+    def heartbeat(self) -> Path:
+        """File with the last sign of life of the watcher's sensor."""
+        return self.dagster / "heartbeat.json"
 
     @property
     def operations(self) -> Path:

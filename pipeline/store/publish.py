@@ -30,6 +30,7 @@ from sweepscope.pipeline.store.durable_files import storing, sync
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake, Release
 from sweepscope.pipeline.store.lock import exclusive
+from sweepscope.pipeline.store.publications import Publication, record
 from sweepscope.pipeline.store.published import StoreInfo, connect, current, store_info, version_of, versions
 from sweepscope.pipeline.store.rule_scores_sql import with_rules
 from sweepscope.schemas.core import ddl
@@ -76,7 +77,9 @@ def publish(home: Home, *, view_folder: Path = VIEW_FOLDER) -> Published:
         is_new = done is None or not _shows(done, release, fingerprint(views))
         path = _publish(home, release, views, done) if is_new else current(home.path)
         rows = _count(path)
-    published = Published(version_of(path), path, release.number, rows, time.perf_counter() - begin, is_new)
+        published = Published(version_of(path), path, release.number, rows, time.perf_counter() - begin, is_new)
+        if is_new:
+            record(home, Publication(published.version, release.number, datetime.now(UTC), published.seconds))
     name = "published" if is_new else "already_published"
     facts = {"version": published.version, "release": published.release, "seconds": published.seconds, "path": path}
     event(_LOG, logging.INFO, name, **facts, **{f"rows_{table}": count for table, count in rows.items() if count})

@@ -21,7 +21,7 @@ import pytest
 from sweepscope.pipeline.commands import servers
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.io.children import import_path
-from sweepscope.pipeline.io.web_access import PASSWORD_VARIABLE
+from sweepscope.pipeline.io.web_access import PASSWORD_VARIABLE, Access
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.watcher import left_servers
 from tests.picotron_runs import picotron_run
@@ -122,6 +122,9 @@ class Served:
         return ask(self.dagster, "POST", "/graphql", body, Content_Type="application/json", **headers)
 
 
+WORKING = {"status": "ok", "store": "published", "watcher": "alive"}
+
+
 def announced(process: subprocess.Popen[bytes]) -> str:
     """The JSON object that says that the servers answer."""
     assert process.stdout is not None
@@ -181,6 +184,14 @@ def test_dagsters_page_is_read_only(served: Served) -> None:
         jobName: "ingest"}, runConfigData: {}}) { __typename ... on UnauthorizedError { message } } }"""
     status, text = served.graphql(launch)
     assert "UnauthorizedError" in text, (status, text)
+
+
+def test_monitoring_sees_the_watcher_at_work(served: Served) -> None:
+    end = time.monotonic() + 200
+    while (health := json.loads(ask(served.page, "GET", "/healthz")[1])) != WORKING and time.monotonic() < end:
+        time.sleep(0.5)
+    assert health == WORKING
+    assert 'sweepscope_runs{status="completed"} 1\n' in ask(served.page, "GET", "/metrics")[1]
 
 
 def test_a_second_watcher_of_the_home_is_refused(served: Served) -> None:
@@ -249,3 +260,22 @@ def test_the_dashboard_looks_nothing_up_outside(tmp_path: Path) -> None:
         process.kill()
         _, errors = process.communicate()
     assert b"socket." not in errors, errors.decode()
+
+
+def test_health_and_counts_need_no_password_and_pages_do(tmp_path: Path) -> None:
+    home, port = Home.resolve(str(tmp_path / "home")), free_port()
+    process = servers.dashboard_process(home, port, "127.0.0.1", Access(password="secret"))
+    try:
+        servers.wait_until_served({f"http://127.0.0.1:{port}": process})
+        assert ask(port, "GET", "/")[0] == 401
+        health = {"status": "ok", "store": "empty", "watcher": "none"}
+        for host in (f"127.0.0.1:{port}", "sweepscope.default.svc"):
+            status, text = ask(port, "GET", "/healthz", Host=host)
+            assert (status, json.loads(text)) == (200, health)
+        status, text = ask(port, "GET", "/metrics")
+        assert status == 200
+        assert "sweepscope_healthy 1\n" in text
+        assert ask(port, "GET", "/metrics", Host="rebound.example")[0] == 403
+        assert ask(port, "POST", "/metrics")[0] == 401
+    finally:
+        servers.stop_all([process])
