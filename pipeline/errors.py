@@ -53,3 +53,7 @@ class QueryError(SweepscopeError):
 
 class WorkerError(SweepscopeError):
     """A process that shared the work could not be started, or ended before it was done."""
+
+
+class WorkerDiedError(WorkerError):
+    """Such a process ended before it was done: it was killed, ran out of memory, or crashed in native code."""

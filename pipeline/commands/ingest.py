@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Any
 from sweepscope.pipeline.commands.output import note, say, say_json, table
 from sweepscope.pipeline.commands.progress import file_progress
 from sweepscope.pipeline.commands.verb import Verb
-from sweepscope.pipeline.commands.worker_option import add_workers_argument, asked_workers
+from sweepscope.pipeline.commands.worker_option import (
+    add_engine_arguments,
+    add_workers_argument,
+    asked_engine,
+    asked_workers,
+)
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.ingest.statements import Stated, checked, checked_names
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER
 from sweepscope.pipeline.store.home import Home
 
 if TYPE_CHECKING:
+    from sweepscope.pipeline.ingest.engine import Engine
     from sweepscope.pipeline.ingest.summary import Summary
 
 MAX_LISTED = 10
@@ -30,6 +36,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_dialect_argument(parser)
     _add_stated_arguments(parser)
     add_workers_argument(parser, cores_each=CORES_PER_READER)
+    add_engine_arguments(parser)
 
 
 def add_published_argument(parser: argparse.ArgumentParser) -> None:
@@ -82,6 +89,7 @@ def _run(args: argparse.Namespace) -> int:
         with_published=not args.no_published,
         dialect_files=args.dialect,
         workers=workers,
+        engine=asked_engine(args),
         statement=statement,
     )
     if args.json:
@@ -98,6 +106,7 @@ def ingest_with_progress(
     with_published: bool = True,
     dialect_files: Sequence[str] = (),
     workers: int = 0,
+    engine: Engine | None = None,
     statement: Stated | None = None,
 ) -> Summary:
     """What an ingest with a progress bar did. Raises as `ingest_paths` does."""
@@ -112,6 +121,7 @@ def ingest_with_progress(
             dialect_files=dialect_files,
             with_published=with_published,
             workers=workers,
+            engine=engine,
             statement=statement,
             on_plan=progress.plan,
             on_file=progress.advance,

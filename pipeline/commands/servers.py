@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
@@ -22,6 +23,9 @@ from sweepscope.pipeline.errors import SweepscopeError, UsageError
 from sweepscope.pipeline.io.children import start
 from sweepscope.pipeline.io.web_access import PASSWORD_VARIABLE, Access, is_loopback
 from sweepscope.pipeline.store.home import Home
+
+if TYPE_CHECKING:
+    from sweepscope.pipeline.ingest.engine import Engine
 
 DASHBOARD_PORT = 8501
 WEBSERVER_PORT = 3000
@@ -115,6 +119,7 @@ def dagster_processes(
     access: Access | None = None,
     *,
     with_published: bool = True,
+    engine: Engine | None = None,
     may_launch: bool = False,
     inherited: Sequence[int] = (),
 ) -> tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]:
@@ -127,6 +132,7 @@ def dagster_processes(
         host: address at which the webserver listens.
         access: who may open its pages.
         with_published: runs load the bundled results.
+        engine: whose processes read in its runs; None: this machine's own.
         may_launch: its pages can launch runs and switch the sensor, instead of only showing them.
         inherited: handles that stay open in them.
     """
@@ -135,7 +141,7 @@ def dagster_processes(
 
     watched = {PATHS_VARIABLE: "\n".join(path if "://" in path else os.path.abspath(path) for path in paths)}
     watched |= {} if with_published else {OWN_ONLY_VARIABLE: "1"}
-    environment = {**prepare(home), **watched}
+    environment = {**prepare(home), **watched, **(engine.to_environment() if engine else {})}
     web = {**environment, **(access or Access()).to_environment()}
     mode = "launch" if may_launch else "read-only"
     package = "sweepscope.pipeline.orchestration"

@@ -12,6 +12,7 @@ from sweepscope.pipeline.commands import servers
 from sweepscope.pipeline.commands.ingest import add_dialect_argument, add_published_argument
 from sweepscope.pipeline.commands.output import note, say_result
 from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.commands.worker_option import add_engine_arguments, asked_engine
 from sweepscope.pipeline.ingest.dialect_files import remember
 from sweepscope.pipeline.ingest.plan import awaited
 from sweepscope.pipeline.io.web_access import Access, with_token
@@ -23,6 +24,7 @@ def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
     """Paths to watch, dialect files and Dagster's port."""
     add_published_argument(parser)
     add_dialect_argument(parser)
+    add_engine_arguments(parser)
     parser.add_argument(
         "paths",
         metavar="PATH",
@@ -47,6 +49,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     home = Home.resolve(args.home)
     remember(home, args.dialect)
+    asked_engine(args)  # a wrong one is an error now rather than in each run
     waiting = awaited(args.paths)  # reports a wrong path now rather than in a sensor's tick
     with watching(home, args.paths, on_wait=note) as shared:
         servers.check_port(args.dagster_port, args.host, "--dagster-port")
@@ -84,6 +87,7 @@ def start_dagster(
         args.host,
         access,
         with_published=not args.no_published,
+        engine=asked_engine(args),
         may_launch=args.allow_launch,
         inherited=[shared.handle],
     )

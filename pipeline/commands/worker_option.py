@@ -1,11 +1,15 @@
-"""The option `--workers` of verbs that read in several processes."""
+"""The options `--workers` and `--engine` of verbs that read in several processes."""
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.io.process_pool import MOST_BY_DEFAULT, default_workers
+
+if TYPE_CHECKING:
+    from sweepscope.pipeline.ingest.engine import Engine
 
 MOST = 64
 """More would wait for the process that feeds them."""
@@ -28,3 +32,27 @@ def asked_workers(args: argparse.Namespace) -> int:
     if not 1 <= args.workers <= MOST:
         raise UsageError(f"--workers must be between 1 and {MOST}, not {args.workers}.")
     return int(args.workers)
+
+
+def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add `--engine` and `--dask-address`."""
+    parser.add_argument(
+        "--engine",
+        choices=("local", "dask"),
+        help="who reads: this machine's processes (default), or Dask workers, --workers of them here without "
+        "--dask-address; needs pip install 'sweepscope[dask]'",
+    )
+    parser.add_argument(
+        "--dask-address",
+        metavar="HOST:PORT",
+        help="scheduler of a Dask cluster whose workers see the paths and have this version of sweepscope",
+    )
+
+
+def asked_engine(args: argparse.Namespace) -> Engine:
+    """The value of `--engine` and `--dask-address`. Raises UsageError."""
+    from sweepscope.pipeline.ingest.engine import Engine
+
+    engine = Engine.asked(args.engine, args.dask_address)
+    engine.check()
+    return engine

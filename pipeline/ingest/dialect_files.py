@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,36 @@ _MAX_READ_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Remembered:
-    """One dialect file of a home; `path` is the home's copy, `given` where it came from."""
+    """One dialect file of a home; `path` is the home's copy, `text` its content, `given` where it came from."""
 
     name: str
     path: Path
+    text: str
     sha256: str
     revision: int
     given: str
     document: Document
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What other processes, on other machines perhaps, make a home's dialects of: its files' texts with revisions."""
+
+    texts: tuple[tuple[str, int], ...] = ()
+    claims: int = 0
+
+    @cached_property
+    def dialects(self) -> Sequence[Dialect]:
+        """The dialects of the home, and the built-in ones but those whose name it has given to a file of its own."""
+        documents = [(read_text(text, "a dialect file of the home"), revision) for text, revision in self.texts]
+        declared = [compile_document(one, revision=revision, claims=self.claims) for one, revision in documents]
+        names = {document.name for document, _ in documents}
+        others = [replace(dialect, claims=self.claims) for dialect in DIALECTS if dialect.name not in names]
+        return (*declared, *others) if self.claims or declared else DIALECTS
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travels without the compiled dialects, which hold functions."""
+        return Declared, (self.texts, self.claims)
 
 
 @dataclass(frozen=True)
@@ -49,8 +72,13 @@ class InForce:
     `files` names path and content hash of each dialect file, for the configuration of a run.
     """
 
-    dialects: Sequence[Dialect] = DIALECTS
+    declared: Declared = Declared()
     remembered: tuple[Remembered, ...] = ()
+
+    @property
+    def dialects(self) -> Sequence[Dialect]:
+        """All of them."""
+        return self.declared.dialects
 
     @property
     def files(self) -> dict[str, str]:
@@ -160,7 +188,7 @@ def in_force(home: Home, expected: Mapping[str, str] | None = None) -> InForce:
                 _renumber(home, index)
             found = _remembered(home, index)
         claims = index["claims"]
-    result = InForce(_compiled(found, claims), tuple(found))
+    result = InForce(Declared(tuple((one.text, one.revision) for one in found), claims), tuple(found))
     if expected is not None and dict(expected) != result.files:
         raise InputError("The dialect files have changed since this run was asked for. Ingest again to read with them.")
     return result
@@ -182,14 +210,6 @@ def remembered(home: Home) -> list[Remembered]:
     return _remembered(home, _index(home)) if (home.dialects / "index.json").exists() else []
 
 
-def _compiled(found: Sequence[Remembered], claims: int) -> Sequence[Dialect]:
-    """The dialects of a home, and the built-in ones but those whose name it has given to a file of its own."""
-    declared = [compile_document(file.document, revision=file.revision, claims=claims) for file in found]
-    names = {file.name for file in found}
-    others = [replace(dialect, claims=claims) for dialect in DIALECTS if dialect.name not in names]
-    return (*declared, *others) if claims or declared else DIALECTS
-
-
 def _remembered(home: Home, index: Mapping[str, Any]) -> list[Remembered]:
     found = []
     for name in _names(index):
@@ -201,7 +221,7 @@ def _remembered(home: Home, index: Mapping[str, Any]) -> list[Remembered]:
         text, document = read_file(str(path))
         if document.name != name:
             raise UsageError(f"{path} now calls itself {document.name!r}. Give it as a file of its own with --dialect.")
-        found.append(Remembered(name, path, _hash(text), entry["revision"], entry["given"], document))
+        found.append(Remembered(name, path, text, _hash(text), entry["revision"], entry["given"], document))
     return found
 
 

@@ -39,14 +39,25 @@ def isolated(
     except SweepscopeError:
         raise
     except Exception as error:
-        units = found["unit"].unique(maintain_order=True)
-        if len(units) <= 1:
-            event(_LOG, logging.ERROR, "reader_failed", unit=next(iter(units), None), error=repr(error)[:200])
-            _LOG.debug("event=reader_failed unit=%s", next(iter(units), None), exc_info=True)
-            return {**parse(found.clear()), "files": _rejected(found, error, dialects)}
-        halves = units[: len(units) // 2], units[len(units) // 2 :]
-        parts = (found.filter(pl.col("unit").is_in(half.implode())) for half in halves)
-        return merge_tables(*(isolated(part, parse, dialects=dialects) for part in parts))
+        return halved(found, error, parse, dialects=dialects)
+
+
+def halved(
+    found: pl.DataFrame,
+    error: Exception,
+    parse: Callable[[pl.DataFrame], Tables],
+    *,
+    dialects: Sequence[Dialect] = DIALECTS,
+) -> Tables:
+    """What `isolated` gives for a batch for which `parse` has failed with `error`."""
+    units = found["unit"].unique(maintain_order=True)
+    if len(units) <= 1:
+        event(_LOG, logging.ERROR, "reader_failed", unit=next(iter(units), None), error=repr(error)[:200])
+        _LOG.debug("event=reader_failed unit=%s", next(iter(units), None), exc_info=error)
+        return {**parse(found.clear()), "files": _rejected(found, error, dialects)}
+    halves = units[: len(units) // 2], units[len(units) // 2 :]
+    parts = (found.filter(pl.col("unit").is_in(half.implode())) for half in halves)
+    return merge_tables(*(isolated(part, parse, dialects=dialects) for part in parts))
 
 
 def _rejected(found: pl.DataFrame, error: Exception, dialects: Sequence[Dialect]) -> pl.DataFrame:

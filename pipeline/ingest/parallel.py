@@ -1,19 +1,25 @@
-"""One batch read by several processes: each parses shards of it, whole run directories, and the rows are merged."""
+"""One batch read by several processes: each parses shards of it, whole run directories, and the rows are merged.
+
+The processes are this machine's, or those of a cluster (`Cluster`; `dask_cluster` has one), and the rows the same.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from math import ceil
+from pathlib import Path
+from typing import Protocol
 
 import polars as pl
 
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch
-from sweepscope.pipeline.ingest.dialect_files import in_force
+from sweepscope.pipeline.ingest.dialect_files import Declared
 from sweepscope.pipeline.ingest.isolate import isolated
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.process_pool import ProcessPool
@@ -40,16 +46,30 @@ _MIN_SHARD_S = 1.5
 
 @dataclass(frozen=True)
 class Shard:
-    """Part of a batch (discover.FOUND rows), as it is sent to a process. `dialect_files`: path to content hash."""
+    """Part of a batch (discover.FOUND rows), as it is sent to a process.
+
+    `folder`: the home, for records of growing logs and for what does not fit in memory; None where it cannot be seen.
+    """
 
     found: pl.DataFrame
     now: datetime
-    home: str
-    dialect_files: tuple[tuple[str, str], ...]
+    folder: str | None
+    declared: Declared
+
+
+class Cluster(Protocol):
+    """Processes on this machine or others that read shards."""
+
+    @property
+    def number(self) -> int:
+        """How many shards they read at the same time."""
+
+    def read(self, shards: Sequence[Shard]) -> Iterator[Tables]:
+        """The rows of each shard, in their order. Raises WorkerError, and SweepscopeError as reading does."""
 
 
 def parse_shard(shard: Shard) -> Tables:
-    """Rows of every table. Raises as `parse_batch` and `in_force` do."""
+    """Rows of every table. Raises as `parse_batch` does."""
     return _parse(shard, lambda _path, _size: None)
 
 
@@ -58,37 +78,42 @@ def parse_sharded(
     *,
     now: datetime,
     home: Home,
-    dialect_files: Mapping[str, str],
+    declared: Declared,
     workers: int,
+    cluster: Cluster | None = None,
     on_file: Callable[[str, int], None] = lambda _path, _size: None,
 ) -> Tables:
-    """Rows of every table, read by up to `workers` processes; the same rows whatever their number.
+    """Rows of every table, read by up to `workers` processes; the same rows whatever their number and place.
 
     Args:
         found: discover.FOUND rows of a batch; whole units.
         now: UTC without a zone.
-        home: its records and dialect files are used.
-        dialect_files: path to content hash of those to read with.
+        home: its records are used.
+        declared: the home's dialects.
         workers: processes, this one included.
+        cluster: reads everything in their place.
         on_file: called with each path and its size, when its shard is done.
 
     Raises:
         WorkerError: another process failed. SweepscopeError: as reading does.
     """
-    files = tuple(sorted(dialect_files.items()))
-    shards = [Shard(part, now, str(home.path), files) for part in shards_of(found, workers)]
-    count = min(workers, len(shards))
-    event(_LOG, logging.INFO, "reading", files=found.height, shards=len(shards), processes=count)
-    if len(shards) == 1:
+    count = cluster.number if cluster else workers
+    shards = [Shard(part, now, str(home.path), declared) for part in shards_of(found, count)]
+    event(_LOG, logging.INFO, "reading", files=found.height, shards=len(shards), processes=min(count, len(shards)))
+    if found.is_empty() or (len(shards) == 1 and not cluster):
         return _parse(shards[0], on_file)
     parts: list[Tables] = []
-    with ProcessPool(parse_shard, count, ahead=2) as pool:
-        for shard, tables in zip(shards, pool.map(shards), strict=True):
-            with spilling_to(home.path):
-                parts.append({name: spilled(frame) for name, frame in tables.items()})
-            for path, size in shard.found.select("path", "bytes").iter_rows():
-                on_file(path, size)
+    for shard, tables in zip(shards, cluster.read(shards) if cluster else _read_here(shards, count), strict=True):
+        with spilling_to(home.path):
+            parts.append({name: spilled(frame) for name, frame in tables.items()})
+        for path, size in shard.found.select("path", "bytes").iter_rows():
+            on_file(path, size)
     return merge_tables(*parts)
+
+
+def _read_here(shards: Sequence[Shard], workers: int) -> Iterator[Tables]:
+    with ProcessPool(parse_shard, min(workers, len(shards)), ahead=2) as pool:
+        yield from pool.map(shards)
 
 
 def shards_of(found: pl.DataFrame, workers: int) -> list[pl.DataFrame]:
@@ -114,9 +139,8 @@ def _text_bytes(found: pl.DataFrame) -> int:
 
 
 def _parse(shard: Shard, on_file: Callable[[str, int], None]) -> Tables:
-    home = Home.resolve(shard.home)
-    own = in_force(home, dict(shard.dialect_files))
-    records = Records(home.records, shard.now)
-    parse = partial(parse_batch, now=shard.now, dialects=own.dialects, records=records, on_file=on_file)
-    with spilling_to(home.path):
-        return isolated(shard.found, parse, dialects=own.dialects)
+    folder, dialects = (Path(shard.folder) if shard.folder else None), shard.declared.dialects
+    records = Records(Home(folder).records, shard.now) if folder else None
+    parse = partial(parse_batch, now=shard.now, dialects=dialects, records=records, on_file=on_file)
+    with spilling_to(folder) if folder else nullcontext():
+        return isolated(shard.found, parse, dialects=dialects)

@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from sweepscope.pipeline.errors import NoStoreError, SweepscopeError
 from sweepscope.pipeline.estimate.physics.profile import is_current, load_profiles, read_profile
 from sweepscope.pipeline.ingest import dialect_files
-from sweepscope.pipeline.io.process_pool import cores
+from sweepscope.pipeline.io.worker_process import cores
 from sweepscope.pipeline.operations.dagster_settings import EARLIER, digest, missing_settings
 from sweepscope.pipeline.operations.settings import read_settings
 from sweepscope.pipeline.store import lock, published, release, watcher

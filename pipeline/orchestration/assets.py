@@ -36,7 +36,7 @@ from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
 from sweepscope.pipeline.io.spill import release
 from sweepscope.pipeline.orchestration.batch_files import read_batch
-from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource
+from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource, ReadersResource
 from sweepscope.pipeline.orchestration.run_memory import one_sentence
 from sweepscope.pipeline.orchestration.watched_paths import NOTHING_WATCHED, watched_paths, with_published
 from sweepscope.pipeline.store import maintenance
@@ -118,20 +118,27 @@ def _first_batch(config: BatchConfig, store_home: HomeResource) -> tuple[pl.Data
     description="Rows of every table, parsed from the batch's files and completed, not yet validated.",
 )
 def parsed(
-    config: BatchConfig, discovered: pl.DataFrame, store_home: HomeResource, progress: ProgressResource
+    config: BatchConfig,
+    discovered: pl.DataFrame,
+    store_home: HomeResource,
+    readers: ReadersResource,
+    progress: ProgressResource,
 ) -> dg.Output[dict[str, pl.DataFrame]]:
     """Table name to its rows."""
     begin = time.perf_counter()
     with one_sentence():
         in_use = in_force(store_home.home, config.dialects)
-        tables = parse_sharded(
-            with_known_content(discovered, store_home.lake.read("files")),
-            now=plan.utc_now(),
-            home=store_home.home,
-            dialect_files=in_use.files,
-            workers=config.workers or default_workers(cores_each=CORES_PER_READER),
-            on_file=progress.on_file,
-        )
+        workers = config.workers or default_workers(cores_each=CORES_PER_READER)
+        with readers.opened(store_home.home, workers) as cluster:
+            tables = parse_sharded(
+                with_known_content(discovered, store_home.lake.read("files")),
+                now=plan.utc_now(),
+                home=store_home.home,
+                declared=in_use.declared,
+                workers=workers,
+                cluster=cluster,
+                on_file=progress.on_file,
+            )
         seconds = time.perf_counter() - begin
         reach("files.read")
         bundled = _bundled(config, store_home)

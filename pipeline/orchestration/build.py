@@ -7,9 +7,10 @@ from typing import Any
 
 import dagster as dg
 
+from sweepscope.pipeline.ingest.engine import Engine
 from sweepscope.pipeline.orchestration.assets import ASSETS
 from sweepscope.pipeline.orchestration.jobs import hourly, ingest_job, load_job, new_runs
-from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource
+from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource, ReadersResource
 from sweepscope.pipeline.orchestration.run_memory import run_memory
 from sweepscope.pipeline.orchestration.upkeep import upkeep, upkeep_job
 from sweepscope.pipeline.store.home import Home
@@ -17,8 +18,10 @@ from sweepscope.pipeline.store.home import Home
 
 def build(home: str | None = None, overrides: Mapping[str, Any] | None = None) -> dg.Definitions:
     """Definitions for one home. `overrides` replaces resources, for tests and for the command line's progress."""
+    engine = Engine.of_environment()
     resources: dict[str, Any] = {
         "store_home": HomeResource(path=str(Home.resolve(home).path)),
+        "readers": ReadersResource(engine=engine.name, dask_address=engine.address),
         "progress": ProgressResource(),
         "io_manager": run_memory,
     }

@@ -1,4 +1,4 @@
-"""Resources of the assets: the home, and a callback for progress."""
+"""Resources of the assets: the home, the processes that read, and a callback for progress."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
 import dagster as dg
+from pydantic import Field
 
+from sweepscope.pipeline.ingest.engine import Engine
+from sweepscope.pipeline.ingest.parallel import Cluster
 from sweepscope.pipeline.orchestration.lost_runs import working
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
@@ -35,6 +38,33 @@ class HomeResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # the ge
     def lake(self) -> Lake:
         """The lake of that home."""
         return Lake(self.home)
+
+
+class ReadersResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # as above
+    """The processes that read: those of this machine's own pool, or the workers of a Dask cluster."""
+
+    engine: str = Field(default="local", description="`local`, or `dask` (needs the extra sweepscope[dask]).")
+    dask_address: str = Field(
+        default="", description="Address of a Dask scheduler; without one, workers are started for each run."
+    )
+
+    @contextmanager
+    def opened(self, home: Home, workers: int) -> Iterator[Cluster | None]:
+        """The cluster that reads, if one does. Raises UsageError and WorkerError."""
+        with Engine.asked(self.engine, self.dask_address).cluster(home, processes=workers) as cluster:
+            yield cluster
+
+
+class OpenReaders:
+    """A cluster that is open already, for all batches of an ingest in this process."""
+
+    def __init__(self, cluster: Cluster | None) -> None:
+        self._cluster = cluster
+
+    @contextmanager
+    def opened(self, home: Home, workers: int) -> Iterator[Cluster | None]:  # noqa: ARG002 -- as ReadersResource has it
+        """That cluster."""
+        yield self._cluster
 
 
 class ProgressResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # as above

@@ -19,14 +19,16 @@ from sweepscope.pipeline.ingest.batch import Tables
 from sweepscope.pipeline.ingest.bundled import bundled_is_pending
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
 from sweepscope.pipeline.ingest.discover import FOUND
+from sweepscope.pipeline.ingest.engine import Engine
 from sweepscope.pipeline.ingest.statements import Stated, state
 from sweepscope.pipeline.ingest.summary import Summary
 from sweepscope.pipeline.io.files import list_files
+from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
 from sweepscope.pipeline.orchestration.batch_files import write_batch
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.instance import open_instance
 from sweepscope.pipeline.orchestration.jobs import run_config
-from sweepscope.pipeline.orchestration.resources import CallbackProgress, OnFile
+from sweepscope.pipeline.orchestration.resources import CallbackProgress, OnFile, OpenReaders
 from sweepscope.pipeline.orchestration.upkeep import after_ingest
 from sweepscope.pipeline.store.durable_files import storing
 from sweepscope.pipeline.store.home import Home
@@ -45,6 +47,7 @@ def ingest_paths(
     with_published: bool = True,
     batch_units: int = plan.BATCH_UNITS,
     workers: int = 0,
+    engine: Engine | None = None,
     statement: Stated | None = None,
     on_plan: OnFile = lambda _what, _size: None,
     on_file: OnFile = lambda _path, _size: None,
@@ -54,6 +57,7 @@ def ingest_paths(
     Args:
         dialect_files: dialect files to read with, now and later: the home remembers them.
         workers: processes that read, this one included; 0: one per two cores, at most a few.
+        engine: whose processes read; None: this machine's own.
         statement: what is stated of the runs at the paths, now and later: the home remembers it.
         on_plan: called with ("files", number) and ("bytes", size) once the work is known.
         on_file: called with each file and its size as it is read.
@@ -82,8 +86,13 @@ def ingest_paths(
     work = plan.batches(pending, units=batch_units)
     if not work and with_published and bundled_is_pending(lake.read("files")):
         work = [pending]
-    with open_instance(home) as instance, storing(home.path, "write to", SQLAlchemyError):
-        defs = build(str(home.path), {"progress": CallbackProgress(on_file)})
+    readers = engine if engine and work else Engine()
+    with (
+        open_instance(home) as instance,
+        storing(home.path, "write to", SQLAlchemyError),
+        readers.cluster(home, processes=workers or default_workers(cores_each=CORES_PER_READER)) as cluster,
+    ):
+        defs = build(str(home.path), {"progress": CallbackProgress(on_file), "readers": OpenReaders(cluster)})
         for index, batch in enumerate(work):
             job = defs.resolve_job_def("ingest" if index == len(work) - 1 else "load")
             batch_id = write_batch(home, batch, in_use.files)

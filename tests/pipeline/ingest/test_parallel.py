@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import pickle
 import random
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,12 +15,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.errors import InputError, WorkerError
+from sweepscope.pipeline.errors import WorkerError
 from sweepscope.pipeline.ingest import parallel, plan
 from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
 from sweepscope.pipeline.ingest.parallel import Shard, parse_shard, parse_sharded, shards_of
-from sweepscope.pipeline.io import process_pool
+from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.io import process_pool, worker_process
 from sweepscope.pipeline.simulate.sweep import write_sweep
 from sweepscope.pipeline.store.home import Home
 from tests.acme import CONFIG, DIALECT, LOG
@@ -67,7 +69,7 @@ def whole(found: pl.DataFrame, home: Home) -> Tables:
 def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Other processes however little there is to read, ready before the first shard; counts the shards they get."""
     counts: list[int] = []
-    enter, submit = process_pool.ProcessPool.__enter__, process_pool._Worker.submit
+    enter, submit = process_pool.ProcessPool.__enter__, worker_process.Worker.submit
 
     def entered(pool: process_pool.ProcessPool[object, object]) -> process_pool.ProcessPool[object, object]:
         enter(pool)
@@ -75,12 +77,12 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
             pool._receive(timeout_s=None)
         return pool
 
-    def counted(worker: process_pool._Worker, task: object, pending: process_pool._Pending) -> None:
+    def counted(worker: worker_process.Worker, task: object, pending: worker_process.Pending) -> None:
         counts.append(worker.process.pid)
         submit(worker, task, pending)
 
     monkeypatch.setattr(process_pool.ProcessPool, "__enter__", entered)
-    monkeypatch.setattr(process_pool._Worker, "submit", counted)
+    monkeypatch.setattr(worker_process.Worker, "submit", counted)
     monkeypatch.setattr(parallel, "WORTH_S", 0)
     monkeypatch.setattr(parallel, "_MIN_SHARD_S", 1e-9)
     return counts
@@ -101,7 +103,7 @@ def parsed(found: pl.DataFrame, home: Home, count: int) -> tuple[Tables, list[st
         found,
         now=NOW,
         home=home,
-        dialect_files=in_force(home).files,
+        declared=in_force(home).declared,
         workers=count,
         on_file=lambda path, _size: told.append(path),
     )
@@ -131,9 +133,9 @@ def test_the_rows_are_the_same_however_a_batch_is_cut(
     units = found["unit"].unique(maintain_order=True).to_list()
     random.Random(seed).shuffle(units)  # noqa: S311 - an order, no secret
     bounds = [0, *sorted({cut for cut in cuts if cut < len(units)}), len(units)]
-    files = tuple(in_force(home).files.items())
+    declared = in_force(home).declared
     parts = [
-        parse_shard(Shard(found.filter(pl.col("unit").is_in(units[begin:end])), NOW, str(home.path), files))
+        parse_shard(Shard(found.filter(pl.col("unit").is_in(units[begin:end])), NOW, str(home.path), declared))
         for begin, end in itertools.pairwise(bounds)
     ]
     assert_same(merge_tables(*parts), whole)
@@ -171,23 +173,24 @@ class TestShards:
         assert len(shards) <= 2 * count * 8 + 1
 
 
-def test_a_dialect_file_that_changed_is_told_from_another_process(
-    found: pl.DataFrame, home: Home, eager: list[int]
-) -> None:
-    with pytest.raises(InputError, match="have changed since this run was asked for"):
-        parse_sharded(found, now=NOW, home=home, dialect_files={"/elsewhere.toml": "0" * 64}, workers=2)
-    assert eager
+def test_dialects_travel_as_what_was_declared_and_not_as_functions(home: Home) -> None:
+    declared = in_force(home).declared
+    assert "acme" in {dialect.name for dialect in declared.dialects}  # compiled, which it travels without
+    there = pickle.loads(pickle.dumps(declared))  # noqa: S301 -- what this process has just written
+    assert there == declared
+    assert "dialects" not in vars(there)
+    assert current_versions(there.dialects) == current_versions(declared.dialects)
 
 
 def test_a_process_that_dies_is_an_error(
     found: pl.DataFrame, home: Home, eager: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    submit = process_pool._Worker.submit
+    submit = worker_process.Worker.submit
 
-    def killed(worker: process_pool._Worker, task: object, pending: process_pool._Pending) -> None:
+    def killed(worker: worker_process.Worker, task: object, pending: worker_process.Pending) -> None:
         submit(worker, task, pending)
         os.kill(worker.process.pid, 9)
 
-    monkeypatch.setattr(process_pool._Worker, "submit", killed)
+    monkeypatch.setattr(worker_process.Worker, "submit", killed)
     with pytest.raises(WorkerError, match="SIGKILL"):
         parsed(found, home, 2)

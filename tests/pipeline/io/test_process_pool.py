@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sweepscope.pipeline.errors import WorkerError
-from sweepscope.pipeline.io import process_pool
+from sweepscope.pipeline.io import process_pool, worker_process
 from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.io.sandbox import child_command
 from tests.paths import ROOT
@@ -128,7 +128,7 @@ def test_a_process_that_cannot_be_started_is_an_error(monkeypatch: pytest.Monkey
 def test_a_process_that_cannot_import_the_work_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(process_pool, "_SERVE", "tests.pipeline.io.test_process_pool:leaves")
+    monkeypatch.setattr(worker_process, "_SERVE", "tests.pipeline.io.test_process_pool:leaves")
     with pytest.raises(WorkerError, match="ended with exit code 3"), ProcessPool(process_id, 2) as pool:
         list(endless(pool))
 
@@ -180,12 +180,12 @@ def test_no_process_stays_behind_where_the_tests_ignore_signals() -> None:
 
 
 def test_threads_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_pool, "cores", lambda: 8)
+    monkeypatch.setattr(worker_process, "cores", lambda: 8)
     monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
-    assert process_pool._environment(3)["POLARS_MAX_THREADS"] == "2"
-    assert process_pool._environment(9)["POLARS_MAX_THREADS"] == "1"
+    assert worker_process._environment(3)["POLARS_MAX_THREADS"] == "2"
+    assert worker_process._environment(9)["POLARS_MAX_THREADS"] == "1"
     monkeypatch.setenv("POLARS_MAX_THREADS", "1")
-    assert process_pool._environment(2)["POLARS_MAX_THREADS"] == "1"
+    assert worker_process._environment(2)["POLARS_MAX_THREADS"] == "1"
 
 
 def test_a_worker_imports_what_this_process_can(monkeypatch: pytest.MonkeyPatch) -> None:
