@@ -46,6 +46,12 @@ def add_question_arguments(parser: argparse.ArgumentParser, *, is_required: bool
     )
     parser.add_argument("--network-gbit", type=float, help="network per accelerator, Gb/s (default: the card's usual)")
     parser.add_argument("--framework", help="use the constants fitted for it, where there are some (nanotron, ...)")
+    parser.add_argument(
+        "--execution",
+        choices=["eager", "compiled", "graphs"],
+        help="PyTorch operator by operator, torch.compile, or CUDA graphs (default: the framework's usual; of one that "
+        "nothing is known of, launches cost the mean of eager and compiled)",
+    )
     parser.add_argument("--fp8", action="store_true", help="matrix products in FP8")
     parser.add_argument(
         "--schedules",
@@ -114,7 +120,8 @@ def make_request(args: argparse.Namespace) -> Request:
     folder = home.path / "calibration"
     _check_framework(args.framework, folder)
     choose = on_cluster(with_own(folder), named, home) if named else with_own(folder)
-    profile = with_usual_facts(choose(cluster.generation, args.framework), args.framework)
+    stated = {"execution": args.execution}
+    profile = with_usual_facts(choose(cluster.generation, args.framework), args.framework, stated)
     asked = Question(shape, cluster, profile, args.seq_len, is_fp8=args.fp8)
     return Request(
         asked,

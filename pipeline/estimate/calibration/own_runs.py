@@ -21,6 +21,7 @@ from sweepscope.pipeline.estimate.physics.profile import (
     read_profile,
 )
 from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
+from sweepscope.pipeline.estimate.rows.stated_facts import with_usual_facts
 from sweepscope.pipeline.reference.clusters import find_cluster
 
 FEWEST = 8
@@ -85,7 +86,7 @@ def own_recipes(usable: pl.DataFrame) -> list[Recipe]:
             continue
         learns = min(count, failed) >= FEWEST_OUTCOMES
         memory = (*MEMORY, "memory_growth") if learns else MEMORY
-        start = choose_profile(generation, framework)
+        start = with_usual_facts(choose_profile(generation, framework), framework)
         fixed = {name: getattr(start, name) for name in CONSTANTS if name not in (*TIME, *memory)}
         recipes.append(
             Recipe(

@@ -52,6 +52,8 @@ def _toml(value: Any) -> str:
     if isinstance(value, float):
         text = f"{value:.4g}"
         return text if "e" in text or "." in text else f"{text}.0"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(inner)}" for name, inner in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -63,6 +65,7 @@ def render_profile(recipe: Recipe, constants: Mapping[str, float], facts: Mappin
         "fitted_on": f"{recipe.dataset}, {facts.get('time_rows', facts.get('memory_rows', 0))} rows",
         "fitted_at": on.isoformat(),
         "fitted": sorted(constants),
+        **({"kernels": dict(recipe.kernels)} if recipe.kernels else {}),
         **facts,
     }
     lines = ["# Written by `sweepscope calibrate`; not edited by hand.", "[about]"]

@@ -32,7 +32,8 @@ class Recipe:
     `rows` selects rows of `dataset`; `time` and `memory` name the constants with where their search starts; `fixed` are
     set and not fitted. `group` splits the rows for cross-validation. A recipe that is a bound is fitted to the runs
     at most PENALISED_RATIO times slower than estimated; of several `weights`, each of its fits chooses those that
-    predict unseen groups best. `learns_outcomes`: that a run fitted, or ran out of memory, bounds its peak.
+    predict unseen groups best. `kernels`: how the rows run theirs (`rows.kernels`), where not as their framework
+    usually does. `learns_outcomes`: that a run fitted, or ran out of memory, bounds its peak.
     """
 
     profile: str
@@ -42,6 +43,7 @@ class Recipe:
     time: Mapping[str, float] = field(default_factory=dict)
     memory: Mapping[str, float] = field(default_factory=dict)
     fixed: Mapping[str, float | bool | str] = field(default_factory=dict)
+    kernels: Mapping[str, str] = field(default_factory=dict)
     weights: tuple[Weights, ...] = (Weights(),)
     memory_pull: float = 0.05
     memory_unit: float = 1e9
@@ -105,7 +107,8 @@ def gather_rows(recipe: Recipe, published: pl.DataFrame) -> Rows:
     """The rows of `published` (text cells) that a recipe is fitted on: measured, and possible to estimate."""
     table = published.filter(recipe.rows)
     start = with_values(load_profiles()["default"], {**recipe.time, **recipe.memory, **recipe.fixed})
-    start = replace(start, about={"kind": "fitted"})  # what the framework usually does is in the constants
+    kernels = {"kernels": dict(recipe.kernels)} if recipe.kernels else {}
+    start = replace(start, about={"kind": "fitted", **kernels})  # what the framework usually does is in the constants
 
     def always(_generation: str, _framework: str | None) -> Profile:
         return start

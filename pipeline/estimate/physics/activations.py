@@ -86,7 +86,8 @@ def layer_activation_bytes(asked: Question, at: Layouts) -> tuple[Array, Array]:
     # Inputs that sequence parallelism gathers are gathered again in the backward pass, unless the framework keeps them.
     is_kept = (at.sigma > 1) & ((at.pp == 1) | (profile.keeps_gathered == "always"))
     gathered = np.where(is_kept, profile.gathered_bytes, 0.0)
-    norms = (profile.norm_bytes / at.sigma + gathered) * shape.hidden_size
+    of_norms = profile.norm_bytes + (profile.unfused_norm_kept_bytes if shape.gated_mlp else 0.0)
+    norms = (of_norms / at.sigma + gathered) * shape.hidden_size
     attention = attention_activation_bytes(asked, at) + norms
     dense = attention + mlp_activation_bytes(asked, at, shape.ffn_hidden_size)
     if not shape.num_experts:

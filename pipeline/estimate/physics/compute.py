@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sweepscope.pipeline.estimate.physics.elementwise import PLAIN_ACTIVATION, usual_bytes
 from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.estimate.physics.profile import Profile
 from sweepscope.pipeline.estimate.physics.question import Question
@@ -123,16 +124,20 @@ def attention_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array, seq_le
 
 
 def elementwise_s(on: Machine, shape: ModelShape, tokens: Array, *, tp: Array, sigma: Array, width: Array) -> Array:
-    """Norms, residuals, rotary embedding and activation functions: traffic at the memory's speed, in 16 bit.
-
-    Each kernel reads what goes in and writes what comes out, 2 bytes a number. Fused: two norms (4 bytes each) and two
-    residuals (6) are 20 of the hidden width; an activation function with its product 6 of the feed-forward width (4
-    without a gate); rotary embedding of queries and keys 6 of the query width.
-    """
+    """Norms, residuals, rotary embedding and activation functions: traffic at the memory's speed (`elementwise`)."""
     c = on.profile
-    hidden = (20.0 + c.unfused_hidden_bytes) * tokens * shape.hidden_size / sigma
-    inner = (2.0 * shape.mlp_matrices + c.unfused_inner_bytes) * tokens * width
-    query = (6.0 + c.unfused_query_bytes) * tokens * shape.query_width / tp
+    # PyTorch's own LayerNorm and GELU, which models without a gate have, are one kernel each.
+    norm, gate = (
+        (c.unfused_norm_bytes, usual_bytes("inner") + c.unfused_inner_bytes)
+        if shape.gated_mlp
+        else (
+            0.0,
+            PLAIN_ACTIVATION.moved,
+        )
+    )
+    hidden = (usual_bytes("hidden") + c.unfused_hidden_bytes + norm) * tokens * shape.hidden_size / sigma
+    inner = gate * tokens * width
+    query = (usual_bytes("query") + c.unfused_query_bytes) * tokens * shape.query_width / tp
     return c.elementwise_passes * (hidden + inner + query) / on.memory_bytes_per_s
 
 

@@ -34,8 +34,11 @@ class Profile:
     Compute: `gemm_*` shape the efficiency of a matrix product (see `compute`), `attention_efficiency` is the share of
     the peak of fused attention forward (`tuned_attention_efficiency` of kernels that are written for the generation, as
     cuDNN's and FlashAttention-3 are for Hopper; 0: the same), `attention_backward` its backward over its forward cost,
-    `elementwise_passes` scales the traffic of everything that is neither, `unfused_*_bytes` are what a forward pass
-    moves beyond fused kernels, per number of the hidden, the feed-forward and the query width. Communication: achieved
+    `elementwise_passes` scales the traffic of everything that is neither (`elementwise`), `unfused_*_bytes` are what a
+    forward pass moves beyond fused kernels, per number of the hidden (norms apart), feed-forward and query width.
+    `kernel_launch_s` is what the processor spends on each kernel; `eager_launch_s`, `compiled_launch_s` and
+    `graph_launch_s` are what it spends where PyTorch runs operator by operator, compiles its layers, or replays CUDA
+    graphs. Communication: achieved
     shares of the links, latencies per hop, shares hidden behind compute. Memory: bytes kept per parameter and per
     activation. Of experts:
     `dispatch_bytes` of a number in the mean of their four exchanges; `nodes_per_token`, the most domains that a token
@@ -52,6 +55,9 @@ class Profile:
     gemm_half_depth: float
     memory_share: float
     kernel_launch_s: float
+    eager_launch_s: float
+    compiled_launch_s: float
+    graph_launch_s: float
     attention_efficiency: float
     attention_half_tokens: float
     attention_backward: float
@@ -106,6 +112,7 @@ class Profile:
     keeps_gathered: str = "alone"
     schedule: str = "1f1b"
     fuses_accumulation: bool = False
+    is_launch_open: bool = False
     recomputed_modules: str = ""
     selective: str = "attention"
     kept_product_bytes: float = 2.0
@@ -113,6 +120,8 @@ class Profile:
     nodes_per_token: float = 0.0
     tuned_attention_efficiency: float = 0.0
     unfused_hidden_bytes: float = 0.0
+    unfused_norm_bytes: float = 0.0
+    unfused_norm_kept_bytes: float = 0.0
     unfused_inner_bytes: float = 0.0
     unfused_query_bytes: float = 0.0
     cp_hidden: float = 0.9

@@ -1,8 +1,9 @@
 """What a run's arguments state of the facts that decide constants of an estimate (`stated_facts.FACTS`).
 
 Sources of the names: Megatron-LM megatron/training/arguments.py and megatron/core/distributed/
-distributed_data_parallel_config.py; DeepSpeed docs/config-json; transformers training_args.py; torchtitan
-config/job_config.py; nanotron config/parallelism_config.py.
+distributed_data_parallel_config.py; DeepSpeed docs/config-json; transformers training_args.py; accelerate
+utils/dataclasses.py (TorchDynamoPlugin); torchtitan config/job_config.py; nanotron config/parallelism_config.py;
+axolotl integrations/liger/args.py.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import polars as pl
+
+from sweepscope.pipeline.estimate.rows.kernels import KERNELS
 
 FACTS_OF_ARGUMENTS: Final = pl.Schema(
     {
@@ -26,6 +29,8 @@ FACTS_OF_ARGUMENTS: Final = pl.Schema(
         "moment_precision": pl.String(),
         "bucket_mb": pl.Float64(),
         "recompute_modules": pl.String(),
+        "execution": pl.String(),
+        **dict.fromkeys(KERNELS, pl.String()),
     }
 )
 """One row per run of which something is stated; columns of `stated_facts.FACTS`, NULL where it is not."""
@@ -121,6 +126,54 @@ def _modules(stated: _Stated) -> str | None:
     return ",".join(words) if words and words != ["none"] and granularity == "selective" else None
 
 
+_COMPILES = ("torch_compile", "compile", "compile_model", "use_torch_compile", "torch_compile_model")
+_GRAPHS = ("enable_cuda_graph", "external_cuda_graph", "use_cuda_graphs", "cuda_graphs")
+_MODES_WITH_GRAPHS = ("reduce-overhead", "max-autotune")
+"""Modes of `torch.compile` that replay CUDA graphs (torch/_inductor/__init__.py: `list_mode_options`)."""
+
+
+def _execution(stated: _Stated) -> str | None:
+    """Word of `kernels.EXECUTIONS`; "eager" where compiling, or capturing, is stated to be off."""
+    impl, scope = (stated.get(name, "").casefold() for name in ("cuda_graph_impl", "cuda_graph_scope"))
+    said = [_switch(stated, name) for name in _GRAPHS]
+    captures = True in said or (False if False in said else None)
+    if "inference" not in scope and (captures or impl in ("local", "transformer_engine", "full_iteration")):
+        return "graphs"
+    compiles = _switch(stated, *_COMPILES)
+    if (backend := stated.get("dynamo_backend", "").casefold().rpartition(".")[2]) and compiles is None:
+        compiles = backend not in ("no", "none")
+    mode = stated.get("torch_compile_mode", stated.get("compile_mode", "")).casefold()
+    if compiles:
+        return "graphs" if mode in _MODES_WITH_GRAPHS else "compiled"
+    is_off = compiles is False or captures is False or impl == "none"
+    return "eager" if is_off else None
+
+
+_FUSED_BY: Final = {
+    "norm_kernel": ("use_liger_kernel", "liger_rms_norm"),
+    "rotary_kernel": ("use_liger_kernel", "liger_rope", "apply_rope_fusion", "rope_fusion"),
+    "activation_kernel": (
+        *("use_liger_kernel", "liger_glu_activation", "bias_swiglu_fusion", "bias_activation_fusion"),
+        "bias_gelu_fusion",
+    ),
+    "loss_kernel": (
+        *("use_liger_kernel", "liger_cross_entropy", "liger_fused_linear_cross_entropy"),
+        *("cross_entropy_loss_fusion", "fused_crossentropy"),
+    ),
+}
+"""Switches that fuse an operator."""
+
+
+def _kernel(column: str) -> Callable[[_Stated], str | None]:
+    """Reader of the form of an operator: "fused" where one of its switches is on, "eager" where one is off."""
+
+    def read(stated: _Stated) -> str | None:
+        said = [_switch(stated, name) for name in _FUSED_BY[column]]
+        return "fused" if True in said else "eager" if False in said[1:] else None
+
+    return read
+
+
 _READERS: dict[str, Callable[[_Stated], Any]] = {
     "flash_attention": _is_flash,
     "attention_kernel": lambda stated: (
@@ -128,7 +181,7 @@ _READERS: dict[str, Callable[[_Stated], Any]] = {
     ),
     "fused_accumulation": lambda stated: _switch(stated, "gradient_accumulation_fusion"),
     "overlap_tp": lambda stated: _switch(
-        stated, "tp_comm_overlap", "ub_tp_comm_overlap", "tp_linear_async_communication"
+        stated, "tp_comm_overlap", "ub_tp_comm_overlap", "tp_linear_async_communication", "enable_async_tensor_parallel"
     ),
     "overlap_dp": lambda stated: _switch(stated, "overlap_grad_reduce", "overlap_comm"),
     "overlap_pp": lambda stated: _switch(stated, "overlap_p2p_communication", "overlap_p2p_comm"),
@@ -136,6 +189,8 @@ _READERS: dict[str, Callable[[_Stated], Any]] = {
     "moment_precision": lambda stated: _dtype(stated, "exp_avg_dtype"),
     "bucket_mb": _bucket_mb,
     "recompute_modules": _modules,
+    "execution": _execution,
+    **{column: _kernel(column) for column in KERNELS},
 }
 _INSIDE = re.compile(r"\b([a-z_]+)=([\w.,]+)")
 _WRITTEN_OUT = ("zero_config",)
@@ -144,7 +199,9 @@ _WRITTEN_OUT = ("zero_config",)
 
 def facts_of_arguments(arguments: pl.DataFrame) -> pl.DataFrame:
     """FACTS_OF_ARGUMENTS rows of rows of `arguments` (`run_id`, `name`, `value`)."""
-    last = arguments.select("run_id", "value", name=pl.col("name").str.split(".").list.last())
+    # torchtitan's and DeepSpeed's switch of compilation has no name of its own: `compile.enable`.
+    name = pl.col("name").str.replace(r"(^|\.)compile\.enabled?$", "${1}compile")
+    last = arguments.select("run_id", "value", name=name.str.split(".").list.last())
     wanted = last.filter(pl.col("name").is_in(list(_NAMES)))
     rows = []
     for (run_id,), part in wanted.group_by("run_id", maintain_order=True):
@@ -167,5 +224,12 @@ _NAMES: Final = frozenset(
         *("recompute_modules", "recompute_granularity", "gradient_accumulation_fusion", "tp_comm_overlap"),
         *("ub_tp_comm_overlap", "tp_linear_async_communication", "overlap_grad_reduce", "overlap_comm"),
         *("overlap_p2p_communication", "overlap_p2p_comm", "exp_avg_dtype", *_WRITTEN_OUT),
+        *("enable_async_tensor_parallel", *_COMPILES, *_GRAPHS, "cuda_graph_impl", "cuda_graph_scope"),
+        *(
+            "dynamo_backend",
+            "torch_compile_mode",
+            "compile_mode",
+            *(name for names in _FUSED_BY.values() for name in names),
+        ),
     )
 )

@@ -50,7 +50,7 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
     profile = with_fabric(profile, fabric_of(row["source_id"]))
     whole, usual = with_usual(row, framework, profile)
     usual = [*usual, *([profile.about["fabric"]] if "fabric" in profile.about else [])]
-    asked = Question(shape, cluster, with_facts(profile, whole), row["seq_len"], is_fp8=is_fp8)
+    asked = Question(shape, cluster, with_facts(profile, whole, framework), row["seq_len"], is_fp8=is_fp8)
     return asked, "", assumed + roughly + usual
 
 

@@ -24,6 +24,7 @@ from sweepscope.pipeline.estimate.physics.ratio_columns import RATIOS, ratio_col
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
 from sweepscope.pipeline.estimate.rows.asking import OK, ChooseProfile, ask
 from sweepscope.pipeline.estimate.rows.assumptions import with_assumed
+from sweepscope.pipeline.estimate.rows.launch_ends import LAUNCH_ENDS, launch_ends, with_launch_ends
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
 from sweepscope.pipeline.estimate.rows.open_layouts import with_open_layouts
 from sweepscope.pipeline.estimate.rows.read_rows import is_partial, read_rows
@@ -36,6 +37,7 @@ from sweepscope.schemas.tables.estimates import ESTIMATES
 
 _KEY = (
     *("model", *SHAPE, "stated_params", "seq_len", "accelerator", "precision", "framework", "source_id", "attention"),
+    "torch_version",
     *("gpus_per_node", "gpus_per_domain", "network_gbit_per_s", "nics_per_node", "nic_gbit_per_s", *FACTS),
 )
 
@@ -73,7 +75,8 @@ def estimate_frame(
     kept = frame.drop([name for name in PREDICTED if name in frame.columns])
     rows = read_rows(frame)
     rows = with_open_layouts(with_assumed(rows), choose) if assumes else rows
-    return pl.concat([kept, with_transfers(predict(rows, choose), strata_of(rows))], how="horizontal")
+    predicted = with_launch_ends(with_transfers(_predict(rows, choose), strata_of(rows)))
+    return pl.concat([kept, predicted], how="horizontal")
 
 
 def estimate_runs(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
@@ -83,11 +86,16 @@ def estimate_runs(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) ->
 
 def predict(rows: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
     """PREDICTED of rows that `read_rows` has read, in their order."""
+    return _predict(rows, choose).select(PREDICTED.names())
+
+
+def _predict(rows: pl.DataFrame, choose: ChooseProfile) -> pl.DataFrame:
+    """PREDICTED and LAUNCH_ENDS."""
     out: list[dict[str, Any]] = [{"est_status": "not estimated"} for _ in range(rows.height)]
     for group in same_question(rows):
         for index, predicted in zip(group["row"], _group(group, choose), strict=True):
             out[index] = predicted
-    return pl.DataFrame(out, schema=PREDICTED, orient="row")
+    return pl.DataFrame(out, schema=pl.Schema([*PREDICTED.items(), *LAUNCH_ENDS.items()]), orient="row")
 
 
 def same_question(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -148,7 +156,7 @@ def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:
     if usable:
         at = layouts_of(usable, asked.profile)
         predicted = estimate(asked, at)
-        results = _as_rows(asked, at, predicted, expect(asked, at, predicted))
+        results = _as_rows(asked, at, predicted, expect(asked, at, predicted) | launch_ends(asked, at, predicted))
         for row, result in zip(usable, results, strict=True):
             filled = [row["assumed"]] if row.get("assumed") else []
             notes = [*assumed, *filled, *_assumed_layout(row), *_assumed_network(row, asked.cluster)]

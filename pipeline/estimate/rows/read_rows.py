@@ -10,6 +10,7 @@ import polars as pl
 
 from sweepscope.pipeline.derive.normalize import normalise_runs
 from sweepscope.pipeline.estimate.physics.profile import MODULES
+from sweepscope.pipeline.estimate.rows.kernels import EXECUTIONS, FORMS
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
 from sweepscope.pipeline.estimate.rows.stated_facts import OVERLAPS, PRECISIONS, modules_of
 from sweepscope.pipeline.reference import vocabulary
@@ -38,8 +39,10 @@ _RATES = ("network_gbit_per_s", "nic_gbit_per_s", "bucket_mb")
 of a bucket of gradients."""
 _TEXTS = (
     *("model", "accelerator", "precision", "recompute", "pipeline_schedule", "framework", "source_id"),
-    *("flash_attention", "attention", "attention_kernel", "cluster", "recompute_modules", *PRECISIONS),
+    *("flash_attention", "attention", "attention_kernel", "cluster", "recompute_modules", "torch_version", *PRECISIONS),
 )
+_WORDS = {"execution": EXECUTIONS, **FORMS}
+"""Columns that hold one of few words."""
 _AT_LEAST_ONE = (
     *(
         "num_gpus",
@@ -69,6 +72,10 @@ def _misread(name: str, cell: pl.Expr, is_good: pl.Expr) -> pl.Expr:
     return pl.when(is_stated.fill_null(False) & ~is_good.fill_null(False)).then(pl.lit(f"{name} = ") + text)
 
 
+def _clean(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase()
+
+
 def _number(name: str) -> pl.Expr:
     return pl.col(name).cast(pl.Float64, strict=False)
 
@@ -86,7 +93,7 @@ def _with_all(frame: pl.DataFrame) -> pl.DataFrame:
     frame = frame.rename(renames)
     wanted = {
         **dict.fromkeys((*_NUMBERS, *_RATES), pl.Float64),
-        **dict.fromkeys((*_TEXTS, "zero_stage"), pl.String),
+        **dict.fromkeys((*_TEXTS, *_WORDS, "zero_stage"), pl.String),
         **dict.fromkeys(_BOOLEANS, pl.Boolean),
     }
     # As series, because a literal beside no column would be one row.
@@ -131,6 +138,7 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     misread["recompute_modules"] = _misread(
         "recompute_modules", pl.col("recompute_modules"), _are_modules(frame["recompute_modules"])
     )
+    misread |= {name: _misread(name, pl.col(name), _clean(name).is_in(known)) for name, known in _WORDS.items()}
     is_rate = {name: _number(name).is_finite() & (_number(name) > 0) for name in _RATES}
     misread |= {name: _misread(name, pl.col(name), is_good) for name, is_good in is_rate.items()}
     params = pl.lit(None, pl.Float64)
@@ -147,6 +155,7 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
         ),
         *(pl.when(is_good).then(_number(name)).alias(name) for name, is_good in is_rate.items()),
         *(pl.col(name).cast(pl.String) for name in _TEXTS),
+        *(pl.when(_clean(name).is_in(known)).then(_clean(name)).alias(name) for name, known in _WORDS.items()),
         stated_sharding=pl.col("zero_stage").cast(pl.String).str.strip_chars(),
         stated_params=params,
         misread=pl.concat_str(list(wrong.values()), separator=", ", ignore_nulls=True),

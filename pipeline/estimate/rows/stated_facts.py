@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles, with_values
+from sweepscope.pipeline.estimate.rows.kernels import KERNELS, with_kernels
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
 from sweepscope.pipeline.reference.vocabulary import canonical_precision
 
@@ -25,6 +26,8 @@ PRECISIONS: Final = {
 products keep for their gradients, of tokens on their way to experts."""
 FACTS: Final = (
     *("flash_attention", "attention_kernel", "fused_accumulation", "recompute_modules", "nodes_per_token", "bucket_mb"),
+    "execution",
+    *KERNELS,
     *OVERLAPS,
     *PRECISIONS,
 )
@@ -36,6 +39,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "mlperf": {"grad_precision": "bf16", "attention_kernel": "cudnn", "fused_accumulation": True},
     "megatron": {"attention_kernel": "cudnn", "fused_accumulation": True},
     "megatron-deepspeed": {"flash_attention": "false", "overlap_dp": False},
+    "torchtitan": {"overlap_tp": False},
 }
 """What trainers do where a row does not say. NeMo's launcher synchronises gradients in the trainer's precision
 (`launcher_scripts/conf/training/gpt3`: `grad_sync_dtype`), and so do the MLPerf submissions that are made with it.
@@ -43,7 +47,8 @@ Transformer Engine, on which these and Megatron-LM rest, prefers cuDNN's attenti
 (`transformer_engine/pytorch/attention`: `get_attention_backend`), and their products add up gradients
 (`gradient_accumulation_fusion`). Megatron-DeepSpeed's is not fused unless asked for
 (`--use-flash-attn`), and its pipeline reduces gradients after the last backward pass (DeepSpeed,
-`runtime/pipe/engine.py: _exec_reduce_grads`)."""
+`runtime/pipe/engine.py: _exec_reduce_grads`). torchtitan's tensor parallelism waits for its exchanges unless asked for
+otherwise (`enable_async_tensor_parallel`)."""
 CHOICES: Final[dict[str, dict[str, Any]]] = {
     "megatron-deepspeed": {
         "is_sequence_parallel": False,
@@ -58,12 +63,9 @@ CHOICES: Final[dict[str, dict[str, Any]]] = {
         "grad_bucket_bytes": 2.0,
         "logit_kept_bytes": 4.0,
         "exchange_buffer_bytes": 4.0,
-        "unfused_inner_bytes": 4.0,
-        "unfused_query_bytes": 24.0,
+        "unfused_query_bytes": 8.0,
     },
     "torchtitan": {"selective": "products"},
-    "composer": {"logit_bytes": 4.0},
-    "mlperf": {"kernel_launch_s": 8e-6},
 }
 """Constants that a trainer's source decides. BigScience's Megatron-DeepSpeed has no sequence parallelism and dropout of
 0.1 (`megatron/arguments.py`); nanotron gathers weights after its optimizer's step (`optim/zero.py`) and places layers
@@ -82,10 +84,10 @@ TUNED: Final = re.compile(r"(?i)cudnn|transformer.?engine|\bte\b|(flash|fa|flash
 """Attention kernels that are written for the generation they run on."""
 
 
-def with_usual_facts(profile: Profile, framework: str | None) -> Profile:
-    """`profile` as a framework's usual choices have it, where there is no row that could say otherwise."""
-    row: dict[str, Any] = dict.fromkeys(FACTS)
-    return with_facts(with_choices(profile, framework), with_usual(row, framework, profile)[0])
+def with_usual_facts(profile: Profile, framework: str | None, stated: dict[str, Any] | None = None) -> Profile:
+    """`profile` as a framework's usual choices have it, where there is no row: but for FACTS that are `stated`."""
+    row: dict[str, Any] = {**dict.fromkeys(FACTS), **(stated or {})}
+    return with_facts(with_choices(profile, framework), with_usual(row, framework, profile)[0], framework)
 
 
 def with_choices(profile: Profile, framework: str | None) -> Profile:
@@ -104,7 +106,7 @@ def with_usual(row: dict[str, Any], framework: str | None, profile: Profile) -> 
         return row, []
     usual = {name: value for name, value in USUAL.get(framework or "", {}).items() if row[name] is None}
     words = [f"{name.replace('_', ' ')} {value}" for name, value in usual.items()]
-    return {**row, **usual}, words
+    return {**row, **usual}, [*words, *with_kernels(profile, row, framework)[1]]
 
 
 def modules_of(text: str) -> list[str]:
@@ -122,12 +124,12 @@ def _width(precision: str) -> float:
     return 1.0 if word in EIGHT_BIT else 2.0 if word in SIXTEEN_BIT else 4.0
 
 
-def with_facts(profile: Profile, row: dict[str, Any]) -> Profile:
-    """`profile` as FACTS of a row have it.
+def with_facts(profile: Profile, row: dict[str, Any], framework: str | None = None) -> Profile:
+    """`profile` as FACTS of a row of `framework` have it.
 
     What is stated to overlap hides as much as the profile has it, or as `default` where that hides nothing.
     """
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] = dict(with_kernels(profile, row, framework)[0])
     if (flash := row["flash_attention"]) is not None:
         changes["is_flash"] = flash.strip().casefold() not in _NOT_FUSED
     if profile.tuned_attention_efficiency and TUNED.search(row["attention_kernel"] or ""):

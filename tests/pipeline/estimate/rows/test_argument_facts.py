@@ -52,6 +52,28 @@ def facts_of(**stated: str) -> dict[str, Any]:
             {"overlap_dp": False, "bucket_mb": 1000.0},
         ),
         ({"overlap_grad_reduce": "perhaps", "weight_decay": "0.1"}, {}),
+        ({"torch_compile": "True"}, {"execution": "compiled"}),
+        ({"torch_compile": "False", "torch_compile_mode": "None"}, {"execution": "eager"}),
+        ({"torch_compile": "True", "torch_compile_mode": "reduce-overhead"}, {"execution": "graphs"}),
+        ({"compile__enable": "true"}, {"execution": "compiled"}),
+        ({"training__compile": "False"}, {"execution": "eager"}),
+        ({"dynamo_config__dynamo_backend": "INDUCTOR"}, {"execution": "compiled"}),
+        ({"dynamo_backend": "DynamoBackend.NO"}, {"execution": "eager"}),
+        ({"enable_cuda_graph": "False", "external_cuda_graph": "False"}, {"execution": "eager"}),
+        ({"enable_cuda_graph": "False", "external_cuda_graph": "True"}, {"execution": "graphs"}),
+        ({"cuda_graph_impl": "local", "cuda_graph_scope": "full"}, {"execution": "graphs"}),
+        ({"cuda_graph_impl": "none", "cuda_graph_scope": "full"}, {"execution": "eager"}),
+        ({"cuda_graph_impl": "local", "cuda_graph_scope": "full_iteration_inference"}, {}),
+        ({"memory__enable": "true"}, {}),
+        ({"use_liger_kernel": "False"}, {}),
+        (
+            {"use_liger_kernel": "True"},
+            dict.fromkeys(("norm_kernel", "rotary_kernel", "activation_kernel", "loss_kernel"), "fused"),
+        ),
+        (
+            {"apply_rope_fusion": "False", "bias_swiglu_fusion": "True", "cross_entropy_loss_fusion": "True"},
+            {"rotary_kernel": "eager", "activation_kernel": "fused", "loss_kernel": "fused"},
+        ),
     ],
 )
 def test_each_name(stated: dict[str, str], expected: dict[str, Any]) -> None:

@@ -42,6 +42,7 @@ def row(**changes: Any) -> dict[str, Any]:
         "recompute": "none",
         "sequence_parallel": "true",
         "precision": "bf16",
+        "execution": "graphs",
     }
     return {**base, **changes}
 
