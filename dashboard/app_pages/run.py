@@ -71,7 +71,7 @@ def _page(view: View) -> None:
     for column, group in zip(st.columns(max(len(below), 1), gap="large"), below, strict=False):
         with column, st.container(gap="xsmall"):
             _draw_facts(run, settings, group)
-    run_ratios.draw(con, run)
+    run_ratios.draw(con, run, has_arguments=view.store.has("arguments"))
     if run["origin"] != "published":
         run_network.draw(con, run_id)
     _draw_tables(view, run, settings, points)

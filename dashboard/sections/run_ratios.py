@@ -10,11 +10,14 @@ from sweepscope.dashboard.queries import run as queries
 from sweepscope.dashboard.queries.reader import Reader
 from sweepscope.dashboard.text import ratios as texts
 from sweepscope.dashboard.widgets import basic, lists
-from sweepscope.pipeline.estimate.advice.overlap_checklist import checklist
+from sweepscope.pipeline.estimate.advice.overlap_checklist import checklist, launch_facts
 
 
-def draw(con: Reader, run: dict[str, Any]) -> None:
-    """Both beside each other; the ratios only where the run has an estimate or NCCL output."""
+def draw(con: Reader, run: dict[str, Any], *, has_arguments: bool = True) -> None:
+    """Both beside each other; the ratios only where the run has an estimate or NCCL output.
+
+    `has_arguments`: whether the store has the table `arguments`, which older versions did not write.
+    """
     found = queries.ratios(run["run_id"]).run(con)
     values = found.row(0, named=True) if found.height else {}
     spent: list[tuple[str, str]] = []
@@ -32,6 +35,7 @@ def draw(con: Reader, run: dict[str, Any]) -> None:
         else:
             basic.note(texts.NO_RATIOS)
     with right, st.container(gap="xsmall"):
-        items = checklist({**run, "est_fits": values.get("est_fits")})
+        launched = launch_facts(queries.arguments(run["run_id"]).run(con)) if has_arguments else {}
+        items = checklist({**run, **launched, "est_fits": values.get("est_fits")})
         basic.section("Overlap checklist", texts.checklist_qualifier(items))
         lists.rows([(basic.rich(item.name), basic.rich(texts.checked(item))) for item in items])

@@ -1,7 +1,7 @@
 """The overlap checklist of the heuristics (`data/rules/rules.toml`), item by item, for one run.
 
 An item holds, does not, is not needed by this layout, or cannot be told because the run does not say. What a framework
-usually does is no statement of the run.
+usually does is no statement of the run; what it was launched with is (`arguments`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+import polars as pl
+
+from sweepscope.pipeline.estimate.rows.argument_facts import facts_of_arguments
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
 from sweepscope.schemas.thresholds import MEM_NEAR_LIMIT
 
@@ -30,19 +33,38 @@ class Item:
 
 
 def checklist(run: Mapping[str, Any]) -> list[Item]:
-    """The five items for a run: columns of `runs`, `memory_bytes` of its card, `est_fits`, and `bucket_mb` where it is
-    known."""
+    """The five items for a run: columns of `runs`, `memory_bytes` of its card, `est_fits`, and what `launch_facts`
+    found."""
     return [_buckets(run), _prefetch(run), _microbatches(run), _recompute(run), _precision(run)]
+
+
+_WORKERS: Final = ("num_workers", "dataloader_num_workers", "num_loading_workers", "data_loader_num_workers")
+"""Names of the processes that load data on a rank: Megatron-LM and PyTorch, transformers, nanotron."""
+
+
+def launch_facts(arguments: pl.DataFrame) -> dict[str, Any]:
+    """`bucket_mb`, `overlap_dp` and `data_workers` of one run's rows of `arguments` (`name`, `value`), where stated."""
+    named = arguments.select("name", "value", run_id=pl.lit(""))
+    facts = facts_of_arguments(named).select("bucket_mb", "overlap_dp").to_dicts() if named.height else []
+    of_training = ~pl.col("name").str.contains("(?i)eval|valid|test|preprocess")
+    count = pl.col("value").str.strip_chars().cast(pl.Int64, strict=False)
+    workers = named.filter(pl.col("name").str.split(".").list.last().is_in(_WORKERS), of_training, count >= 0)
+    stated = {"data_workers": int(workers["value"][0])} if workers.height else {}
+    return {**(facts[0] if facts else {}), **stated}
 
 
 def _buckets(run: Mapping[str, Any]) -> Item:
     name = "Gradients exchanged in buckets (25 MB)"
     if run.get("dp") == 1 and (run.get("cp") or 1) == 1:
         return Item(name, "not_needed", "no replicas exchange gradients")
-    size = run.get("bucket_mb")
-    if size is None:
+    size, overlaps = run.get("bucket_mb"), run.get("overlap_dp")
+    waits = "" if overlaps is None else ", beside the backward pass" if overlaps else ", after the backward pass"
+    if size is None and overlaps is None:
         return Item(name, "not_stated", "the log does not give the bucket size")
-    return Item(name, "holds" if size > 0 else "open", f"buckets of {size:g} MB" if size else "no buckets")
+    if size is None:
+        return Item(name, "holds" if overlaps else "open", f"of a size that is not logged{waits}")
+    holds = size > 0 and overlaps is not False
+    return Item(name, "holds" if holds else "open", f"buckets of {size:g} MB{waits}" if size else "no buckets")
 
 
 def _prefetch(run: Mapping[str, Any]) -> Item:

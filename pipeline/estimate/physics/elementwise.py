@@ -80,7 +80,7 @@ OPERATORS: Final[dict[str, Operator]] = {
         },
         "Eager (torch.nn.functional.cross_entropy in fp32): cast (2+4), log-softmax (4+4), gradient of the chosen "
         "logits (4), of log-softmax (4+4+4), cast back (4+2); keeps log-probabilities and both gradients. Sharded over "
-        "the vocabulary (Megatron-LM core/tensor_parallel/cross_entropy.py, nanotron's alike): as many passes, in place. "
+        "the vocabulary (Megatron-LM core/tensor_parallel/cross_entropy.py; nanotron too): as many passes, in place. "
         "Compiled: logits read twice (2+2), log-probabilities written and read (4+4), gradient written and read by the "
         "product (2+2). Fused (flash-attention's csrc/xentropy, in 16 bit): read and written once each way.",
     ),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 import pytest
 
-from sweepscope.pipeline.estimate.advice.overlap_checklist import checklist
+from sweepscope.pipeline.estimate.advice.overlap_checklist import checklist, launch_facts
 from sweepscope.pipeline.reference.accelerators import SIXTEEN_BIT
 
 RUN: dict[str, Any] = {
@@ -63,3 +64,26 @@ def test_each_item_by_its_facts(place: int, changes: dict[str, Any], state: str)
 
 def test_every_16_bit_precision_halves_communication() -> None:
     assert {states(precision=word)[4] for word in SIXTEEN_BIT} == {"holds"}
+
+
+def launched(**stated: str) -> dict[str, Any]:
+    rows = [{"name": name.replace("__", "."), "value": value} for name, value in stated.items()]
+    return launch_facts(pl.DataFrame(rows, schema={"name": pl.String, "value": pl.String}))
+
+
+def test_what_a_run_was_launched_with_is_read_from_its_arguments() -> None:
+    megatron = launched(
+        ddp_bucket_size="40000000", overlap_grad_reduce="True", grad_reduce_in_fp32="True", num_workers="2"
+    )
+    assert megatron == {"bucket_mb": 160.0, "overlap_dp": True, "data_workers": 2}
+    assert states(**megatron) == ["holds"] * 5
+    assert launched(dataloader_num_workers="0")["data_workers"] == 0
+    assert launched(train_loader__num_workers="8", eval_loader__num_workers="0")["data_workers"] == 8
+    assert "data_workers" not in launched(preprocessing_num_workers="4", dataloader_num_workers="None")
+    assert launched() == {}
+
+
+def test_buckets_that_wait_for_the_backward_pass_hide_nothing() -> None:
+    assert states(bucket_mb=25.0, overlap_dp=False)[0] == "open"
+    assert states(bucket_mb=None, overlap_dp=True)[0] == "holds"
+    assert states(bucket_mb=None, overlap_dp=False)[0] == "open"

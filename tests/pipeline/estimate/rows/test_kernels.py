@@ -32,7 +32,7 @@ def test_short_kernels_wait_for_launches_unless_compiled_or_captured() -> None:
     seconds = {word: estimated(SMALL, execution=word)["est_step_time_s"] for word in EXECUTIONS}
     launches = 64 * 32 * 3 * KERNELS_PER_LAYER * 4.1e-5
     assert seconds["eager"] > launches > 2.5 * seconds["compiled"]
-    assert seconds["graphs"] <= seconds["compiled"]
+    assert seconds["graphs"] < 1.01 * seconds["compiled"]  # its loss is not fused
 
 
 def test_long_kernels_do_not_wait() -> None:
