@@ -56,28 +56,14 @@ def _estimated(table: pl.DataFrame, given: str | None, choose: ChooseProfile, ho
     A name in the column that the home does not know is a remark, and changes nothing. Raises UsageError where the
     `given` one is unknown.
     """
-    from sweepscope.pipeline.commands.named_cluster import on_cluster, with_cluster
+    from sweepscope.pipeline.commands.named_cluster import by_cluster
     from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
-    from sweepscope.pipeline.store import clusters
 
-    has_lake = home.lake.is_dir()
-    known = {row["cluster"]: row for row in clusters.stored(home).to_dicts()} if has_lake else {}
-    if given is not None:
-        clusters.find(home, given)
-    column = (
-        table["cluster"].cast(pl.String) if "cluster" in table.columns else pl.repeat(None, table.height, eager=True)
-    )
-    names = [name if name in known else given for name in column]
-    if not any(names):
-        return estimate_frame(table, choose, assumes=True)
-    parts = []
-    for (name,), part in table.with_columns(
-        _row=pl.int_range(pl.len()), _on=pl.Series(names, dtype=pl.String)
-    ).group_by("_on", maintain_order=True):
-        rows, row = part.drop("_on", "_row"), known.get(str(name))
-        filled = with_cluster(rows, row) if row else rows
-        chosen = on_cluster(choose, row, home) if row else choose
-        parts.append(estimate_frame(filled, chosen, assumes=True).with_columns(part["_row"]))
+    numbered = table.with_columns(_row=pl.int_range(pl.len()))
+    parts = [
+        estimate_frame(rows.drop("_row"), chosen, assumes=True).with_columns(rows["_row"])
+        for rows, chosen in by_cluster(numbered, choose, home, given)
+    ]
     return pl.concat(parts, how="diagonal_relaxed").sort("_row").drop("_row")
 
 

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 from sweepscope.pipeline.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import polars as pl
 
     from sweepscope.pipeline.estimate.physics.profile import Profile
     from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
+    from sweepscope.pipeline.estimate.search.enumerate import Request
     from sweepscope.pipeline.store.home import Home
 
 STATED = ("accelerator", "gpus_per_node", "gpus_per_domain", "nics_per_node", "nic_gbit_per_s")
@@ -56,6 +59,49 @@ def on_cluster(choose: ChooseProfile, row: dict[str, Any], home: Home) -> Choose
         return on_fabric(profile, fabric) if fabric is not None and fabric.generation == generation else profile
 
     return chosen
+
+
+def by_cluster(
+    frame: pl.DataFrame, choose: ChooseProfile, home: Home, given: str | None = None
+) -> Iterator[tuple[pl.DataFrame, ChooseProfile]]:
+    """(rows, constants) of each cluster that the column `cluster` of a table, or of `runs`, names.
+
+    Rows that name none of the home's are on the `given` one. They are filled with what it states, and their constants
+    are those of its own nccl-tests. Raises UsageError where the `given` one is unknown.
+    """
+    import polars as pl
+
+    from sweepscope.pipeline.store import clusters
+
+    if given is not None:
+        clusters.find(home, given)
+    known = {row["cluster"]: row for row in clusters.stored(home).to_dicts()} if home.lake.is_dir() else {}
+    has_column = "cluster" in frame.columns
+    column = frame["cluster"].cast(pl.String) if has_column else pl.repeat(None, frame.height, eager=True)
+    names = [name if name in known else given for name in column]
+    if not any(names):
+        yield frame, choose
+        return
+    numbered = frame.with_columns(_on=pl.Series(names, dtype=pl.String))
+    for (name,), part in numbered.group_by("_on", maintain_order=True):
+        rows, row = part.drop("_on"), known.get(str(name))
+        yield (with_cluster(rows, row), on_cluster(choose, row, home)) if row else (rows, choose)
+
+
+def planned_request(row: dict[str, Any], home: Home) -> Request:
+    """The question of a row of `planned_runs`, by the home's constants, on the cluster that it was planned for.
+
+    One whose cluster was removed since is asked on the accelerator's usual. Raises InputError.
+    """
+    from sweepscope.pipeline.estimate.calibration.own_runs import with_own
+    from sweepscope.pipeline.estimate.planning.planned_requests import request_of
+    from sweepscope.pipeline.store import clusters
+
+    choose = with_own(home.path / "calibration")
+    known = {one["cluster"]: one for one in clusters.stored(home).to_dicts()} if row["cluster"] else {}
+    if (described := known.get(row["cluster"])) is None:
+        return request_of(row, choose)
+    return request_of(row, on_cluster(choose, described, home), described)
 
 
 def with_cluster(frame: pl.DataFrame, row: dict[str, Any]) -> pl.DataFrame:

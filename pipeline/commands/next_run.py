@@ -29,6 +29,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help="a model of the store (default: every one)")
     parser.add_argument("--nodes", type=count, help="cells of that many nodes (default: all)")
     parser.add_argument("--framework", help="runs of that framework (default: all)")
+    parser.add_argument(
+        "--cluster",
+        metavar="NAME",
+        help="the cluster of `sweepscope cluster` that they ran on, where their own (`ingest --set cluster=NAME`, or "
+        "sweepscope.toml) is none of the home's",
+    )
     parser.add_argument("--origin", choices=_ORIGINS, help="whose runs (default: measured, else published)")
     parser.add_argument("--top", type=count, default=5, help="test runs to propose (default: %(default)s)")
     parser.add_argument(
@@ -102,6 +108,7 @@ def entries(done: list[tuple[Cell, NextRuns]]) -> list[dict[str, Any]]:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from sweepscope.pipeline.commands.named_cluster import by_cluster
     from sweepscope.pipeline.commands.query import run_query
     from sweepscope.pipeline.estimate.advice.cell import cells, is_sound
     from sweepscope.pipeline.estimate.calibration.own_runs import with_own
@@ -110,7 +117,8 @@ def _run(args: argparse.Namespace) -> int:
     _check(args)
     home = Home.resolve(args.home, for_writing=False)
     runs = _chosen(run_query(home, "SELECT * FROM runs"), args)
-    found = list(cells(runs, with_own(home.path / "calibration")))
+    parts = by_cluster(runs, with_own(home.path / "calibration"), home, args.cluster)
+    found = [cell for rows, choose in parts for cell in cells(rows, choose)]
     possible = [cell for cell in found if cell.request is not None]
     if not possible:
         why = f": {found[0].reason}" if found else ": no run states model, accelerators, sequence length and batch"

@@ -108,7 +108,7 @@ def _make(args: argparse.Namespace) -> int:
     if not plan.picks:
         raise UsageError(why_empty(plan, args.budget_gpu_hours))
     now = datetime.now(UTC).replace(tzinfo=None)
-    heading = Heading(args.purpose, args.framework, model, args.steps, now)
+    heading = Heading(args.purpose, args.framework, model, args.steps, now, args.cluster)
     taken = frozenset(planned_runs(home)["plan_id"])
     rows = planned_rows(new_plan_id(heading, vars(args), taken), plan.picks, heading)
     if not args.dry_run:

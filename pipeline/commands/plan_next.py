@@ -40,6 +40,7 @@ def add_next(actions: Any) -> argparse.ArgumentParser:
 
 def run_next(args: argparse.Namespace) -> int:
     """Add the runs; the exit code."""
+    from sweepscope.pipeline.commands.named_cluster import planned_request
     from sweepscope.pipeline.commands.plan_cells import (
         CP_TOKENS,
         narrowed,
@@ -48,10 +49,8 @@ def run_next(args: argparse.Namespace) -> int:
         runs_of_cell,
         why_empty,
     )
-    from sweepscope.pipeline.estimate.calibration.own_runs import with_own
     from sweepscope.pipeline.estimate.planning.candidates import Terms
     from sweepscope.pipeline.estimate.planning.plan import Budget, make_plan
-    from sweepscope.pipeline.estimate.planning.planned_requests import request_of
     from sweepscope.pipeline.estimate.planning.planned_rows import Heading, planned_rows
     from sweepscope.pipeline.ingest.plans import add_planned, plan_of
     from sweepscope.pipeline.launch.registry import FRAMEWORKS
@@ -64,10 +63,9 @@ def run_next(args: argparse.Namespace) -> int:
     rows = plan_of(home, args.plan)
     first = rows.row(0, named=True)
     launcher = next((one for one in FRAMEWORKS.values() if one.framework == first["framework"]), None)
-    choose = with_own(home.path / "calibration")
     cells = []
     for row in rows.unique("num_gpus", keep="first").sort("num_gpus").iter_rows(named=True):
-        request = request_of(row, choose)
+        request = planned_request(row, home)
         largest_cp = max(rows["cp"].max() or 1, row["seq_len"] // CP_TOKENS, 1)
         request = replace(request, max_cp=largest_cp)
         request = narrowed(request, launcher) if launcher is not None else request
@@ -79,7 +77,7 @@ def run_next(args: argparse.Namespace) -> int:
     if not plan.picks:
         raise UsageError(why_empty(plan, hours))
     now = datetime.now(UTC).replace(tzinfo=None)
-    heading = Heading(purpose, first["framework"], first["model"], steps, now)
+    heading = Heading(purpose, first["framework"], first["model"], steps, now, first["cluster"])
     added = planned_rows(args.plan, plan.picks, heading, after=int(rows["position"][-1]))
     if not args.dry_run:
         add_planned(home, added)

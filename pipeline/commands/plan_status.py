@@ -100,13 +100,13 @@ LIMIT 1"""
 
 
 def _advice(home: Home, row: dict[str, Any], run_id: str) -> Mend | None:
+    from sweepscope.pipeline.commands.named_cluster import planned_request
     from sweepscope.pipeline.commands.plan_cells import narrowed, refusing
-    from sweepscope.pipeline.estimate.calibration.own_runs import with_own
     from sweepscope.pipeline.estimate.planning.mend import EXPANDABLE, mend
-    from sweepscope.pipeline.estimate.planning.planned_requests import choice_of, request_of
+    from sweepscope.pipeline.estimate.planning.planned_requests import choice_of
     from sweepscope.pipeline.launch.registry import FRAMEWORKS
 
-    request = request_of(row, with_own(home.path / "calibration"))
+    request = planned_request(row, home)
     launcher = next((one for one in FRAMEWORKS.values() if one.framework == row["framework"]), None)
     if launcher is not None:
         request = narrowed(request, launcher)

@@ -11,17 +11,25 @@ from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
 from sweepscope.pipeline.estimate.rows.stated_facts import with_usual_facts
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.whatif import Choice
-from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.clusters import find_cluster, with_network
 from sweepscope.pipeline.reference.models import shape_of
 
 
-def request_of(row: Mapping[str, Any], choose: ChooseProfile) -> Request:
-    """The question that a planned run answers. Raises InputError for an accelerator that is not known any more."""
-    cluster = find_cluster(row["accelerator"], gpus_per_node=row["gpus_per_node"])
+def request_of(row: Mapping[str, Any], choose: ChooseProfile, described: Mapping[str, Any] | None = None) -> Request:
+    """The question that a planned run answers. Raises InputError for an accelerator that is not known any more.
+
+    `described`: the row of `clusters` that it was planned for; its links and network, else the accelerator's usual.
+    """
+    on = described or {}
+    cluster = find_cluster(
+        row["accelerator"], gpus_per_node=row["gpus_per_node"], gpus_per_domain=on.get("gpus_per_domain")
+    )
     if cluster is None:
         raise InputError(
             f"{row['planned_run_id']} is planned for {row['accelerator']}, which is unknown. Plan it again."
         )
+    if on.get("nic_gbit_per_s"):
+        cluster = with_network(cluster, on["nic_gbit_per_s"] * on["nics_per_node"] / on["gpus_per_node"])
     framework = row["framework"]
     profile = with_usual_facts(choose(cluster.generation, framework), framework)
     asked = Question(shape_of(dict(row)), cluster, profile, row["seq_len"], is_fp8=False)

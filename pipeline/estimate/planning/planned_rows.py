@@ -27,13 +27,15 @@ _MINUTE = 60
 
 @dataclass(frozen=True)
 class Heading:
-    """What all rows of one plan share. `model` is the name that runs of it have in the store."""
+    """What all rows of one plan share. `model` is the name that runs of it have in the store, `cluster` one of
+    `clusters`."""
 
     purpose: str
     framework: str | None
     model: str
     steps: int
     created_at: datetime
+    cluster: str | None = None
 
 
 def new_plan_id(heading: Heading, cell: Mapping[str, Any], taken: frozenset[str]) -> str:
@@ -83,6 +85,7 @@ def _row(plan_id: str, position: int, pick: Pick, heading: Heading) -> dict[str,
         "purpose": heading.purpose,
         "created_at": heading.created_at,
         "framework": heading.framework,
+        "cluster": heading.cluster,
         "accelerator": asked.cluster.accelerator,
         "num_nodes": max(request.num_gpus // asked.cluster.gpus_per_node, 1),
         "gpus_per_node": min(asked.cluster.gpus_per_node, request.num_gpus),
