@@ -9,6 +9,10 @@ import polars as pl
 import pytest
 
 from sweepscope.pipeline.__main__ import main
+from sweepscope.pipeline.commands.named_cluster import by_cluster, planned_request
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.estimate.advice.cell import cells
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
 from sweepscope.pipeline.store.publish import publish
@@ -112,3 +116,40 @@ def test_a_search_on_a_named_cluster(home: Home, capsys: pytest.CaptureFixture[s
     assert code == 0, text
     assert run(capsys, home, *question)[0] == 2
     assert run(capsys, home, *question, "--cluster", "theirs")[0] == 2
+
+
+def test_a_plan_keeps_its_cluster_for_its_later_runs(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--accelerator", "H100", "--gpus-per-domain", "16", "--nics-per-node", "8", "--nic-gbit", "400")
+    run(capsys, home, "cluster", "add", "ours", *words, "--nccl-tests", RESULTS)
+    question = ("--model", "llama-2-7b", "--nodes", "2", "--seq-len", "4096", "--gbs-tokens", "1048576")
+    code, text = run(capsys, home, "plan", *question, "--cluster", "ours", "--budget-gpu-hours", "4", "--json")
+    assert code == 0, text
+    planned = json.loads(text[: text.rindex("}") + 1])["planned_runs"]
+    assert {row["cluster"] for row in planned} == {"ours"}
+    asked = planned_request(planned[0], home).asked
+    assert asked.cluster.gpus_per_domain == 16
+    assert asked.cluster.network_bytes_per_s == 50e9
+    assert "nccl-tests of ours" in asked.profile.about["fabric"]
+    code, text = run(capsys, home, "plan", "next", planned[0]["plan_id"], "--budget-gpu-hours", "2", "--json")
+    assert code == 0, text
+    assert {row["cluster"] for row in json.loads(text[: text.rindex("}") + 1])["planned_runs"]} == {"ours"}
+    run(capsys, home, "cluster", "remove", "ours")
+    assert planned_request(planned[0], home).asked.cluster.gpus_per_domain == 8
+
+
+def test_runs_are_asked_on_the_cluster_that_they_name(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, home, "cluster", "add", "slow", "--accelerator", "H100", "--nics-per-node", "1", "--nic-gbit", "100")
+    facts = {"model": "llama-2-7b", "num_gpus": 16, "dp": 16, "tp": 1, "pp": 1, "seq_len": 4096, "mbs": 1, "gas": 4}
+    rows = [{**facts, "framework": "nanotron", "accelerator": "H100", "cluster": name} for name in ("slow", "x", None)]
+    runs = TABLES["runs"].conform(pl.DataFrame([{**row, "gbs_tokens": 262144, "origin": "measured"} for row in rows]))
+
+    def networks(given: str | None) -> list[float]:
+        parts = by_cluster(runs, choose_profile, home, given)
+        requests = [cell.request for rows, choose in parts for cell in cells(rows, choose)]
+        return [one.asked.cluster.network_bytes_per_s for one in requests if one is not None]
+
+    slow = 12.5e9 / 8
+    assert networks(None) == [slow, 50e9]
+    assert networks("slow") == [slow]
+    with pytest.raises(UsageError, match="no cluster of this home"):
+        networks("x")
