@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn
 
+from sweepscope.pipeline.commands.options_file import options_file, read_options, words_of
 from sweepscope.pipeline.commands.output import note
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import SweepscopeError, UsageError
@@ -153,12 +154,23 @@ def _parsed(words: list[str]) -> argparse.Namespace:
         near = get_close_matches(named, VERBS, n=1)
         meant = f"Did you mean `sweepscope {near[0]}`? " if near else ""
         raise UsageError(f"there is no verb {named!r}. {meant}`sweepscope --help` lists the verbs.")
-    known, unknown = build_parser(() if named is None else (named,)).parse_known_args(words)
+    parser = build_parser(() if named is None else (named,))
+    known, unknown = parser.parse_known_args(words if named is None else _with_options(parser, named, words))
     if unknown:
         raise UsageError(
             f"unrecognized arguments: {' '.join(unknown)}. `sweepscope {known.verb} --help` shows the usage."
         )
     return known
+
+
+def _with_options(parser: argparse.ArgumentParser, named: str, words: list[str]) -> list[str]:
+    """The words with those of the file of options behind the verb."""
+    if (path := options_file()) is None:
+        return words
+    (verbs,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    of_file = words_of(read_options(path), named, VERBS, verbs.choices[named], str(path))
+    at = words.index(named) + 1
+    return [*words[:at], *of_file, *words[at:]]
 
 
 def _configure_log(verbosity: int) -> None:

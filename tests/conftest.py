@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ from tests.properties import draws
 
 # Before polars is imported: frames of tests are small, and as many workers run as the machine has cores.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
+# What a developer has in the configuration folder is none of a test's options.
+os.environ["XDG_CONFIG_HOME"] = os.path.join(tempfile.gettempdir(), "sweepscope-tests-have-no-configuration")
 
 # No deadline: how long one example takes says more about the machine's other users than about the code. By hand every
 # run tries new examples; in continuous integration the same ones, so that a failure is the change's own.
