@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-fast install lint format types docs bench chaos test-real audit validate screenshots clean
+.PHONY: demo test test-fast install lint format types docs bench chaos test-real test-loop audit validate screenshots clean
 
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
@@ -61,6 +61,10 @@ chaos: install
 # them live and afterwards. ARGS='--nanogpt CHECKOUT' adds nanoGPT. Wants a package index; takes minutes.
 test-real: install
 	$(BIN)/python -m tests.real $(ARGS)
+
+# From a plan to picotron on the CPU and back; ARGS='--picotron CHECKOUT'. Uses the environment of test-real.
+test-loop: install
+	$(BIN)/python -m tests.real.loop $(ARGS)
 
 # Known vulnerabilities of the pinned packages. Asks the package index, so it is no part of continuous integration, which may be
 # offline; a package that could not be asked about fails it, too.

@@ -33,6 +33,11 @@ def add_launch(actions: Any) -> argparse.ArgumentParser:
     parser.add_argument("--framework", default=argparse.SUPPRESS, help="whose files: " + ", ".join(_names()))
     parser.add_argument("--out", metavar="DIR", help="folder to write to; a folder per run is made in it")
     parser.add_argument("--all", action="store_true", help="write those of runs that are there already, too")
+    parser.add_argument(
+        "--cpu",
+        action="store_true",
+        help="write files for a trial on this machine's CPU (gloo): whether they start, not how fast they are",
+    )
     parser.add_argument("--force", action="store_true", help="write over files that differ")
     return parser
 
@@ -60,27 +65,33 @@ def run_launch(args: argparse.Namespace) -> int:
     """Write the files; the exit code."""
     from sweepscope.pipeline.commands.plan_status import statuses
     from sweepscope.pipeline.ingest.plans import plan_of
+    from sweepscope.pipeline.launch.planned import CPU
     from sweepscope.pipeline.store.home import Home
 
     home = Home.resolve(args.home, for_writing=False)
     launcher = launcher_of(args.framework)
     if not args.out:
         raise UsageError(f"the following arguments are required: --out. {_EXAMPLE}")
-    outcomes = {row["planned_run_id"]: row["plan_outcome"] for row in statuses(home, args.plan)}
+    filled = {
+        row["planned_run_id"]
+        for row in statuses(home, args.plan)
+        if row["plan_outcome"] != "missing" and (args.cpu or not row["is_trial"])
+    }
     rows = [
-        row
+        {**row, "accelerator": CPU} if args.cpu else row
         for row in plan_of(home, args.plan).iter_rows(named=True)
-        if args.all or outcomes.get(row["planned_run_id"], "missing") == "missing"
+        if args.all or row["planned_run_id"] not in filled
     ]
     if not rows:
         raise UsageError(f"Every run of {args.plan} is there already. --all writes their files again.")
-    refused = [(row["planned_run_id"], launcher.refusal(row)) for row in rows]
+    refused = [(row["planned_run_id"], _refusal(launcher, row)) for row in rows]
     wanted = [row for row, (_, reason) in zip(rows, refused, strict=True) if reason is None]
     if not wanted:
         raise UsageError(f"{launcher.name} can run nothing of {args.plan}: {refused[0][1]}. Plan with --framework.")
     folder = Path(args.out)
     written = _write(folder, wanted, launcher, is_forced=args.force)
-    _remember(home, wanted, launcher)
+    if not args.cpu:
+        _remember(home, wanted, launcher)
     left_out = {name: reason for name, reason in refused if reason is not None}
     value = {"plan_id": args.plan, "framework": launcher.name, "out": str(folder), "runs": written, "refused": left_out}
     lines = [(name, ", ".join(files)) for name, files in written.items()]
@@ -89,6 +100,14 @@ def run_launch(args: argparse.Namespace) -> int:
     note(f"{launcher.name}: {launcher.about}")
     note(f"When they ran: sweepscope ingest {folder} && sweepscope plan status {args.plan}")
     return 0
+
+
+def _refusal(launcher: Framework, row: dict[str, Any]) -> str | None:
+    """Why the framework cannot run a planned run where it is to run."""
+    from sweepscope.pipeline.launch.planned import CPU
+
+    on_cpu = launcher.refusal_on_cpu(row["num_gpus"]) if row["accelerator"] == CPU else None
+    return on_cpu or launcher.refusal(row)
 
 
 def _write(folder: Path, rows: list[dict[str, Any]], launcher: Framework, *, is_forced: bool) -> dict[str, list[str]]:

@@ -194,6 +194,8 @@ def _lines(row: dict[str, Any], advice: dict[str, Mend | None]) -> list[str]:
     name = row["planned_run_id"]
     if row["plan_outcome"] == "completed" and row["step_time_over_predicted"] is not None:
         result = f"{row['step_time_s']:.3g} s per step, {row['step_time_over_predicted']:.2f} times the prediction"
+    elif row["plan_outcome"] == "completed" and row["is_trial"]:
+        result = "trial on a CPU"
     else:
         result = row["status"] or ""
     lines = [f"{name}  {row['plan_outcome']:<9}  {row['layout']}  {result}".rstrip()]

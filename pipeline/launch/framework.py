@@ -42,6 +42,7 @@ class Framework:
         environment: variables that it needs beside those of every run.
         refuse: further reasons why it cannot run a layout.
         takes_moe: whether its files can describe experts.
+        most_cpu_ranks: ranks that it can start on a CPU, for a trial; 0 where it needs an accelerator.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Framework:
     environment: Mapping[str, str] = field(default_factory=dict)
     refuse: Callable[[Mapping[str, Any]], str | None] = lambda _row: None
     takes_moe: bool = False
+    most_cpu_ranks: int = 0
 
     def refusal(self, row: Mapping[str, Any]) -> str | None:
         """Why it cannot run the layout of a row of a search or of `planned_runs`; None where it can."""
@@ -71,6 +73,14 @@ class Framework:
         if (row.get("pp") or 1) > 1 and row["pipeline_schedule"] not in self.schedules:
             return f"{self.name} has no {row['pipeline_schedule']} schedule"
         return self.refuse(row)
+
+    def refusal_on_cpu(self, num_gpus: int) -> str | None:
+        """Why a run of so many ranks cannot be tried on a CPU; None where it can."""
+        if not self.most_cpu_ranks:
+            return f"{self.name} starts on accelerators only"
+        if num_gpus > self.most_cpu_ranks:
+            return f"{self.name} takes {self.most_cpu_ranks:,} rank on a CPU, not {num_gpus:,}"
+        return None
 
     @property
     def limits(self) -> dict[str, Any]:

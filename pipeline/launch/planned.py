@@ -9,6 +9,9 @@ from typing import Any
 from sweepscope.pipeline.reference.model_shape import ModelShape
 from sweepscope.pipeline.reference.models import shape_of
 
+CPU = "CPU"
+"""The accelerator of trials: a word of `runs.accelerator` without a peak rate."""
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -42,6 +45,11 @@ class Planned:
         """The planned run of a row of `planned_runs`."""
         same = {name: row[name] for name in cls.__dataclass_fields__ if name in row}
         return cls(**same, name=row["planned_run_id"], shape=shape_of(dict(row)), steps=row["steps_planned"])
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it is started on a CPU, where nothing is planned."""
+        return self.accelerator == CPU
 
     @property
     def num_gpus(self) -> int:

@@ -75,6 +75,7 @@ PLAN_STATUS = Table(
         "framework accelerator num_nodes num_gpus model seq_len gbs_tokens layout",
         text("plan_outcome", "how far it is", PLAN_OUTCOME),
         text("matched_by", "what joins the run to it; NULL without one", PLAN_MATCH),
+        flag("is_trial", "that run was on a CPU: it shows that the files start, not how fast they are"),
         text("layout_differs", "columns in which the run has another layout than was planned, with both values"),
         "run_id",
         integer("plan_attempts", "count", "attempts with its name"),

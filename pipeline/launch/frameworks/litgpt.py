@@ -85,4 +85,5 @@ LITGPT = Framework(
     files=_files,
     command=lambda _run: ("-m", "litgpt", "pretrain", "--config", f"{HERE}/{CONFIG}"),
     refuse=_refuse,
+    most_cpu_ranks=1,  # its FSDP needs accelerators
 )

@@ -15,7 +15,7 @@ CONFIG = "config.json"
 def config(run: Planned) -> dict[str, Any]:
     """The sections of the file."""
     shape = run.shape
-    is_cpu = run.accelerator == "CPU"
+    is_cpu = run.is_trial
     return {
         "distributed": {
             "tp_size": run.tp,
@@ -76,5 +76,6 @@ PICOTRON = Framework(
     states=("dp", "tp", "pp", "cp", "mbs", "gas", "seq_len", "steps_planned", "zero_stage", "num_layers"),
     files=_files,
     command=lambda _run: ('"$TRAINER_DIR/train.py"', "--config", f"{HERE}/{CONFIG}"),
+    most_cpu_ranks=64,  # more processes than a machine has cores for
     environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1"},
 )

@@ -1,5 +1,6 @@
 -- Every planned run with the run that fills it. A run whose path or job carries the name fills it whatever its layout is, and
--- what differs is named; without such a run, one of the same cell, framework and layout does.
+-- what differs is named; without such a run, one of the same cell, framework and layout does. A trial on a CPU shows that
+-- the files start, and fills a planned run only until one on its accelerator does.
 CREATE VIEW plan_status AS
 WITH jobs AS (
     SELECT job_id, min(job_name) AS job_name
@@ -11,17 +12,18 @@ candidates AS (
     SELECT
         r.*,
         regexp_extract(concat_ws('|', j.job_name, r.run_dir, r.source_path), 'plan-[0-9a-f]{6}-[0-9]{3}') AS named,
-        CASE r.status WHEN 'completed' THEN 0 WHEN 'running' THEN 1 ELSE 2 END AS preference
+        CASE r.status WHEN 'completed' THEN 0 WHEN 'running' THEN 1 ELSE 2 END AS preference,
+        r.accelerator IS NOT DISTINCT FROM 'CPU' AS is_trial
     FROM runs AS r
     LEFT JOIN jobs AS j USING (job_id)
     WHERE r.duplicate_of IS NULL AND r.origin <> 'published'
 ),
 paired AS (
-    SELECT p.planned_run_id, c.run_id, 'name' AS matched_by, c.preference, c.started_at, c.attempt
+    SELECT p.planned_run_id, c.run_id, 'name' AS matched_by, c.is_trial, c.preference, c.started_at, c.attempt
     FROM planned_runs AS p
     JOIN candidates AS c ON c.named = p.planned_run_id
     UNION ALL
-    SELECT p.planned_run_id, c.run_id, 'layout', c.preference, c.started_at, c.attempt
+    SELECT p.planned_run_id, c.run_id, 'layout', c.is_trial, c.preference, c.started_at, c.attempt
     FROM planned_runs AS p
     JOIN candidates AS c
         ON c.model = p.model AND c.num_gpus = p.num_gpus AND c.seq_len = p.seq_len AND c.gbs_tokens = p.gbs_tokens
@@ -38,16 +40,16 @@ counted AS (
     FROM paired
 ),
 chosen AS (
-    SELECT planned_run_id, run_id, matched_by, plan_attempts
+    SELECT planned_run_id, run_id, matched_by, is_trial, plan_attempts
     FROM counted
     QUALIFY row_number() OVER (
         PARTITION BY planned_run_id
-        ORDER BY matched_by = 'layout', preference, started_at DESC NULLS LAST, attempt DESC, run_id
+        ORDER BY is_trial, matched_by = 'layout', preference, started_at DESC NULLS LAST, attempt DESC, run_id
     ) = 1
 ),
 filled AS (
     SELECT
-        p.*, c.run_id, c.matched_by, coalesce(c.plan_attempts, 0) AS plan_attempts,
+        p.*, c.run_id, c.matched_by, coalesce(c.is_trial, false) AS is_trial, coalesce(c.plan_attempts, 0) AS plan_attempts,
         r.status, r.status_evidence, r.step_time_s, r.tokens_per_s_per_gpu, r.mem_peak_reserved_bytes, r.gpu_hours,
         CASE
             WHEN c.run_id IS NULL THEN 'missing'
@@ -56,6 +58,7 @@ filled AS (
         END AS plan_outcome,
         -- Only what the run states is compared: a log need not name every degree.
         nullif(concat_ws(', ',
+            CASE WHEN r.accelerator <> p.accelerator THEN format('{} instead of {}', r.accelerator, p.accelerator) END,
             CASE WHEN r.num_gpus <> p.num_gpus THEN format('num_gpus {} instead of {}', r.num_gpus, p.num_gpus) END,
             CASE WHEN r.dp <> p.dp THEN format('dp {} instead of {}', r.dp, p.dp) END,
             CASE WHEN r.tp <> p.tp THEN format('tp {} instead of {}', r.tp, p.tp) END,
@@ -83,11 +86,11 @@ mended AS (
 SELECT
     f.plan_id, f.planned_run_id, f.position, f.purpose, f.mends, f.plan_change,
     f.framework, f.accelerator, f.num_nodes, f.num_gpus, f.model, f.seq_len, f.gbs_tokens, f.layout,
-    f.plan_outcome, f.matched_by, f.layout_differs, f.run_id, f.plan_attempts,
+    f.plan_outcome, f.matched_by, f.is_trial, f.layout_differs, f.run_id, f.plan_attempts,
     f.status, f.status_evidence, f.step_time_s, f.tokens_per_s_per_gpu, f.mem_peak_reserved_bytes, f.gpu_hours,
     f.believed_step_time_s, f.believed_lo_s, f.believed_hi_s, f.oom_probability, f.expected_gain, f.planned_gpu_hours,
     f.walltime_s, f.why,
-    f.step_time_s / f.believed_step_time_s AS step_time_over_predicted,
+    CASE WHEN NOT f.is_trial THEN f.step_time_s / f.believed_step_time_s END AS step_time_over_predicted,
     CASE WHEN f.plan_outcome = 'failed' THEN coalesce(m.is_mended, false) END AS is_mended
 FROM filled AS f
 LEFT JOIN mended AS m USING (planned_run_id)

@@ -88,3 +88,34 @@ def test_a_plan_is_launched_read_mended_and_continued(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "mended" in done.stdout
     assert "missing" in done.stdout
+
+
+def test_a_trial_on_a_cpu_fills_a_planned_run_until_one_on_its_accelerator_does(tmp_path: Path) -> None:
+    home, trial, real = tmp_path / "home", tmp_path / "trial", tmp_path / "runs"
+    plan = answer(home, "plan", *QUESTION, "--budget-gpu-hours", "1", "--most", "1")
+    name, (run,) = plan["plan_id"], [row["planned_run_id"] for row in plan["planned_runs"]]
+    launch = ("plan", "launch", name, "--framework", "picotron", "--out")
+    answer(home, *launch, trial, "--cpu")
+    assert json.loads((trial / run / "config.json").read_text())["distributed"]["backend"] == "gloo"
+    assert start(trial / run, tokens=1 << 30) == 0
+    answer(home, "ingest", "--no-published", trial)
+    (tried,) = answer(home, "plan", "status", name)["runs"]
+    assert (tried["plan_outcome"], tried["is_trial"], tried["step_time_over_predicted"]) == ("completed", True, None)
+    assert tried["layout_differs"] == "CPU instead of H100-SXM-80GB"
+    assert "trial on a CPU" in called("plan", "status", name, home=home).stdout
+    assert "already" in called(*launch, trial, "--cpu", home=home).stderr
+
+    answer(home, *launch, real)
+    assert json.loads((real / run / "config.json").read_text())["distributed"]["backend"] == "nccl"
+    assert start(real / run, tokens=0) != 0
+    answer(home, "ingest", "--no-published", real)
+    (filled,) = answer(home, "plan", "status", name)["runs"]
+    assert (filled["plan_outcome"], filled["is_trial"], filled["layout_differs"]) == ("failed", False, None)
+
+
+def test_what_needs_an_accelerator_is_not_tried_on_a_cpu(tmp_path: Path) -> None:
+    plan = answer(tmp_path, "plan", *QUESTION, "--budget-gpu-hours", "1", "--most", "1")
+    args = ("plan", "launch", plan["plan_id"], "--out", tmp_path / "out", "--cpu", "--framework")
+    for framework, reason in (("nanotron", "nanotron starts on accelerators only"), ("litgpt", "1 rank on a CPU")):
+        done = called(*args, framework, home=tmp_path)
+        assert (done.returncode, reason in done.stderr) == (2, True), done.stderr

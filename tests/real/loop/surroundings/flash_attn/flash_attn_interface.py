@@ -1,0 +1,3 @@
+"""What picotron imports of flash-attn."""
+
+flash_attn_func = None

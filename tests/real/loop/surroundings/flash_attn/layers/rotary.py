@@ -1,0 +1,3 @@
+"""What picotron imports of flash-attn."""
+
+apply_rotary_emb = None
