@@ -44,6 +44,7 @@ VERBS = {
     "watch": "ingest new runs as they appear (Dagster daemon with a sensor)",
     "serve": "watch and dashboard together",
     "store": "path, versions, verification, compaction and pruning of the store; forget files",
+    "alerts": "tell people of hangs, regressions, new best layouts: status, test, send",
     "doctor": "check the installation and the home, with a remedy for what is wrong",
     "simulate": "write a simulated raw sweep to try things on",
     "completion": "print a script that completes commands and options in bash, zsh or fish",

@@ -6,6 +6,7 @@ that holds them (`url_env`, `password_env`) instead of being written down; the h
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tomllib
 from typing import Annotated, Literal
@@ -67,6 +68,11 @@ class Webhook(_Strict):
         return _checked_url(_environment(str(self.url_env)), str(self.url_env))
 
     @property
+    def key(self) -> str:
+        """Tells receivers apart, also those of one label, from one start to the next."""
+        return _digest(self.url, self.url_env)
+
+    @property
     def label(self) -> str:
         """Name of the receiver without what may be secret: paths of webhooks are their passwords."""
         return f"webhook {urlsplit(self.url).netloc.rpartition('@')[2]}" if self.url else f"webhook ${self.url_env}"
@@ -97,6 +103,11 @@ class Mail(_Strict):
     def password(self) -> str | None:
         """The password, if any. Raises UsageError where its variable is not set."""
         return None if self.password_env is None else _environment(self.password_env)
+
+    @property
+    def key(self) -> str:
+        """As of a webhook."""
+        return _digest(*self.to, self.host, self.port)
 
     @property
     def label(self) -> str:
@@ -159,6 +170,10 @@ def _fault(place: tuple[int | str, ...], message: str) -> str:
     name = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
     text = message.removeprefix("Value error, ")
     return f"{name}: {text[:1].lower()}{text[1:]}"
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.blake2b(repr(parts).encode(), digest_size=8).hexdigest()
 
 
 def _environment(name: str) -> str:

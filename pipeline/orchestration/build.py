@@ -1,4 +1,4 @@
-"""Gathers assets, jobs, sensor, schedules and resources. Nothing is computed and no asset is defined here."""
+"""Gathers assets, jobs, sensors, schedules and resources. Nothing is computed and no asset is defined here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from sweepscope.pipeline.ingest.engine import Engine
+from sweepscope.pipeline.orchestration.alert_sensor import alerts
 from sweepscope.pipeline.orchestration.assets import ASSETS
 from sweepscope.pipeline.orchestration.jobs import hourly, ingest_job, load_job, new_runs
 from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource, ReadersResource
@@ -28,7 +29,7 @@ def build(home: str | None = None, overrides: Mapping[str, Any] | None = None) -
     return dg.Definitions(
         assets=ASSETS,
         jobs=[ingest_job, load_job, upkeep_job],
-        sensors=[new_runs],
+        sensors=[new_runs, alerts],
         schedules=[hourly, upkeep],
         resources={**resources, **(overrides or {})},
         executor=dg.in_process_executor,

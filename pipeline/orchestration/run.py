@@ -5,6 +5,7 @@ The watcher's runs do not come through here: Dagster's daemon launches those tha
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -22,8 +23,10 @@ from sweepscope.pipeline.ingest.discover import FOUND
 from sweepscope.pipeline.ingest.engine import Engine
 from sweepscope.pipeline.ingest.statements import Stated, state
 from sweepscope.pipeline.ingest.summary import Summary
+from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.files import list_files
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
+from sweepscope.pipeline.operations.alerting import look
 from sweepscope.pipeline.orchestration.batch_files import write_batch
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.instance import open_instance
@@ -36,6 +39,7 @@ from sweepscope.pipeline.store.lake import Lake
 from sweepscope.pipeline.store.publish import publish
 from sweepscope.pipeline.store.published import connect
 
+_LOG = logging.getLogger(__name__)
 _SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # errors reach the caller as exceptions
 
 
@@ -102,8 +106,17 @@ def ingest_paths(
     # Does nothing when the last run has published; after a crash between commit and publish it catches up.
     summary.store = str(publish(home).path)
     summary.runs = _statuses(summary.store, summary.run_ids)
+    _tell(home)
     summary.seconds = time.perf_counter() - begin
     return summary
+
+
+def _tell(home: Home) -> None:
+    """Send alerts on what is new; the ingest stands where that fails."""
+    try:
+        look(home)
+    except SweepscopeError as error:
+        event(_LOG, logging.WARNING, "alerts_not_sent", reason=error)
 
 
 def _statuses(store: str, run_ids: Sequence[str]) -> Counter[str]:
