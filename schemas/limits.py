@@ -33,6 +33,9 @@ STREAMED_BYTES: Final = 256 * MIB
 samples, tables of jobs. 256 MiB of samples are those of 8 GPUs, each
 second, for four days."""
 
+DATABASE_BYTES: Final = 1 << 30
+"""Bytes of a database that is read from memory, in a process of its own, which holds it twice."""
+
 SPILL_BYTES: Final = 48 * MIB
 """Bytes of a frame of facts that is kept on disk instead of in memory: some 300,000 steps, hundreds of MiB of a log."""
 

@@ -14,6 +14,7 @@ from sweepscope.pipeline.io.spill import on_disk
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter, text_bytes
+from sweepscope.pipeline.logs.trackers.entries import Entry
 from sweepscope.pipeline.store.checkpoints import Record
 from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.secret_columns import hide_frame
@@ -60,6 +61,8 @@ class BatchAccumulator:
         sidecars: rows of settings in configurations.
         documents: rows of the same shape: every value of a configuration under its own name.
         histories: dialect and STEP_FACTS of files in which trainers keep their steps.
+        tracked: runs in files of trackers: the source of the file, the path that its own source gets, and the run.
+        tracked_parts: by folder of a run of MLflow, the source and the text of each of its files.
         tables: rows of `runs` from tables with one run per row.
         files: a note per file (see `read_file`).
         rejects: rows of `rejects`.
@@ -86,6 +89,8 @@ class BatchAccumulator:
     sidecars: list[dict[str, str]] = field(default_factory=list)
     documents: list[dict[str, str]] = field(default_factory=list)
     histories: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
+    tracked: list[tuple[int, str, Entry]] = field(default_factory=list)
+    tracked_parts: dict[str, tuple[dict[str, int], dict[str, str]]] = field(default_factory=dict)
     tables: list[pl.DataFrame] = field(default_factory=list)
     files: list[dict[str, object]] = field(default_factory=list)
     rejects: list[dict[str, object]] = field(default_factory=list)

@@ -12,6 +12,7 @@ from sweepscope.pipeline.derive.doubts import without_doubtful
 from sweepscope.pipeline.estimate.rows.argument_facts import facts_of_arguments
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_runs
 from sweepscope.pipeline.ingest.read_batch import read_batch
+from sweepscope.pipeline.ingest.tracked_runs import under_their_files
 from sweepscope.pipeline.ingest.validate import merge_rejects, validate
 from sweepscope.pipeline.io.spill import release
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -80,7 +81,8 @@ def parse_batch(
         "rejects": pl.concat([tables["rejects"], SCHEMAS["rejects"].conform(batch.rejects)]),
         "files": SCHEMAS["files"].conform(batch.files),
     }
-    return {name: _by_part(frame, batch.parts) for name, frame in all_tables.items()}
+    placed = under_their_files(all_tables, batch.tracked)
+    return {name: _by_part(frame, batch.parts) for name, frame in placed.items()}
 
 
 def _by_part(frame: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
         Lake,  # its libraries take 16 MB, which processes that only read logs save
     )
 
-MEASURED = ("log", "nccl", "scheduler", "memory", "flight_record", "bench_csv")
+MEASURED = ("log", "nccl", "scheduler", "memory", "flight_record", "bench_csv", "tracker")
 """Kinds of files whose rows stay when the file goes. Others only describe the runs of their unit."""
 
-RECOGNISED = ("log", "nccl", "memory", "flight_record", "bench_csv")
+RECOGNISED = ("log", "nccl", "memory", "flight_record", "bench_csv", "tracker")
 """Kinds whose content counts once, wherever it lies. A table of jobs may lie beside several runs."""
 
 HAS_ROWS = ("parsed", "overwritten", "rotated", "shrunk", "failed", "unread", "gone")

@@ -18,6 +18,7 @@ from sweepscope.pipeline.io.files import Entry
 from sweepscope.pipeline.io.rotated import rotated_logs
 from sweepscope.pipeline.logs.dialect import Dialect, marks_run
 from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.logs.trackers import names as trackers
 from sweepscope.pipeline.nccl import names
 
 FOUND = pl.Schema(
@@ -125,6 +126,8 @@ def _listing(entries: Iterable[Entry], kind_of: Callable[[str], str], named: Col
             kind = names.kind_of(entry.path) or kind
         if kind == "other" and entry.path in named:
             kind = "log"
+        if entry.is_file and trackers.unit_of(entry.path):
+            kind = "tracker"
         by_directory[_parent(entry.path)].append((entry, kind))
     return by_directory
 
@@ -231,6 +234,8 @@ def _lone_unit(path: str, kind: str, run: str | None) -> str:
     """Unit of a file outside run directories; the dumps, and the logs, of all ranks are judged together."""
     if run is not None:
         return _in(_parent(path), run)
+    if kind == "tracker":
+        return trackers.unit_of(path)
     return names.dump_set(path) if kind == "flight_record" else _stem(path)
 
 

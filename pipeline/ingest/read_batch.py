@@ -17,9 +17,11 @@ from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_file import read_file
 from sweepscope.pipeline.ingest.read_rotated import RotatedLogs
 from sweepscope.pipeline.ingest.read_sidecar import folder_names
+from sweepscope.pipeline.ingest.read_tracker import PARSER, with_folders
 from sweepscope.pipeline.ingest.resume import ResumeState
 from sweepscope.pipeline.ingest.statements import stated_rows
 from sweepscope.pipeline.ingest.surer_reading import Candidate
+from sweepscope.pipeline.ingest.tracked_runs import PLACES, sources_of
 from sweepscope.pipeline.ingest.unread_logs import judge_unread
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.spill import release
@@ -64,7 +66,7 @@ class Batch:
     `other` has rows of further tables by name (NCCL output, memory snapshots), as their schemas want them. `parts` are
     PARTS rows of rotated logs; facts and sources have such a log under its own path, with lines numbered throughout.
     `arguments` are those that logs print (SETTING_FACTS), `documents` those of configurations beside them
-    (SIDECAR_SETTINGS), both under their own names.
+    (SIDECAR_SETTINGS), both under their own names. `tracked` are tracked_runs.PLACES rows of runs of trackers' files.
     """
 
     sources: pl.DataFrame
@@ -79,6 +81,7 @@ class Batch:
     parts: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PARTS))
     arguments: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SETTING_FACTS))
     documents: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SIDECAR_SETTINGS))
+    tracked: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PLACES))
 
     def stated_of(self, rows: pl.DataFrame) -> pl.DataFrame:
         """STATED rows of the file that the rows of a table come from."""
@@ -117,17 +120,22 @@ def read_batch(
     sources = _sources(found, {**extracted.dialect_of, **inferred.readers})
     files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), extracted)
     files, facts = judge_unread(files, facts, inferred.unread, batch.nccl.sources())
-    sidecars = [*batch.sidecars, *folder_names(sources)]
+    with_folders(batch)
+    tracked = sources_of(batch.tracked, files.with_columns(dialect=pl.coalesce("dialect", "parser")))
+    sources = pl.concat([sources, tracked.sources.select(sources.columns)])
+    sidecars = [*batch.sidecars, *folder_names(sources), *tracked.sidecars]
     other = {name: pl.concat(frames) for name, frames in batch.other.items()}
     return Batch(
-        sources=rotated.under_their_logs(files.with_columns(dialect=pl.coalesce("dialect", "parser"))),
-        facts=_with_histories(facts, batch.histories),
+        sources=rotated.under_their_logs(
+            pl.concat([files.with_columns(dialect=pl.coalesce("dialect", "parser")), tracked.sources])
+        ),
+        facts=_with_histories(facts, [*batch.histories, (PARSER, tracked.steps)]),
         spans=ordered_spans([extracted.spans, *stamps_of(inferred.facts)]),
         sidecars=pl.DataFrame(sidecars, schema=SIDECAR_SETTINGS),
         stated=stated_rows(sources, dialects),
         tables=batch.tables,
         files=files,
-        rejects=pl.DataFrame(batch.rejects, schema=REJECTS.polars_schema),
+        rejects=pl.DataFrame([*batch.rejects, *tracked.unread], schema=REJECTS.polars_schema),
         other={
             **other,
             **batch.nccl.tables(files, facts),
@@ -136,7 +144,8 @@ def read_batch(
         },
         parts=pl.DataFrame(rotated.parts, schema=PARTS, orient="row"),
         arguments=read_arguments(extracted.argument_lines),
-        documents=pl.DataFrame(batch.documents, schema=SIDECAR_SETTINGS),
+        documents=pl.DataFrame([*batch.documents, *tracked.documents], schema=SIDECAR_SETTINGS),
+        tracked=tracked.places,
     )
 
 

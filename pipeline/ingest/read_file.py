@@ -26,6 +26,7 @@ from sweepscope.pipeline.ingest.read_sidecar import (
     read_table,
     reading_whole,
 )
+from sweepscope.pipeline.ingest.read_tracker import read_tracker
 from sweepscope.pipeline.io.reader import Reader
 
 _LOG_KINDS = ("log", "nccl", "scheduler")
@@ -99,6 +100,8 @@ def _read_kind(source: int, row: dict[str, object], reader: Reader, batch: Batch
         return _BY_SOURCE[str(row["kind"])](source, row, reader, batch)
     if row["kind"] == "memory":
         return read_memory(row, reader, reader.chunks(), batch)
+    if row["kind"] == "tracker":
+        return read_tracker(source, reader, batch)
     if row["kind"] == "flight_record":
         return read_dump(source, reader, batch)
     return read_stated(reader) if row["kind"] == "statements" else read_sidecar(row, reader, batch)

@@ -34,7 +34,7 @@ from sweepscope.pipeline.store.lock import exclusive
 
 _LOG = logging.getLogger(__name__)
 
-_WITH_RUNS = ("log", "history", "bench_csv")
+_WITH_RUNS = ("log", "history", "bench_csv", "tracker")
 """Kinds of files whose rows may be runs."""
 
 

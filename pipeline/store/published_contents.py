@@ -86,8 +86,8 @@ def _changed(lake: Lake, release: Release) -> Changes:
 
 
 def _histories(lake: Lake, release: Release) -> pl.Series:
-    """Paths of the files of steps, as of transformers' Trainer."""
-    return lake.read("files", ["path"], pl.col("kind") == "history", release=release)["path"]
+    """Paths of the files of steps, as of transformers' Trainer and of trackers."""
+    return lake.read("files", ["path"], pl.col("kind").is_in(["history", "tracker"]), release=release)["path"]
 
 
 def _repeated_runs(lake: Lake, release: Release, runs: pl.DataFrame, histories: pl.Series) -> pl.DataFrame:

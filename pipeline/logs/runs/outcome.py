@@ -78,7 +78,10 @@ _ROLES = [*_OF_ALL["role"].unique(maintain_order=True), *_OF_END["role"].unique(
 _LINE = ("kind", "line_no", "is_secondary", "text")
 _REST = 0.05
 """Of the planned steps: with fewer left than this, a log that could not show more of them is that of a finished run."""
-_STATUS_FILE = {"fail": "crash", "oom": "oom", "timeout": "timeout", "completed": "completed"}
+_STATUS_FILE = {
+    **{word: word for word in ("oom", "timeout", "completed", "cancelled")},
+    "fail": "crash",
+}
 
 
 def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> pl.DataFrame:

@@ -43,15 +43,22 @@ def settings_of_values(values: Mapping[str, Any]) -> Mapping[str, str]:
 def _degrees(values: Mapping[str, Any]) -> dict[str, str]:
     """Degrees of parallelism: whole numbers under a sure name, where the name or one above it speaks of parallelism.
 
-    `tp` alone is anything: true positives, a tool's path.
+    `tp` alone is anything: true positives, a tool's path. Beside another degree in the same section it is one, too.
     """
     found: dict[str, str] = {}
+    short: dict[str, dict[str, str]] = {}
     for path, value in leaves(values):
-        column, doubt = synonyms.setting_of(synonyms.words(path.rsplit(".", 1)[-1])) or ("", 0)
-        is_degree = column in _DEGREES and not doubt and "parallel" in synonyms.words(path)
-        if is_degree and isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            found.setdefault(column, str(value))
-    return found
+        section, _, name = path.rpartition(".")
+        column, doubt = synonyms.setting_of(synonyms.words(name)) or ("", 0)
+        if column in _DEGREES and not doubt and isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            if "parallel" in synonyms.words(path):
+                found.setdefault(column, str(value))
+            else:
+                short.setdefault(section, {})[column] = str(value)
+    return {
+        **{name: value for degrees in short.values() if len(degrees) > 1 for name, value in degrees.items()},
+        **found,
+    }
 
 
 def _word(column: str, name: str, value: Any) -> str | None:

@@ -12,9 +12,7 @@ from sweepscope.pipeline.logs.trackers.tracked_run import TrackedRun, steps
 def _tracked(read: Callable[[bytes], TrackedRun]) -> Callable[[bytes], Tracked]:
     def read_tracked(data: bytes) -> Tracked:
         run = read(data)
-        # A script that ended well has completed; one with another code failed, of which a log would say why.
-        ended = {} if run.exit_code is None else {"status_file": "fail" if run.exit_code else "completed"}
-        return Tracked(steps(run), {**run.settings, **ended})
+        return Tracked(steps(run), run.all_settings)
 
     return read_tracked
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import polars as pl
 
 from sweepscope.pipeline.logs import synonyms
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
+from sweepscope.pipeline.logs.sidecars.wandb_files import settings_of_values
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,26 @@ class Row:
 class TrackedRun:
     """Rows in the order of the file, settings by column of `runs` (text), and the configuration as it was kept.
 
-    `exit_code` is None where the file does not have it: the run goes on, or was killed.
+    Attributes:
+        rows: what was logged.
+        config: the configuration.
+        settings: what of it are columns of `runs`.
+        ended: how it ended, as a trainer's status file has it; "" where it goes on, was killed, or nothing says it.
+        name: the name of one of several runs of a file.
+        number: its number among them, from 1 on; it stays the same while runs are added.
     """
 
     rows: Sequence[Row]
     config: Mapping[str, object] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
-    exit_code: int | None = None
+    ended: str = ""
+    name: str = ""
+    number: int = 1
+
+    @property
+    def all_settings(self) -> dict[str, str]:
+        """The settings, and how it ended."""
+        return {**self.settings, **({"status_file": self.ended} if self.ended else {})}
 
 
 _NAMES: Mapping[str, str] = {
@@ -76,10 +91,32 @@ _COLUMNS = {
 }
 _AMBIGUOUS = frozenset({"throughput", "flops"})
 """Words under which trainers keep one quantity or another: Megatron's `throughput` are TFLOP/s."""
+_UNIT = re.compile(r" (?:s|secs?|seconds|ms|milliseconds|gi?b|mi?b|bytes)$")
+"""A unit behind a name: `step_time_s`."""
 _BYTES = {"gib": 2**30, "mib": 2**20, "gb": 10**9, "mb": 10**6, "bytes": 1}
 _LEAST_BYTES = 2**20
 _ALIKE = 1.6
 """A stated step time is in the unit in which it differs from the clock's by less than this factor."""
+
+
+def numbers(prefix: str, items: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Numbers by name; those of nested dictionaries with the names above, as W&B shows them."""
+    for name, value in items.items():
+        if isinstance(value, dict):
+            if "_type" not in value:  # a histogram, a table or an image
+                yield from numbers(f"{prefix}{name}.", value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{prefix}{name}", value
+
+
+def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
+    """Settings, by column of `runs`, of a configuration under the user's own names."""
+    return dict(settings_of_values(config))
+
+
+def is_wanted(name: str) -> bool:
+    """Whether a scalar of that name may be a column of `steps`, or counts them."""
+    return name in _STEPS or bool(_meant(name))
 
 
 def steps(run: TrackedRun) -> pl.DataFrame:
@@ -127,7 +164,8 @@ def _meant(name: str) -> list[str]:
     plain = synonyms.words(name)
     if synonyms.EVALUATION.search(plain) or plain in _AMBIGUOUS or plain.startswith("system "):
         return []
-    forms = {plain, plain.removeprefix("train ").removeprefix("training ")} - _AMBIGUOUS
+    own = plain.removeprefix("train ").removeprefix("training ")
+    forms = {plain, own, _UNIT.sub("", own)} - _AMBIGUOUS
     sure = [column for form in forms for column, doubt in synonyms.step_columns(form) if doubt == 0]
     return [_COLUMNS[column] for column in dict.fromkeys(sure) if column in (*_WANTED, *_MORE)]
 

@@ -12,8 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from sweepscope.pipeline.logs.sidecars.wandb_files import settings_of_values
-from sweepscope.pipeline.logs.trackers.tracked_run import Row, TrackedRun
+from sweepscope.pipeline.logs.trackers.tracked_run import Row, TrackedRun, numbers, settings_of
 from sweepscope.pipeline.text import protobuf_wire as wire
 from sweepscope.pipeline.text.record_framing import wandb_records
 
@@ -41,7 +40,9 @@ def read(data: bytes) -> TrackedRun:
             elif number == _ENVIRONMENT:
                 machine = _machine(wire.as_bytes(value))
     config.pop("_wandb", None)
-    return TrackedRun(rows, config, {**machine, **settings_of_values(config)}, exit_code)
+    # A script that ended well has completed; one with another code failed, of which a log would say why.
+    ended = "" if exit_code is None else "fail" if exit_code else "completed"
+    return TrackedRun(rows, config, {**machine, **settings_of(config)}, ended)
 
 
 def _row(number: int, history: bytes) -> Row:
@@ -52,19 +53,9 @@ def _row(number: int, history: bytes) -> Row:
             items.update(_items(wire.as_bytes(value)))
         elif part == 2:
             step = next((wire.signed(one) for at, one in wire.fields(wire.as_bytes(value)) if at == 1), 0)
-    scalars = {name: float(value) for name, value in _numbers("", items)}
+    scalars = {name: float(value) for name, value in numbers("", items)}
     counted = scalars.pop("_step", step)
     return Row(number, None if counted is None else int(counted), scalars.pop("_timestamp", None), scalars)
-
-
-def _numbers(prefix: str, items: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """Numbers by name; those of nested dictionaries with the names above, as W&B shows them."""
-    for name, value in items.items():
-        if isinstance(value, dict):
-            if "_type" not in value:  # a histogram, a table or an image
-                yield from _numbers(f"{prefix}{name}.", value)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield f"{prefix}{name}", value
 
 
 def _updates(config: bytes) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def test_a_wandb_file_is_read_as_wandb_reads_it(path: Path) -> None:
     run, own = wandb_run.read(path.read_bytes()), expected(path)
     rows = [{**row.scalars, "_step": row.step, "_timestamp": row.seconds} for row in run.rows]
     assert rows == [flat(row) for row in own["rows"]]
-    assert (run.config, run.exit_code) == (own["config"], own["exit_code"])
+    assert (run.config, run.ended) == (own["config"], {0: "completed", 1: "fail", None: ""}[own["exit_code"]])
 
 
 @pytest.mark.parametrize("path", EVENTS, ids=lambda path: path.name)

@@ -1,0 +1,112 @@
+"""Read files in which trackers keep several runs: databases in a sandbox, and MLflow's folders of small files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import IO
+
+from sweepscope.pipeline.errors import InputError, LimitError, NothingYetError
+from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
+from sweepscope.pipeline.io.bounded import bounded, text_of
+from sweepscope.pipeline.io.files import exists
+from sweepscope.pipeline.io.reader import Reader
+from sweepscope.pipeline.io.sandbox import ProcessLimits, Sandbox
+from sweepscope.pipeline.logs.trackers import entries, mlflow_folder, names
+from sweepscope.pipeline.logs.trackers.databases import read_database
+from sweepscope.pipeline.logs.trackers.entries import entry_of
+from sweepscope.pipeline.logs.trackers.tracked_run import TrackedRun
+from sweepscope.schemas import limits
+
+PARSER = "other"
+"""The dialect of runs whose trainer is unknown; its version is that of the code that reads trackers, too."""
+
+_WORK = "sweepscope.pipeline.ingest.read_tracker:read_one"
+_THREADS = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+_SANDBOX = Sandbox(_WORK, environment=_THREADS, idle_s=30.0)
+_LIMITS = ProcessLimits(memory_bytes=4 << 30, cpu_s=600, wall_s=900.0, is_by_size=True)
+_ANSWER_BYTES = 256 << 20
+_SIZE_BYTES = 8
+_NO_CONTENT = {"content_bytes": None, "content_digest": None, "content_head": None}
+"""Of a file that is one of many of a run: thousands hold the same value, and are no copies of each other."""
+
+
+def read_tracker(source: int, reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
+    """Ledger columns of a file of a tracker. Raises ValueError for a damaged one."""
+    if names.is_log(reader.path):
+        return {"status": "skipped", "error": "the log of a database, which is read with it", **_NO_CONTENT}
+    if folder := mlflow_folder.run_folder(reader.path):
+        return _read_part(source, folder, reader, batch)
+    return _read_database(source, reader, batch)
+
+
+def _read_part(source: int, folder: str, reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
+    part, text = mlflow_folder.part_of(reader.path), text_of(reader.chunks())
+    if part == "meta.yaml":
+        mlflow_folder.read_meta(text)
+    elif part.startswith("metrics/"):
+        mlflow_folder.read_metric(part, text)
+    sources, parts = batch.tracked_parts.setdefault(folder, ({}, {}))
+    sources[part], parts[part] = source, text
+    return {"parser": PARSER, **({} if part == "meta.yaml" else _NO_CONTENT)}
+
+
+def with_folders(batch: BatchAccumulator) -> None:
+    """Add the runs of the folders that were read to the batch's entries."""
+    for folder, (sources, parts) in batch.tracked_parts.items():
+        run = mlflow_folder.read(parts, folder)
+        if run is not None:
+            source = sources.get("meta.yaml", min(sources.values()))
+            batch.tracked.append((source, folder, entry_of(run)))
+    batch.tracked_parts.clear()
+
+
+def _read_database(source: int, reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
+    log = b"".join(_log_of(reader.path))  # before the database: what moves over meanwhile is in both then
+    data = b"".join(bounded(reader.chunks(), limits.DATABASE_BYTES))
+    found = _read_limited(data, log)
+    if found is None:
+        return {"status": "skipped", "error": "a database of a program that is no tracker", **_NO_CONTENT}
+    for run in found:
+        name = run.name.replace("/", "_")
+        batch.tracked.append((source, f"{reader.path}/{run.number}-{name}", entry_of(run)))
+    return {"parser": PARSER}
+
+
+def _log_of(path: str) -> Iterator[bytes]:
+    """The write-ahead log of a database; nothing where there is none."""
+    if exists(f"{path}{names.LOG}"):
+        try:
+            yield from bounded(Reader(f"{path}{names.LOG}", is_hashed=False).chunks(), limits.DATABASE_BYTES)
+        except (InputError, NothingYetError):
+            return  # it has just gone: the database has all of it
+
+
+def _read_limited(data: bytes, log: bytes) -> list[TrackedRun] | None:
+    """The runs of a database, by a process of its own. Raises ValueError."""
+    answer = _SANDBOX.run([len(data).to_bytes(_SIZE_BYTES), data, log], _LIMITS, answer_bytes=_ANSWER_BYTES)
+    kind, rest = answer.raw[:1], answer.raw[1:]
+    if answer.exit_code == 0 and len(answer.raw) <= _ANSWER_BYTES:
+        if kind == b"R":
+            return entries.from_bytes(rest)
+        if kind == b"N":
+            return None
+        if kind == b"E":
+            raise ValueError(json.loads(rest))
+    why = "takes too long" if answer.was_late or answer.exit_code < -9 else "takes more memory than its size allows"
+    raise LimitError(f"reading it {why}, or ends its reader (exit code {answer.exit_code}). Leave it out.")
+
+
+def read_one(given: IO[bytes], out: IO[bytes]) -> None:
+    """Child side: `R` and the runs, `N` for a database of another program, or `E` and the reason.
+
+    No frame is made here: in a fork polars would wait for its threads for ever.
+    """
+    size = int.from_bytes(given.read(_SIZE_BYTES))
+    data = given.read(size)
+    try:
+        runs = read_database(data, given.read())
+        answer = b"N" if runs is None else b"R" + entries.to_bytes(runs)
+    except ValueError as error:
+        answer = b"E" + json.dumps(str(error)).encode()
+    out.write(answer)
