@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-fast install lint format types docs bench chaos test-real test-loop audit validate screenshots clean
+.PHONY: demo test test-fast install lint format types docs site bench chaos test-real test-loop audit validate screenshots clean
 
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
@@ -49,6 +49,10 @@ types: install
 # Generated documentation: the data dictionary and the README's command line section.
 docs: install
 	$(BIN)/python -m tests.docs
+
+# The documentation as a site, in build/site; a link that leads nowhere fails it.
+site: install
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -b html docs build/site
 
 bench: install
 	$(BIN)/python -m tests.benchmarks

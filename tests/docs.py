@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ README = ROOT / "README.md"
 DICTIONARY = ROOT / "schemas" / "DICTIONARY.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 COMMANDS = ROOT / "docs" / "cli.md"
+FOR_MODELS = ROOT / "docs" / "llms.txt"
 
 
 _HEAD = """\
@@ -57,6 +60,43 @@ def reference() -> str:
     from sweepscope.pipeline.__main__ import build_parser
 
     return _HEAD + "".join(_commands("sweepscope", build_parser()))
+
+
+def for_models() -> str:
+    """docs/llms.txt: the pages with what each begins with, as llmstxt.org describes such a file."""
+    pages = sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in {"index.md", "dictionary.md"})
+    rows = [f"- [{_title(path)}]({path.name}): {_first_sentence(path)}" for path in pages]
+    about = (
+        "Logs of LLM training sweeps as a SQL store and a dashboard: which parallel layout is best, how sure that is"
+    )
+    return "\n".join(
+        ["# sweepscope", "", f"> {about}, and why the others lost or died.", "", "## Pages", "", *rows, ""]
+    )
+
+
+def commands_of(path: Path) -> list[list[str]]:
+    """The words of every `sweepscope` command in a page's blocks, as far as the shell's own signs."""
+    blocks = re.findall(r"```(?:console|sh)?\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+    lines = (line for block in blocks for line in block.replace("\\\n", " ").splitlines())
+    return [
+        words[: next((at for at, word in enumerate(words) if word in {"|", ">", "&&", ">/dev/null"}), len(words))]
+        for line in lines
+        if line.startswith("sweepscope ") and "..." not in line
+        for words in [shlex.split(line, comments=True)]
+    ]
+
+
+def _title(path: Path) -> str:
+    return path.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("# ")
+
+
+def _first_sentence(path: Path) -> str:
+    """The first sentence of a page's first paragraph of prose, without links."""
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    prose = (" ".join(part.split()) for part in text.split("\n\n"))
+    paragraph = next(part for part in prose if part and not part.startswith(("#", "|", "Generated", "Written by")))
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)
+    return re.split(r"(?<=[a-z0-9`)])[.:] ", plain)[0].rstrip(".:") + "."
 
 
 def _commands(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
@@ -118,6 +158,7 @@ def generated() -> dict[Path, str]:
     return {
         DICTIONARY: dictionary(ALL.values()),
         COMMANDS: reference(),
+        FOR_MODELS: for_models(),
         README: with_generated(README.read_text(encoding="utf-8"), "command line", command_line()),
         ARCHITECTURE: with_generated(ARCHITECTURE.read_text(encoding="utf-8"), "layers", layers()),
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.docs import DICTIONARY, README, generated
+from tests.docs import DICTIONARY, README, commands_of, generated
 from tests.paths import ROOT
 from tests.run_rows import completed_frame, open_store, run_row
 
@@ -59,6 +59,23 @@ def test_commands_of_the_readme_exist(verb: str) -> None:
 
     prose = {"turns", "needs"}
     assert verb in prose | {*VERBS}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_of_documents_are_understood(path: Path) -> None:
+    from sweepscope.pipeline.__main__ import build_parser
+
+    for words in commands_of(path):
+        build_parser((words[1],)).parse_args(words[1:])
+
+
+@pytest.mark.slow
+def test_the_site_builds_and_its_links_lead_somewhere(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "-b", "html"]
+    done = subprocess.run([*command, ROOT / "docs", tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "llms.txt").exists()
+    assert "best_configs" in (tmp_path / "dictionary.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

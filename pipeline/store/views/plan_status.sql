@@ -2,7 +2,7 @@
 -- what differs is named; without such a run, one of the same cell, framework and layout does. A trial on a CPU shows that
 -- the files start, and fills a planned run only until one on its accelerator does.
 CREATE VIEW plan_status AS
-WITH jobs AS (
+WITH RECURSIVE jobs AS (
     SELECT job_id, min(job_name) AS job_name
     FROM scheduler_jobs
     WHERE job_id IS NOT NULL AND regexp_matches(job_name, 'plan-[0-9a-f]{6}-[0-9]{3}')
@@ -77,11 +77,18 @@ filled AS (
     LEFT JOIN chosen AS c USING (planned_run_id)
     LEFT JOIN runs AS r ON r.run_id = c.run_id
 ),
+-- what mends a run may run out of memory, too, and be mended by another
+attempted AS (
+    SELECT mends AS planned_run_id, planned_run_id AS attempt_id, plan_outcome FROM filled WHERE mends IS NOT NULL
+    UNION
+    SELECT a.planned_run_id, f.planned_run_id, f.plan_outcome
+    FROM attempted AS a
+    JOIN filled AS f ON f.mends = a.attempt_id
+),
 mended AS (
-    SELECT mends AS planned_run_id, bool_or(plan_outcome = 'completed') AS is_mended
-    FROM filled
-    WHERE mends IS NOT NULL
-    GROUP BY mends
+    SELECT planned_run_id, bool_or(plan_outcome = 'completed') AS is_mended
+    FROM attempted
+    GROUP BY planned_run_id
 )
 SELECT
     f.plan_id, f.planned_run_id, f.position, f.purpose, f.mends, f.plan_change,

@@ -50,7 +50,18 @@ def _run(folder: Path, checkout: Path) -> int:
     config.parent.mkdir(parents=True)
     config.write_text(json.dumps(_SHAPE))
     question = ["--model", config, "--nodes", "1", "--gpus-per-node", "2", "--accelerator", "H100-SXM-80GB"]
-    question += ["--seq-len", _SEQ_LEN, "--gbs-tokens", _BATCH_TOKENS, "--steps", "6", "--framework", "picotron"]
+    question += [
+        "--seq-len",
+        _SEQ_LEN,
+        "--gbs-tokens",
+        _BATCH_TOKENS,
+        "--steps",
+        "6",
+        "--framework",
+        "picotron",
+        "--for",
+        "ablation",
+    ]
     plan = _answer(home, "plan", *question, "--budget-gpu-hours", "1")
     name, planned = plan["plan_id"], plan["planned_runs"]
     largest = max(row["mbs"] for row in planned)
