@@ -111,3 +111,28 @@ def test_a_failure_is_mended_once_the_run_in_its_place_completed() -> None:
     )
     assert first["is_mended"] is True
     assert second["plan_outcome"] == "completed"
+
+
+def test_a_failure_is_mended_also_by_what_mends_its_first_mend() -> None:
+    runs = completed_frame(
+        run_row("a", run_dir="/s/plan-0a1b2c-001", status="oom"),
+        run_row("b", run_dir="/s/plan-0a1b2c-002", status="oom"),
+        run_row("c", run_dir="/s/plan-0a1b2c-003", mbs=1, gas=32),
+    )
+    rows = status_of(
+        open_store(runs),
+        planned_row(1),
+        planned_row(2, mends="plan-0a1b2c-001", plan_change="expandable segments"),
+        planned_row(3, mbs=1, gas=32, mends="plan-0a1b2c-002", plan_change="mbs 2 to 1"),
+        planned_row(4),
+    )
+    assert [row["is_mended"] for row in rows] == [True, True, None, None]
+
+
+def test_a_trial_on_a_cpu_gives_way_to_a_run_on_the_accelerator() -> None:
+    trial = run_row("t", run_dir="/trial/plan-0a1b2c-001", accelerator="CPU", step_time_s=80.0)
+    (alone,) = status_of(open_store(completed_frame(trial)), planned_row())
+    assert (alone["run_id"], alone["is_trial"], alone["step_time_over_predicted"]) == ("t", True, None)
+    failed = run_row("a", run_dir="/s/plan-0a1b2c-001", status="oom")
+    (both,) = status_of(open_store(completed_frame(trial, failed)), planned_row())
+    assert (both["run_id"], both["is_trial"], both["layout_differs"]) == ("a", False, None)
