@@ -15,6 +15,7 @@ from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.errors import InputError, SweepscopeError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.ingest.read_tracker import read_export
 from sweepscope.pipeline.ingest.statements import check_statements
 from sweepscope.pipeline.io.bounded import bounded, text_of
 from sweepscope.pipeline.io.event_log import event
@@ -25,6 +26,7 @@ from sweepscope.pipeline.logs.dialect import BinaryHistory, Dialect, History
 from sweepscope.pipeline.logs.registry import TABLES
 from sweepscope.pipeline.logs.sidecars.documents import document_values
 from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
+from sweepscope.pipeline.logs.trackers.wandb_exports import is_export
 from sweepscope.pipeline.memory.gpu_samples.samples import is_samples
 from sweepscope.pipeline.memory.sources import read_memory_file
 from sweepscope.pipeline.nccl.bench import formats
@@ -200,6 +202,8 @@ def read_table_of(
             return read_bench(source, itertools.chain([head], chunks), batch, read)
         if is_samples(start):
             return read_memory(row, reader, itertools.chain([head], chunks), batch)
+        if is_export(start):
+            return read_export(source, reader, itertools.chain([head], chunks), batch)
         return {"status": "skipped", "error": "a CSV file that is not a known benchmark table"}
     text = text_of(itertools.chain([head], chunks))
     rows, rejects = table.read(text)

@@ -1,9 +1,9 @@
-"""Read files in which trackers keep several runs: databases in a sandbox, and MLflow's folders of small files."""
+"""Read files in which trackers keep several runs: databases in a sandbox, MLflow's folders, W&B's exports."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 from sweepscope.pipeline.errors import InputError, LimitError, NothingYetError
@@ -16,6 +16,7 @@ from sweepscope.pipeline.logs.trackers import entries, mlflow_folder, names
 from sweepscope.pipeline.logs.trackers.databases import read_database
 from sweepscope.pipeline.logs.trackers.entries import entry_of
 from sweepscope.pipeline.logs.trackers.tracked_run import TrackedRun
+from sweepscope.pipeline.logs.trackers.wandb_exports import read_csv, read_parquet
 from sweepscope.schemas import limits
 
 PARSER = "other"
@@ -37,7 +38,29 @@ def read_tracker(source: int, reader: Reader, batch: BatchAccumulator) -> dict[s
         return {"status": "skipped", "error": "the log of a database, which is read with it", **_NO_CONTENT}
     if folder := mlflow_folder.run_folder(reader.path):
         return _read_part(source, folder, reader, batch)
+    if names.is_table(reader.path):
+        data = b"".join(bounded(reader.chunks(), limits.STREAMED_BYTES))
+        cells = limits.TABLE_CELLS_PER_BYTE * max(len(data), limits.MIB)
+        return _add_runs(source, reader, read_parquet(data, _stem(reader.path), most_cells=cells), batch)
     return _read_database(source, reader, batch)
+
+
+def read_export(source: int, reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator) -> dict[str, object]:
+    """Ledger columns of a table that W&B exports as CSV. Raises ValueError for a damaged one."""
+    runs = read_csv(text_of(chunks, limits.STREAMED_BYTES), _stem(reader.path))
+    return {"kind": "tracker", **_add_runs(source, reader, runs, batch)}
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].split(".", 1)[0]
+
+
+def _add_runs(source: int, reader: Reader, runs: Iterable[TrackedRun], batch: BatchAccumulator) -> dict[str, object]:
+    """Ledger columns of a file with these runs."""
+    for run in runs:
+        name = run.name.replace("/", "_")
+        batch.tracked.append((source, f"{reader.path}/{run.number}-{name}", entry_of(run)))
+    return {"parser": PARSER}
 
 
 def _read_part(source: int, folder: str, reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
@@ -67,10 +90,7 @@ def _read_database(source: int, reader: Reader, batch: BatchAccumulator) -> dict
     found = _read_limited(data, log)
     if found is None:
         return {"status": "skipped", "error": "a database of a program that is no tracker", **_NO_CONTENT}
-    for run in found:
-        name = run.name.replace("/", "_")
-        batch.tracked.append((source, f"{reader.path}/{run.number}-{name}", entry_of(run)))
-    return {"parser": PARSER}
+    return _add_runs(source, reader, found, batch)
 
 
 def _log_of(path: str) -> Iterator[bytes]:

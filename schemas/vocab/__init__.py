@@ -180,7 +180,7 @@ PRECISION: dict[str, str] = {
 FILE_KIND: dict[str, str] = {
     "log": "a training log",
     "history": "steps that a trainer keeps in a file of its own (trainer_state.json, metrics.csv)",
-    "tracker": "what an experiment tracker keeps of several runs (mlflow.db, mlruns, trackio)",
+    "tracker": "what an experiment tracker keeps of several runs (mlflow.db, mlruns, trackio, W&B's exports)",
     "config": "a run configuration",
     "status": "a one-word status file",
     "bench_csv": "a benchmark table written by the trainer",

@@ -1,12 +1,27 @@
-"""Which files may hold runs of a tracker, by their paths: databases of SQLite, and the folders of MLflow."""
+"""Which files may hold runs of a tracker, by their paths: databases, MLflow's folders, histories as Parquet."""
 
 from __future__ import annotations
+
+import re
 
 from sweepscope.pipeline.logs.trackers.mlflow_folder import run_folder
 
 DATABASES = (".db", ".sqlite", ".sqlite3")
 LOG = "-wal"
 """Behind a database's name: its write-ahead log, where the newest rows are while a program writes."""
+
+
+_TABLE = re.compile(r"(?i)(?:history|wandb)[^/]*(?:/[^/]*)?\.parquet$")
+"""Parquet is what data sets are made of: only files, or those in folders, that are named after a history."""
+
+
+def is_table(path: str) -> bool:
+    """Whether a file may be a history as Parquet.
+
+    >>> is_table("/s/run-1-history:v0/0000.parquet"), is_table("/data/train/0000.parquet")
+    (True, False)
+    """
+    return _TABLE.search(path) is not None
 
 
 def is_log(path: str) -> bool:
@@ -22,4 +37,4 @@ def unit_of(path: str) -> str:
     """
     if is_log(path):
         return path[: -len(LOG)]
-    return path if path.lower().endswith(DATABASES) else run_folder(path)
+    return path if path.lower().endswith(DATABASES) or is_table(path) else run_folder(path)

@@ -17,6 +17,8 @@ from sweepscope.pipeline.ingest.discover import discover
 from sweepscope.pipeline.io.files import list_files
 from tests.pipeline.ingest.lake_of_logs import LakeOfLogs
 from tests.pipeline.ingest_in_memory import LATER
+from tests.pipeline.logs.trackers.test_histories import WANDB
+from tests.pipeline.logs.trackers.test_wandb_exports import RUNS, csv_of, history_of
 
 STORES = Path(__file__).parents[2] / "trackers" / "stores"
 
@@ -181,3 +183,32 @@ def test_a_database_that_changes_and_moves_keeps_its_runs_and_their_ids(logs: La
     logs.write("s/train.log", "nothing\n")
     logs.ingest()
     assert known(logs).height == 4  # what was read stays
+
+
+def test_exports_of_wandb_are_runs_of_their_file(tmp_path: Path) -> None:
+    for path in WANDB:
+        write = tmp_path / f"{path.stem}.csv"
+        write.write_text(csv_of(history_of(path)))
+    (tmp_path / "runs.csv").write_text(RUNS)
+    (tmp_path / "history").mkdir()
+    pl.DataFrame(history_of(WANDB[0]), infer_schema_length=None).write_parquet(tmp_path / "history" / "0000.parquet")
+    (tmp_path / "history" / "cut.parquet").write_bytes(b"PAR1 and no more")
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    tables = read(tmp_path)
+    count = tables["runs"].group_by(pl.col("source_path").str.extract(r"([^/]+)$")).len()
+    assert dict(count.iter_rows()) == {
+        **{f"{path.stem}.csv": 1 for path in WANDB},
+        "0000.parquet": 1,
+        "runs.csv": 2,
+    }
+    files = {
+        path.rpartition("/")[2]: row for path, *row in tables["files"].select("path", "kind", "status").iter_rows()
+    }
+    assert files["other.csv"] == ["bench_csv", "skipped"]
+    assert files["cut.parquet"] == ["tracker", "rejected"]
+    assert files["runs.csv"] == files["0000.parquet"] == ["tracker", "parsed"]
+    listed = tables["runs"].filter(pl.col("source_path").str.ends_with("runs.csv")).sort("line_no")
+    assert listed["status"].to_list() == ["completed", "crash"]
+    assert listed["tp"].to_list() == [2, 4]
+    lost = tables["rejects"].filter(pl.col("file").str.ends_with("runs.csv"))
+    assert lost["raw"].to_list() == ["tp8"]
