@@ -41,7 +41,7 @@ EXPORTER_COLUMNS = {
     "DCGM_FI_DEV_GPU_TEMP": "temperature_c",
 }
 _EXPORTER_LINE = re.compile(r"(DCGM_FI_DEV_\w+)\{([^}]*)\}\s+(\S+)(?:\s+(\d{13}))?\s*")
-_EXPORTER_LABEL = re.compile(r'(\w+)="([^"]*)"')
+EXPORTER_LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 def is_dcgmi(line: str) -> bool:
@@ -117,7 +117,7 @@ def read_scrapes(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
         if not found or not column:
             continue
         labels = {
-            name.lower(): value for name, value in _EXPORTER_LABEL.findall(found[2])
+            name.lower(): value for name, value in EXPORTER_LABEL.findall(found[2])
         }  # spellings differ by version
         if labels.get("gpu_i_id"):
             continue

@@ -13,7 +13,7 @@ from functools import partial
 
 import polars as pl
 
-from sweepscope.pipeline.memory.gpu_samples import csv_tables, monitors, smi_query
+from sweepscope.pipeline.memory.gpu_samples import csv_tables, monitors, prometheus, smi_query
 from sweepscope.pipeline.memory.gpu_samples.headerless import bare_columns, is_bare
 from sweepscope.pipeline.memory.gpu_samples.json_samples import is_json_samples, read_json
 from sweepscope.pipeline.memory.gpu_samples.printed import is_printed, read_printed
@@ -30,7 +30,11 @@ def is_samples(head: str) -> bool:
         *(csv_tables.header, monitors.is_dcgmi, monitors.is_smi),
         *(monitors.is_scrape, smi_query.is_query, is_bare, is_printed),
     )
-    return is_json_samples(head) or any(kind(line) for line in head.splitlines() for kind in kinds)
+    return (
+        is_json_samples(head)
+        or prometheus.is_range(head)
+        or any(kind(line) for line in head.splitlines() for kind in kinds)
+    )
 
 
 def is_table(head: str) -> bool:
@@ -64,6 +68,8 @@ def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:
     """
     if is_json_samples(text[:_HEAD_CHARS]):
         return read_json(text)
+    if prometheus.is_range(text[:_HEAD_CHARS]):
+        return prometheus.read_range(text)
     lines = text.splitlines()
     for is_kind, read in (
         (monitors.is_scrape, monitors.read_scrapes),
