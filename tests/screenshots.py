@@ -9,16 +9,18 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sweepscope.dashboard.navigation import PAGES, Entry
 from sweepscope.dashboard.widgets import urls
+from sweepscope.pipeline.commands.servers import dashboard_process, stop_all, wait_until_served
 from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.published import connect, current
-from tests.browser.conftest import CHROMIUM, FLAGS, serve
+from tests.browser.conftest import CHROMIUM, FLAGS, free_port
 from tests.browser.visits import opened
 from tests.paths import CORPUS
 
@@ -73,7 +75,7 @@ def take(browser: Any, home: Path, folder: Path, pages: Sequence[Entry], schemes
     """Pictures of a home's pages. Raises playwright's errors where a page does not come to rest."""
     folder.mkdir(parents=True, exist_ok=True)
     chosen = selections(home)
-    with _served(home) as url:
+    with served(home) as (url, _):
         for scheme in schemes:
             for page in pages:
                 address = f"{url}/{page.url}{chosen.get(page.file, '')}"
@@ -84,13 +86,16 @@ def take(browser: Any, home: Path, folder: Path, pages: Sequence[Entry], schemes
 
 
 @contextmanager
-def _served(home: Path) -> Any:
-    server = serve(home)
+def served(home: Path) -> Iterator[tuple[str, int]]:
+    """Address and process of a dashboard over `home`, stopped at the end."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    process = dashboard_process(Home.resolve(str(home)), port, "127.0.0.1")
     try:
-        yield next(server)
+        wait_until_served({url: process})
+        yield url, process.pid
     finally:
-        with suppress(StopIteration):
-            next(server)
+        stop_all([process])
 
 
 def main() -> int:
