@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
+from threading import Thread
 from uuid import uuid4
 
 import streamlit as st
@@ -22,6 +25,8 @@ from sweepscope.pipeline.store.home import Home
 _LOG = logging.getLogger(__name__)
 _STATIC = Path(st.__file__).parent / "static" / "static"
 _SCRIPT = Path(__file__).parent.parent / "streamlit_app.py"
+_ROOMS = ("queries", "view_models", "text", "charts", "widgets", "sections")
+"""By name, as the pages themselves are loaded: what draws them lies above this module."""
 
 
 def main(host: str, port: str) -> None:
@@ -32,6 +37,8 @@ def main(host: str, port: str) -> None:
     sys.argv = [str(_SCRIPT)]
     access = Access.from_environment()
     editing.allow(host, access)
+    # The first page would wait for some two hundred modules; a browser takes longer to come than they do to load.
+    Thread(target=_load_pages, name="load_pages", daemon=True).start()
     app = App(
         _SCRIPT,
         middleware=[
@@ -58,6 +65,14 @@ def main(host: str, port: str) -> None:
             "logger.level": "warning",
         }
     )
+
+
+def _load_pages() -> None:
+    """Imports what the pages import, all of it apart from the pages, which are scripts."""
+    for room in _ROOMS:
+        package = import_module(f"sweepscope.dashboard.{room}")
+        for module in iter_modules(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
 
 
 def _say_briefly(error: Exception) -> bool:

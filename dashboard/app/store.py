@@ -6,9 +6,11 @@ later one, which the shell offers. Connections are cached by path, because each 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from threading import Thread
 
 import duckdb
 import streamlit as st
@@ -21,6 +23,8 @@ from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
 from sweepscope.pipeline.store import published
 
 _PINNED = "store_path"
+_newest: dict[str, Answers] = {}
+"""What was asked of the version that was opened last, by folder of the store."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,14 @@ class Store:
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _opened(path: str) -> tuple[duckdb.DuckDBPyConnection, Answers]:
-    return published.connect(path), Answers()
+    connection, answers = published.connect(path), Answers()
+    home = str(Path(path).parent)
+    before = _newest.get(home)
+    _newest[home] = answers
+    if before is not None:
+        reader = Reader(connection.cursor(), answers)
+        Thread(target=reader.ask_again, args=(before,), name="ask_again", daemon=True).start()
+    return connection, answers
 
 
 def open_store() -> Store:
@@ -75,7 +86,11 @@ def newer_version(store: Store) -> int | None:
         latest = published.current(published.default_home())
     except StoreError:
         return None
-    return published.version_of(latest) if latest != store.path else None
+    if latest == store.path:
+        return None
+    with suppress(StoreError):  # the version after it may have taken its place
+        _opened(str(latest))  # so that it has its answers when the reader goes on to it
+    return published.version_of(latest)
 
 
 def adopt_latest() -> None:

@@ -41,15 +41,15 @@ def _page(view: View) -> None:
 def _draw_list(view: View, lost: str) -> None:
     """All nodes of an origin, the suspect ones first."""
     con = view.store.con
-    known = queries.origins().run(con)
+    query = queries.nodes()
+    known = query.run(con)
     if known.is_empty():
         basic.head(texts.TITLE, texts.NONE)
         basic.note(texts.HOW_TO_NAME)
         return
-    origins = offered_origins(known["origin"].to_list())
+    origins = offered_origins(known["origin"].unique().to_list())
     origin = page_head.origin(origins, view.filters.origin, "measured", view.chosen.origin if view.chosen else None)
-    query = queries.nodes(origin)
-    frame = query.run(con)
+    frame = known.filter(origin=origin)
     rows = frame.to_dicts()
     unknown = f"This store has no node {lost}. " if lost else ""
     answer = unknown + texts.list_answer(rows)

@@ -213,18 +213,18 @@ def _run_link(row: dict[str, Any], text: str, shown_id: str) -> str:
 
 def _draw_cost(view: View, run: dict[str, Any]) -> None:
     con, run_id = view.store.con, run["run_id"]
-    found = queries.cost(run_id).run(con)
+    found = queries.cost(run).run(con)
     if found.is_empty():
         return
     rows = [(rich(name), rich(value)) for name, value in section_texts.cost(found.row(0, named=True))]
     for spent in queries.money_and_energy(run_id).run(con).to_dicts():
         rows += [(rich(name), rich(value)) for name, value in section_texts.money_and_energy(spent)]
-    tries = queries.same_configuration(run_id).run(con)
+    tries = queries.same_configuration(run).run(con)
     if tries.height > 1:
         shown = tries.head(_TRIES_SHOWN).iter_rows(named=True)
         links = [_run_link(row, STATUS[row["status"]].text, run_id) for row in shown]
         rows.append(("Tries of this configuration", " · ".join(links)))
-    alike = queries.failed_alike(run_id)
+    alike = queries.failed_alike(run)
     others = alike.run(con).height
     if others:
         rows.append(("Failed alike", link(section_texts.alike_failures(others), urls.sql_url(alike))))

@@ -10,15 +10,14 @@ MAX_LINES = 200
 _SUSPECT = "(runs_naming > 1 OR runs_straggling > 0 OR slow_findings > 0 OR runs_occupied > 0 OR is_failing_more)"
 
 
-def nodes(origin: str) -> Query:
-    """Rows of `nodes` with `is_suspect`, those with most against them first."""
+def nodes() -> Query:
+    """Rows of `nodes` of every origin with `is_suspect`, those with most against them first."""
     sql = f"""SELECT *, {_SUSPECT} AS is_suspect
 FROM nodes
-WHERE origin = $origin
 ORDER BY is_suspect DESC,
   runs_naming + 2 * runs_straggling + 2 * slow_findings + runs_occupied + is_failing_more::INTEGER DESC,
-  failure_rate_low DESC NULLS LAST, host"""
-    return Query(sql, {"origin": origin})
+  failure_rate_low DESC NULLS LAST, host, origin"""
+    return Query(sql)
 
 
 def of_host(host: str) -> Query:
@@ -28,11 +27,6 @@ FROM nodes
 WHERE host = $host
 ORDER BY list_position(['measured', 'simulated', 'published'], origin)"""
     return Query(sql, {"host": host})
-
-
-def origins() -> Query:
-    """Origins whose runs or benchmarks name nodes, with how many."""
-    return Query("SELECT origin, count(*) AS nodes\nFROM nodes\nGROUP BY origin\nORDER BY origin")
 
 
 def runs(origin: str, host: str) -> Query:

@@ -6,8 +6,10 @@ same ten questions whenever a widget of it is touched.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -16,6 +18,9 @@ import polars as pl
 
 _MOST_BYTES = 96 * 2**20
 _MOST_BYTES_OF_ONE = 8 * 2**20
+_MOST_ASKED_AGAIN = 64
+_SLOW_S = 0.05
+"""Seconds from which a query is asked beforehand of the next version."""
 
 
 @dataclass
@@ -24,6 +29,7 @@ class Answers:
 
     most_bytes: int = _MOST_BYTES
     _frames: OrderedDict[object, pl.DataFrame] = field(default_factory=OrderedDict)
+    _asked: OrderedDict[object, tuple[str, dict[str, object]]] = field(default_factory=OrderedDict)
     _bytes: float = 0
     _lock: Lock = field(default_factory=Lock)
 
@@ -34,6 +40,19 @@ class Answers:
             if found is not None:
                 self._frames.move_to_end(asked)
             return found
+
+    def usual(self) -> list[tuple[str, dict[str, object]]]:
+        """Queries that took long, with their parameters; those asked last come first."""
+        with self._lock:
+            return list(reversed(self._asked.values()))
+
+    def remember(self, asked: object, sql: str, params: Mapping[str, object]) -> None:
+        """Notes a query that took long; the oldest is forgotten beyond a few dozen."""
+        with self._lock:
+            self._asked[asked] = (sql, dict(params))
+            self._asked.move_to_end(asked)
+            while len(self._asked) > _MOST_ASKED_AGAIN:
+                self._asked.popitem(last=False)
 
     def keep(self, asked: object, frame: pl.DataFrame) -> None:
         """Keeps a frame that is not too large to be one of many."""
@@ -62,9 +81,21 @@ class Reader:
         asked = (sql, tuple((name, _hashable(value)) for name, value in params.items()))
         found = self.answers.get(asked)
         if found is None:
+            begin = time.perf_counter()
             found = self.con.sql(sql, params=dict(params)).pl()
+            if time.perf_counter() - begin >= _SLOW_S:
+                self.answers.remember(asked, sql, params)
             self.answers.keep(asked, found)
         return found
+
+    def ask_again(self, before: Answers) -> None:
+        """Answers beforehand what readers of the version before asked, the last first, so that no one waits for it.
+
+        What this version cannot answer, because it lacks a table or column, is left to the page that asks.
+        """
+        for sql, params in before.usual():
+            with suppress(duckdb.Error):
+                self.frame(sql, params)
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A connection for a thread of its own, which keeps no answers."""

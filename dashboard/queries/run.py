@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sweepscope.dashboard.format.implementation import IMPLEMENTATION
-from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.queries.query import Query, Row
 from sweepscope.schemas.vocab import HEALTH_FINDINGS
 
 MAX_POINTS = 500  # about one per pixel of the curve
@@ -177,49 +177,58 @@ def money_and_energy(run_id: str) -> Query:
     return Query("SELECT *\nFROM run_costs\nWHERE run_id = $run_id", {"run_id": run_id})
 
 
-def cost(run_id: str) -> Query:
+def cost(run: Row) -> Query:
     """One row: its GPU-hours and what they rest on, those of its sweep, its stretch and its reason to be tried again.
 
-    No row for a duplicate, which counts nowhere.
+    No row for a duplicate, which counts nowhere. `run` is its row of `runs`.
     """
-    sql = """SELECT mine.outcome, mine.gpu_hours, mine.gpu_hours_idle, mine.gpu_hours_held, runs.gpu_hours_basis,
+    sql = f"""SELECT mine.outcome, mine.gpu_hours, mine.gpu_hours_idle, mine.gpu_hours_held, runs.gpu_hours_basis,
   runs.queue_wait_s, runs.startup_s,
   runs.num_gpus, sweep_cost.gpu_hours AS sweep_gpu_hours, stretched.duration_s, stretched.usual_duration_s,
   stretched.stretch_cause, retry.reason
-FROM run_outcomes AS mine
+FROM (SELECT * FROM run_outcomes WHERE {_IN_SWEEP}) AS mine
 JOIN runs USING (run_id)
-LEFT JOIN sweep_cost ON sweep_cost.origin = mine.origin AND sweep_cost.sweep = mine.sweep
-LEFT JOIN (SELECT * FROM stretched_runs WHERE run_id = $run_id) AS stretched ON true
-LEFT JOIN (SELECT * FROM retry_list WHERE run_id = $run_id) AS retry ON true
+LEFT JOIN (SELECT * FROM sweep_cost WHERE origin = $origin AND sweep = $sweep) AS sweep_cost ON true
+LEFT JOIN (SELECT * FROM stretched_runs WHERE run_id = $run_id AND {_IN_SWEEP}) AS stretched ON true
+LEFT JOIN (SELECT * FROM retry_list WHERE run_id = $run_id AND {_IN_SWEEP}) AS retry ON true
 WHERE mine.run_id = $run_id"""
-    return Query(sql, {"run_id": run_id})
+    return _of_sweep(sql, run)
 
 
-def same_configuration(run_id: str) -> Query:
+def same_configuration(run: Row) -> Query:
     """Every try of its configuration within its sweep, this one included, in the order of their starts."""
-    sql = """SELECT other.run_id, other.status, other.gpu_hours
-FROM run_outcomes AS this
-JOIN run_outcomes AS other ON other.origin = this.origin AND other.sweep IS NOT DISTINCT FROM this.sweep
-  AND other.configuration_id = this.configuration_id
+    sql = f"""WITH tries AS (
+  SELECT * FROM run_outcomes WHERE {_IN_SWEEP}
+)
+SELECT other.run_id, other.status, other.gpu_hours
+FROM tries AS this
+JOIN tries AS other USING (configuration_id)
 JOIN runs ON runs.run_id = other.run_id
 WHERE this.run_id = $run_id
 ORDER BY runs.started_at NULLS LAST, runs.source_path, runs.attempt"""
-    return Query(sql, {"run_id": run_id})
+    return _of_sweep(sql, run)
 
 
-def failed_alike(run_id: str) -> Query:
+_IN_SWEEP = "origin = $origin AND sweep IS NOT DISTINCT FROM $sweep"
+"""Met before the windows and groups of the views, as all of them are within a sweep: `run_id` alone would not be."""
+
+
+def _of_sweep(sql: str, run: Row) -> Query:
+    return Query(sql, {name: run[name] for name in ("run_id", "origin", "sweep")})
+
+
+def failed_alike(run: Row) -> Query:
     """Other failures of its sweep with the same status whose deciding line differs only in digits."""
-    sql = """WITH failed AS (
+    sql = f"""WITH failed AS (
   SELECT outcomes.run_id, outcomes.origin, outcomes.sweep, outcomes.status, model, num_nodes, layout, status_evidence,
     regexp_replace(status_evidence, '[0-9][0-9.,]*', '#', 'g') AS wording
   FROM run_outcomes AS outcomes
   JOIN (SELECT run_id, model, num_nodes, layout, status_evidence FROM runs) USING (run_id)
-  WHERE is_failure
+  WHERE is_failure AND {_IN_SWEEP}
 )
 SELECT other.run_id, other.model, other.num_nodes, other.layout, other.status, other.status_evidence
 FROM failed AS this
-JOIN failed AS other ON other.origin = this.origin AND other.sweep IS NOT DISTINCT FROM this.sweep
-  AND other.status = this.status AND other.wording = this.wording AND other.run_id <> this.run_id
+JOIN failed AS other ON other.status = this.status AND other.wording = this.wording AND other.run_id <> this.run_id
 WHERE this.run_id = $run_id
 ORDER BY other.model, other.num_nodes, other.layout, other.run_id"""
-    return Query(sql, {"run_id": run_id})
+    return _of_sweep(sql, run)

@@ -53,7 +53,7 @@ def visit(browser: Any, url: str) -> Visit:
 def console_errors(browser: Any, url: str) -> list[str]:
     """What a page writes to the console as errors, failed requests included."""
     found: list[str] = []
-    with opened(browser, "about:blank" if not url else url) as tab:
+    with opened(browser, url) as tab:
         tab.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
         tab.on("response", lambda answer: found.append(answer.url) if answer.status >= 400 else None)
         tab.reload()

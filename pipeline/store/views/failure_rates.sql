@@ -1,41 +1,35 @@
 -- How often runs fail, by everything that may explain it, in long format: one dimension at a time, within each sweep
 -- and (sweep NULL) over all sweeps of an origin. Runs without a verdict (running, cancelled, unknown) are tried,
--- but stand in no rate. A run of several hosts counts under each of them.
+-- but stand in no rate. A run of several hosts counts under each of them. A condition on the dimension is met before
+-- anything is counted, so that a page pays for what it shows.
 CREATE VIEW failure_rates AS
-WITH hosts_of_runs AS (
-    SELECT run_id, list(host ORDER BY host) AS hosts
-    FROM run_hosts
-    WHERE host_source <> 'failure'
-    GROUP BY run_id
+WITH judged AS (
+    SELECT
+        o.run_id, o.origin, o.sweep, o.status, o.outcome, o.is_failure, o.gpu_hours, o.strategy, o.day, o.sweep AS own_sweep,
+        r.framework, r.model, r.accelerator, r.recompute, r.precision,
+        r.num_nodes::VARCHAR AS num_nodes, r.num_gpus::VARCHAR AS num_gpus, r.dp::VARCHAR AS dp, r.tp::VARCHAR AS tp,
+        r.pp::VARCHAR AS pp, r.cp::VARCHAR AS cp, r.ep::VARCHAR AS ep, r.zero_stage::VARCHAR AS zero_stage,
+        r.mbs::VARCHAR AS mbs, r.gas::VARCHAR AS gas
+    FROM run_outcomes AS o
+    JOIN runs AS r USING (run_id)
 ),
 described AS (
     SELECT
-        o.*,
-        unnest(list_concat([
-            {'dimension': 'sweep', 'value': o.sweep},
-            {'dimension': 'framework', 'value': r.framework},
-            {'dimension': 'model', 'value': r.model},
-            {'dimension': 'accelerator', 'value': r.accelerator},
-            {'dimension': 'num_nodes', 'value': r.num_nodes::VARCHAR},
-            {'dimension': 'num_gpus', 'value': r.num_gpus::VARCHAR},
-            {'dimension': 'strategy', 'value': o.strategy},
-            {'dimension': 'dp', 'value': r.dp::VARCHAR},
-            {'dimension': 'tp', 'value': r.tp::VARCHAR},
-            {'dimension': 'pp', 'value': r.pp::VARCHAR},
-            {'dimension': 'cp', 'value': r.cp::VARCHAR},
-            {'dimension': 'ep', 'value': r.ep::VARCHAR},
-            {'dimension': 'zero_stage', 'value': r.zero_stage::VARCHAR},
-            {'dimension': 'mbs', 'value': r.mbs::VARCHAR},
-            {'dimension': 'gas', 'value': r.gas::VARCHAR},
-            {'dimension': 'recompute', 'value': r.recompute},
-            {'dimension': 'precision', 'value': r.precision},
-            {'dimension': 'day', 'value': o.day}
-        ], list_transform(coalesce(h.hosts, []), lambda name: {'dimension': 'host', 'value': name})), recursive := true)
-    FROM run_outcomes AS o
-    JOIN runs AS r USING (run_id)
-    LEFT JOIN hosts_of_runs AS h USING (run_id)
+        origin, sweep, status, outcome, is_failure, gpu_hours,
+        CASE dimension WHEN 'own_sweep' THEN 'sweep' ELSE dimension END AS dimension, value
+    FROM (
+        UNPIVOT judged
+        ON own_sweep, framework, model, accelerator, num_nodes, num_gpus, strategy, dp, tp, pp, cp, ep, zero_stage, mbs,
+            gas, recompute, precision, day
+        INTO NAME dimension VALUE value
+    )
+    UNION ALL
+    SELECT o.origin, o.sweep, o.status, o.outcome, o.is_failure, o.gpu_hours, 'host', h.host
+    FROM run_hosts AS h
+    JOIN run_outcomes AS o USING (run_id)
+    WHERE h.host_source <> 'failure'
 ),
-counted AS (
+of_sweeps AS (
     SELECT
         origin, sweep, dimension, value,
         count(*) AS runs_tried,
@@ -52,9 +46,17 @@ counted AS (
         sum(gpu_hours) FILTER (is_failure) AS gpu_hours_lost,
         count(*) FILTER (is_failure AND gpu_hours IS NULL) AS failures_without_gpu_hours
     FROM described
-    WHERE value IS NOT NULL
-    GROUP BY GROUPING SETS ((origin, dimension, value), (origin, sweep, dimension, value))
-    HAVING sweep IS NOT NULL OR grouping(sweep) = 1
+    GROUP BY ALL
+),
+counted AS (
+    FROM of_sweeps
+    WHERE sweep IS NOT NULL
+    UNION ALL
+    SELECT
+        origin, NULL AS sweep, dimension, value,
+        sum(COLUMNS('^runs_'))::BIGINT, sum(gpu_hours_lost), sum(failures_without_gpu_hours)::BIGINT
+    FROM of_sweeps
+    GROUP BY origin, dimension, value
 )
 SELECT
     origin, sweep, dimension, value, runs_tried, runs_judged, runs_completed, runs_held, runs_failed, runs_oom, runs_hang,

@@ -31,7 +31,7 @@ evidence AS (
     GROUP BY run_id, text
 )
 SELECT
-    c.run_id, r.origin, r.sweep, r.framework, r.model, r.num_nodes, r.num_gpus, r.accelerator, r.seq_len, r.gbs_tokens,
+    c.run_id, c.origin, c.sweep, r.framework, r.model, r.num_nodes, r.num_gpus, r.accelerator, r.seq_len, r.gbs_tokens,
     r.layout, r.recompute, r.precision, r.status,
     CASE r.status
         WHEN 'node_fail' THEN 'a node failed'

@@ -68,3 +68,18 @@ def test_the_least_recently_used_go_when_all_are_too_large() -> None:
     answers.keep("large", pl.DataFrame({"x": [0] * 1000}))
     assert answers.get("large") is None
     assert answers.get("c") is frames["c"]
+
+
+def test_what_took_long_is_asked_of_the_next_version_beforehand(con: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sweepscope.dashboard.queries.reader._SLOW_S", 0.0)
+    before = Answers()
+    for value in (1, 2):
+        Query("SELECT $x AS x", {"x": value}).run(reader_of(con, before))
+    con.con.execute("CREATE TABLE gone AS SELECT 3 AS x")
+    Query("FROM gone").run(reader_of(con, before))
+    con.con.execute("DROP TABLE gone")
+    after = Answers()
+    reader_of(con, after).ask_again(before)
+    asked = con.asked
+    assert Query("SELECT $x AS x", {"x": 2}).run(reader_of(con, after))["x"].to_list() == [2]
+    assert con.asked == asked, "answered before it was asked"
