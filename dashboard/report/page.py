@@ -32,20 +32,15 @@ _DRAW = """for (const [id, figure] of Object.entries(JSON.parse(document.getElem
 
 def page(title: str, about: str, parts: Sequence[Section], theme: Theme) -> str:
     """The whole file. `about` is the line on the store below the title."""
-    drawn = {
-        f"sweepscope-{part.key}-{number}": picture
-        for part in parts
-        for number, picture in enumerate(part.pictures, start=1)
-    }
-    figures = {name: _figure(picture, theme) for name, picture in drawn.items()}
+    drawn = named_pictures(parts)
+    figures = {name: figure_data(picture, theme) for name, picture in drawn.items()}
     links = " · ".join(f'<a href="#{part.key}">{rich(part.title)}</a>' for part in parts)
-    body = "".join(_section(part) for part in parts)
-    # "</" would end the script, whatever text of a chart it stands in
-    data = json.dumps(figures).replace("</", "<\\/")
+    body = "".join(map(section_html, parts))
+    data = script_json(figures)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        f'<meta name="viewport" content="width=device-width"><style>{_colored(theme)}</style></head><body>'
+        f'<meta name="viewport" content="width=device-width"><style>{style(theme)}</style></head><body>'
         f'<h1>{html.escape(title)}</h1><p class="meta">{rich(about)}</p><nav aria-label="Sections">{links}</nav>'
         f"<main>{body}</main>"
         + (
@@ -58,16 +53,33 @@ def page(title: str, about: str, parts: Sequence[Section], theme: Theme) -> str:
     )
 
 
-def _colored(theme: Theme) -> str:
+def named_pictures(parts: Sequence[Section]) -> dict[str, Picture]:
+    """Pictures by the name of their element, which is that of the file they are saved as, too."""
+    return {
+        f"sweepscope-{part.key}-{number}": picture
+        for part in parts
+        for number, picture in enumerate(part.pictures, start=1)
+    }
+
+
+def script_json(value: object) -> str:
+    """JSON for a script element: "</" would end it, whatever text of a chart it stands in."""
+    return json.dumps(value).replace("</", "<\\/")
+
+
+def style(theme: Theme) -> str:
     """The style sheet with the theme's colours as variables."""
     return f":root{{{''.join(f'--{name}:{getattr(theme, name)};' for name in _COLORS)}}}{_STYLE}"
 
 
-def _figure(picture: Picture, theme: Theme) -> dict[str, object]:
-    """The chart as data in the theme's template, with its title in it: a picture of it has to tell what it is."""
+def figure_data(picture: Picture, theme: Theme) -> dict[str, object]:
+    """The chart as data in the theme's template, with its title and conditions in it: a picture of it has to tell what
+    it is.
+    """
     figure = picture.figure
-    top = (figure.layout.margin.t or 8) + 28
-    title = {
+    more = 28 + (16 if picture.conditions else 0)
+    top = (figure.layout.margin.t or 8) + more
+    title: dict[str, object] = {
         "text": numbers.plain(picture.title),
         "x": 0,
         "xanchor": "left",
@@ -76,13 +88,16 @@ def _figure(picture: Picture, theme: Theme) -> dict[str, object]:
         "yanchor": "top",
     }
     title["pad"] = {"t": 4}
+    if picture.conditions:
+        title["subtitle"] = {"text": numbers.plain(picture.conditions), "font": {"size": 11, "color": theme.mute}}
     figure.update_layout(template=template(theme), title=title, margin_t=top, paper_bgcolor=theme.page)
     if figure.layout.height:
-        figure.update_layout(height=figure.layout.height + 28)
+        figure.update_layout(height=figure.layout.height + more)
     return dict(json.loads(figure.to_json()))
 
 
-def _section(part: Section) -> str:
+def section_html(part: Section) -> str:
+    """One section: answer, figures, places of its charts, tables, notes and the SQL behind them."""
     badges = "".join(badge(origin) for origin in part.origins).replace("ss-badge", "badge")
     figures = "".join(
         f"<div>{rich(label)}<b>{rich(value)}</b><small>{rich(remark)}</small></div>"
@@ -118,9 +133,10 @@ def _listing(listing: Listing) -> str:
     head = "".join(
         f'<th scope="col"{_number_class(name in numeric)}>{rich(columns.heading(name))}</th>' for name in kept
     )
+    linked, urls = listing.links or ("", [None] * frame.height)
     rows = "".join(
-        f"<tr>{''.join(_cell(name, row[name], name in numeric) for name in kept)}</tr>"
-        for row in frame.head(listing.most).iter_rows(named=True)
+        f"<tr>{''.join(_cell(name, row[name], name in numeric, url if name == linked else None) for name in kept)}</tr>"
+        for row, url in zip(frame.head(listing.most).iter_rows(named=True), urls, strict=False)
     )
     left = frame.height - listing.most
     more = f'<p class="note">{numbers.count(left, "further row")} not listed.</p>' if left > 0 else ""
@@ -134,10 +150,12 @@ def _number_class(is_number: bool) -> str:
     return ' class="number"' if is_number else ""
 
 
-def _cell(name: str, value: object, is_number: bool) -> str:
+def _cell(name: str, value: object, is_number: bool, url: str | None) -> str:
     text = shown_value(name, value)
+    inner = html.escape(text, quote=False)
+    inner = f'<a href="{html.escape(url)}">{inner}</a>' if url else inner
     kind = _number_class(is_number) or (' class="whole"' if len(text) <= _WHOLE_CHARS else "")
-    return f"<td{kind}>{html.escape(text, quote=False)}</td>"
+    return f"<td{kind}>{inner}</td>"
 
 
 def shown_value(name: str, value: object) -> str:

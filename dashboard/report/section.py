@@ -13,21 +13,29 @@ from sweepscope.dashboard.queries.query import Query
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart with its title and one sentence on what it shows."""
+    """A chart with its title and one sentence on what it shows.
+
+    `conditions` is what was chosen (origin, accelerator, sequence, batch), printed below the title.
+    """
 
     title: str
     figure: go.Figure
     alt: str
+    conditions: str = ""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A table: the columns that are shown, the first `most` rows of it."""
+    """A table: the columns that are shown, the first `most` rows of it.
+
+    `links` is a column and, for each row, where its value leads (None: nowhere).
+    """
 
     title: str
     frame: pl.DataFrame
     columns: Sequence[str]
     most: int = 40
+    links: tuple[str, Sequence[str | None]] | None = None
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import re
-import subprocess
-import sys
 from datetime import date, timedelta
 from pathlib import Path
 
+from sweepscope.pipeline.commands.dashboard_process import written
 from sweepscope.pipeline.commands.output import say_read
 from sweepscope.pipeline.commands.verb import Verb
-from sweepscope.pipeline.errors import SweepscopeError, UsageError
-from sweepscope.pipeline.io.children import import_path
+from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.store.home import Home
 from sweepscope.schemas.vocab import ORIGIN
 
@@ -74,44 +70,11 @@ def _run(args: argparse.Namespace) -> int:
     # Times of logs have no zone, so the day is that of this machine.
     since = day_of(args.since, date.today()).isoformat() if args.since else ""
     home = Home.resolve(args.home, for_writing=False)
-    # The dashboard lies above the command line, so its process is started by name, like its server.
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-P",
-            "-m",
-            "sweepscope.dashboard.report.write",
-            str(out.absolute()),
-            form,
-            args.origin or "",
-            args.sweep or "",
-            since,
-        ],
-        env={
-            **os.environ,
-            "PYTHONSAFEPATH": "1",
-            "PYTHONPATH": os.pathsep.join(import_path()),
-            "SWEEPSCOPE_HOME": str(home.path),
-        },
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise _error(done)
-    written = json.loads(done.stdout)
-    lines = [f"{part['title']}: {part['answer']}" for part in written["sections"]]
-    size = f"{written['bytes'] / 2**20:.1f} MiB" + (", opens without a network" if form == "html" else "")
-    say_read(written, "\n".join([*lines, f"Report: {written['report']}  ({size})"]), as_json=args.json)
+    found = written("report.write", home, str(out.absolute()), form, args.origin or "", args.sweep or "", since)
+    lines = [f"{part['title']}: {part['answer']}" for part in found["sections"]]
+    size = f"{found['bytes'] / 2**20:.1f} MiB" + (", opens without a network" if form == "html" else "")
+    say_read(found, "\n".join([*lines, f"Report: {found['report']}  ({size})"]), as_json=args.json)
     return 0
-
-
-def _error(done: subprocess.CompletedProcess[str]) -> SweepscopeError:
-    """The error that a failed process printed: its last line, which a Python that fails ends with too."""
-    message = (done.stderr.strip().splitlines() or ["it was stopped"])[-1]
-    return UsageError(message) if done.returncode == UsageError.exit_code else SweepscopeError(message)
 
 
 VERB = Verb(

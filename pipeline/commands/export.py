@@ -1,0 +1,58 @@
+"""`sweepscope export --static DIR`: what the dashboard says, as files that any web server or a browser alone shows."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sweepscope.pipeline.commands.counts import count
+from sweepscope.pipeline.commands.dashboard_process import written
+from sweepscope.pipeline.commands.output import note, say_read
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.store.home import Home
+from sweepscope.schemas.vocab import ORIGIN
+
+RUNS, GRIDS = 200, 20
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--static", metavar="DIR", required=True, help="folder to write; an earlier export in it is replaced"
+    )
+    parser.add_argument("--origin", choices=tuple(ORIGIN), help="whose runs (default: all that the dashboard shows)")
+    parser.add_argument(
+        "--runs",
+        type=count,
+        default=RUNS,
+        metavar="N",
+        help="runs with a page of their own, winners first, then the newest (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--grids",
+        type=count,
+        default=GRIDS,
+        metavar="N",
+        help="grids of an origin with a page of their own, those with most results first (default: %(default)s)",
+    )
+
+
+def _run(args: argparse.Namespace) -> int:
+    home = Home.resolve(args.home, for_writing=False)
+    note("Writing the pages ...")
+    found = written(
+        "report.write_site", home, str(Path(args.static).absolute()), args.origin or "", str(args.runs), str(args.grids)
+    )
+    pages = ", ".join(f"{number:,} of {origin} runs" for origin, number in found["origins"].items())
+    size = f"{found['bytes'] / 2**20:.1f} MiB"
+    say_read(found, f"Pages: {pages}\nSite: {found['site']}  ({size}, opens without a network)", as_json=args.json)
+    return 0
+
+
+VERB = Verb(
+    name="export",
+    description="Write the store as static pages that need no server and no network: overview, every grid in every "
+    "metric, failures and their cost, distance to theory, frontier, runs with their evidence lines, and the rows as "
+    "Parquet. Charts are saved as PNG or SVG with their filters printed in.",
+    add_arguments=_add_arguments,
+    run=_run,
+)
