@@ -60,6 +60,8 @@ DASHBOARD_MAY_IMPORT = (
     "pipeline.inspection.state_facts",
     # Notes, tags and named views are written on pages: checked, kept and published as the command line does it.
     "pipeline.inspection.keep_notes",
+    # So are prices of accelerators.
+    "pipeline.inspection.keep_prices",
     # The last line of a running job's log is read from where it lies, when it is shown.
     "pipeline.inspection.live_log",
     # Queries of users run in a sandbox like hostile snapshots: one implementation of its limits, not two.

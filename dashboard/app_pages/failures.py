@@ -17,7 +17,7 @@ from sweepscope.dashboard.format.symbols import OUTCOME, STATUS
 from sweepscope.dashboard.queries import failures as queries
 from sweepscope.dashboard.queries import network as network_queries
 from sweepscope.dashboard.queries.failures import PATTERNS, Scope
-from sweepscope.dashboard.sections import page_head
+from sweepscope.dashboard.sections import page_head, price_editor
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
 from sweepscope.dashboard.text import failure_lists as list_texts
@@ -111,6 +111,7 @@ def _page(view: View) -> None:
     with right, st.container(gap="xsmall"):
         _draw_reasons(view, scope)
     _draw_retries(view, scope)
+    price_editor.draw(view)
     _draw_tables(view, scope, rates, by)
 
 

@@ -20,8 +20,8 @@ from sweepscope.dashboard.widgets import basic, choices, tables, urls
 TITLE = "Frontier"
 _ROWS = {"short": "Best and largest of each", "all": "All rows"}
 _TABLE = names(
-    "model num_gpus accelerator mfu hfu dp tp pp cp ep global_batch_tokens seq_len precision published_on "
-    "gpu_hours_per_t_tokens goodput_pct cost_usd tflops_per_gpu ceiling_mfu ceiling_layout ceiling_chosen "
+    "model num_gpus accelerator mfu hfu usd_per_m_tokens dp tp pp cp ep global_batch_tokens seq_len precision "
+    "published_on gpu_hours_per_t_tokens goodput_pct cost_usd tflops_per_gpu ceiling_mfu ceiling_layout ceiling_chosen "
     "ceiling_status comparability verification table_or_figure source_url"
 )
 

@@ -48,6 +48,7 @@ _OWN_TABLE = (
     "layout",
     "mfu",
     "tokens_per_s_per_gpu",
+    "usd_per_m_tokens",
     "step_time_s",
     "accelerator",
     "seq_len",
@@ -57,7 +58,17 @@ _OWN_TABLE = (
     "differs",
     "without_speed",
 )
-_TABLE = ("model", "num_nodes", "cell_state", "layout", "mfu", "tokens_per_s_per_gpu", "runs_completed", "runs_tried")
+_TABLE = (
+    "model",
+    "num_nodes",
+    "cell_state",
+    "layout",
+    "mfu",
+    "tokens_per_s_per_gpu",
+    "usd_per_m_tokens",
+    "runs_completed",
+    "runs_tried",
+)
 
 
 def _page(view: View) -> None:

@@ -12,9 +12,12 @@ def published() -> Query:
     """
     sql = """SELECT run_id, model, num_gpus, accelerator, seq_len, precision, dp, tp, pp, cp, ep, global_batch_tokens,
   tflops_per_gpu, coalesce(mfu_logged, mfu) AS mfu, mfu_logged IS NULL AND mfu IS NOT NULL AS is_mfu_recomputed, hfu,
-  comparability, verification, source_title, source_url, table_or_figure, notes, extra
+  comparability, verification, source_title, source_url, table_or_figure, notes, extra,
+  usd_per_m_tokens_of(usd_per_gpu_hour, tokens_per_s_per_gpu) AS usd_per_m_tokens
 FROM frontier
 LEFT JOIN (SELECT run_id, extra FROM published_runs) USING (run_id)
+LEFT JOIN (SELECT run_id, tokens_per_s_per_gpu FROM runs) USING (run_id)
+LEFT JOIN prices USING (accelerator)
 ORDER BY coalesce(mfu_logged, frontier.mfu, hfu) DESC NULLS LAST, model, num_gpus"""
     return Query(sql)
 
@@ -33,8 +36,9 @@ def own_best(origin: str) -> Query:
     sql = f"""WITH own AS (
   SELECT run_id, model, num_gpus, num_nodes, accelerator, seq_len, gbs_tokens, layout, precision, mfu,
     tokens_per_s_per_gpu, dp, tp, pp, cp, ep,
-    {ESTIMATED_MFU} AS est_mfu
+    {ESTIMATED_MFU} AS est_mfu, usd_per_m_tokens_of(usd_per_gpu_hour, tokens_per_s_per_gpu) AS usd_per_m_tokens
   FROM best_configs
+  LEFT JOIN prices USING (accelerator)
   LEFT JOIN (SELECT run_id, est_mfu, est_step_time_s FROM estimates) USING (run_id)
   WHERE origin = $origin
     AND mfu <= 1

@@ -55,9 +55,11 @@ best AS (
     ORDER BY has_speed DESC NULLS LAST, coalesce(layout_speed, tried.tokens_per_s_per_gpu) DESC NULLS LAST, run_id
   ) = 1
 )
-SELECT groups.model, groups.num_gpus, best.* EXCLUDE (model, num_gpus), runs_completed, nullif(differs, '') AS differs
+SELECT groups.model, groups.num_gpus, best.* EXCLUDE (model, num_gpus), runs_completed, nullif(differs, '') AS differs,
+  usd_per_m_tokens_of(prices.usd_per_gpu_hour, best.tokens_per_s_per_gpu) AS usd_per_m_tokens
 FROM groups
 JOIN best ON best.model IS NOT DISTINCT FROM groups.model AND best.num_gpus IS NOT DISTINCT FROM groups.num_gpus
+LEFT JOIN prices USING (accelerator)
 ORDER BY params NULLS LAST, groups.model NULLS LAST, groups.num_gpus NULLS LAST"""
     return Query(sql, {"origin": origin})
 

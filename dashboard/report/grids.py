@@ -27,11 +27,15 @@ from sweepscope.dashboard.view_models import cells, scaling
 from sweepscope.dashboard.view_models.scaling import Baseline
 
 _CELLS = names(
-    "model num_nodes num_gpus layout framework mfu tokens_per_s_per_gpu step_time_s mem_peak_allocated_bytes repeats "
+    "model num_nodes num_gpus layout framework mfu tokens_per_s_per_gpu usd_per_m_tokens step_time_s "
+    "mem_peak_allocated_bytes repeats "
     "margin chance_best is_tie runner_up_layout outcome"
 )
-_OWN = names("model num_gpus layout mfu tokens_per_s_per_gpu accelerator seq_len gbs_tokens differs runs_completed")
-_POINTS = names("line num_nodes num_gpus layout mfu tokens_per_s_per_gpu scaling_efficiency repeats")
+_OWN = names(
+    "model num_gpus layout mfu tokens_per_s_per_gpu usd_per_m_tokens accelerator seq_len gbs_tokens "
+    "differs runs_completed"
+)
+_POINTS = names("line num_nodes num_gpus layout mfu tokens_per_s_per_gpu usd_per_m_tokens scaling_efficiency repeats")
 
 
 def headline(con: Reader, chosen: Slice | None, origin: str | None) -> Section:

@@ -32,7 +32,8 @@ _COST = names(
 )
 _PATTERNS = names("pattern runs time_ratio time_ratio_p10 time_ratio_p90")
 _FRONTIER = names(
-    "model num_gpus accelerator mfu hfu dp tp pp cp ep global_batch_tokens seq_len precision published_on comparability"
+    "model num_gpus accelerator mfu hfu usd_per_m_tokens dp tp pp cp ep global_batch_tokens seq_len precision "
+    "published_on comparability"
 )
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from sweepscope.dashboard.app import editing
+from sweepscope.dashboard.report import write as report
+from sweepscope.dashboard.report.build import Asked
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.inspection import keep_prices
 from tests.dashboard.app_pages.test_data_pages import look_at, text_of
 from tests.dashboard.store_rows import make_real_home, run_row
 
@@ -76,3 +82,26 @@ def test_failures_cost_dollars(home: Path) -> None:
     text = plain(home, "failures")
     assert "$56.00" in text
     assert "$8.00" in text
+
+
+def test_overview_and_the_report_have_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = look_at(home, "overview").dataframe[0].value
+    assert own["$ per million tokens"].round(3).to_list() == [0.111, 0.139]
+    monkeypatch.setenv("SWEEPSCOPE_HOME", str(home))
+    out = home.parent / "report.html"
+    report.write(out, Asked())
+    assert "$ per million tokens" in out.read_text(encoding="utf-8")
+
+
+def test_prices_are_changed_where_they_are_shown(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = tmp_path / "home"
+    shutil.copytree(home, copy, symlinks=True)
+    monkeypatch.setenv(editing.VARIABLE, "1")
+    app = look_at(copy, "failures")
+    assert "of 1 accelerator 1 has one" in next(box.label for box in app.expander if box.label.startswith("Prices"))
+    keep_prices.keep(copy, {"MI300X": 4.0})
+    assert "$0.222 per million tokens" in plain(copy, "best", metric="cost")
+    keep_prices.keep(copy, {"MI300X": None})
+    assert "per million tokens" not in plain(copy, "best")
+    with pytest.raises(UsageError, match="above 0"):
+        keep_prices.keep(copy, {"MI300X": -1.0})

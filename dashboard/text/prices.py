@@ -1,0 +1,32 @@
+"""Words around the prices of accelerators."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from sweepscope.dashboard.format.numbers import count
+from sweepscope.dashboard.queries.query import Row
+
+INSTRUCTIONS = (
+    "Dollars per hour of one accelerator, as you pay or would pay for it. Every page then shows dollars per million "
+    "tokens beside throughput, and what runs and failures cost. An empty price is forgotten."
+)
+NOTHING_CHANGED = "No price was changed."
+
+
+def qualifier(rows: Sequence[Row]) -> str:
+    """How many accelerators have a price."""
+    priced = sum(row["usd_per_gpu_hour"] is not None for row in rows)
+    return f"of {count(len(rows), 'accelerator')} {priced or 'none'} {'have' if priced > 1 else 'has'} one"
+
+
+def kept(changed: int) -> str:
+    """What was kept."""
+    return f"{count(changed, 'price')} kept." if changed else NOTHING_CHANGED
+
+
+def by_command(rows: Sequence[Row], home: str) -> str:
+    """The command that sets a price, where the page may not."""
+    name = shlex.quote(str(rows[0]["accelerator"])) if rows else "H100-SXM-80GB"
+    return f"sweepscope price set {name} 2.50{home}"
