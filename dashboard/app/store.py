@@ -16,10 +16,11 @@ import duckdb
 import streamlit as st
 
 from sweepscope.dashboard.queries.reader import Answers, Reader
-from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.errors import InputError, StoreError
 from sweepscope.pipeline.estimate.calibration.own_runs import with_own
 from sweepscope.pipeline.estimate.physics.profile import Profile, is_current, load_profiles, read_profile
 from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
+from sweepscope.pipeline.reference.rules import Book, load_rules, rules_of
 from sweepscope.pipeline.store import published
 
 _PINNED = "store_path"
@@ -108,6 +109,14 @@ def known_profiles() -> dict[str, Profile]:
     bundled = load_profiles()
     fitted = sorted(_calibration().glob("*.toml"))
     return {**bundled, **{path.stem: read_profile(path, base=bundled["default"]) for path in fitted}}
+
+
+def rule_book() -> tuple[Book, str]:
+    """The rules with those of this home, and why these could not be read ("" where they could)."""
+    try:
+        return rules_of(published.default_home()), ""
+    except InputError as error:
+        return load_rules(), str(error)
 
 
 def fitted_here() -> list[Profile]:

@@ -19,6 +19,7 @@ from sweepscope.dashboard.sections import (
     explorer_controls,
     explorer_layout,
     page_head,
+    recipe,
     switch_points,
 )
 from sweepscope.dashboard.sections.explorer_controls import number_choice
@@ -76,7 +77,7 @@ def _page(view: View) -> None:
         rows = advisor.draw_next(view.store, request, cell, on_select=_take_next)
         st.session_state["explorer_next"] = [Choice.of(row) for row in rows.iter_rows(named=True)]
     if found.launchable:
-        advisor.draw_steps(view.store, setup.model, request, found, origin)
+        recipe.draw(view, setup.model, request, found, origin)
     basic.notes(texts.HOW_TO_READ)
 
 

@@ -66,6 +66,16 @@ ORDER BY run_id"""
     return Query(sql, {"origin": origin})
 
 
+def by_scale(origin: str | None) -> Query:
+    """The run with the highest MFU of each model and number of GPUs: of one origin, and published ones beside it."""
+    sql = """SELECT run_id, origin, model, params, num_gpus, layout, mfu, tokens_per_s_per_gpu
+FROM best_configs
+WHERE origin IN ($origin, 'published') AND params IS NOT NULL AND num_gpus IS NOT NULL AND mfu <= 1
+QUALIFY row_number() OVER (PARTITION BY origin, model, num_gpus ORDER BY mfu DESC, run_id) = 1
+ORDER BY origin, params, num_gpus, run_id"""
+    return Query(sql, {"origin": origin})
+
+
 def alike(origin: str | None, model: str, shape: ModelShape, accelerator: str, *, has_estimates: bool) -> Query:
     """Completed runs of one origin, model (by name or shape) and accelerator, with their estimate where there is one.
 

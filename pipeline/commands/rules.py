@@ -25,7 +25,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--origin", choices=("measured", "published", "simulated"), help="whose runs (default: all real)"
     )
-    parser.add_argument("--document", help="rules of one document: chapter, playbook, notes, heuristics or slides")
+    parser.add_argument("--document", help="rules of one document: chapter, playbook, notes, heuristics, slides or own")
     parser.add_argument("--evidence", action="store_true", help="list every tested cell with its runs")
 
 
@@ -79,16 +79,17 @@ def _run(args: argparse.Namespace) -> int:
     import polars as pl
 
     from sweepscope.pipeline.estimate.advice.rule_scores import UNTESTED, score, score_sets, weigh
-    from sweepscope.pipeline.reference.rules import Book, load_rules
+    from sweepscope.pipeline.reference.rules import Book, rules_of
     from sweepscope.pipeline.store.home import Home
 
-    book = load_rules()
+    home = Home.resolve(args.home, for_writing=False)
+    book = rules_of(home.path)
     if args.document:
         if args.document not in book.documents:
             raise UsageError(f"Unknown document: {args.document}. Known: {', '.join(book.documents)}.")
         kept = tuple(rule for rule in book.rules if rule.document == args.document)
         book = Book(book.documents, book.shorts, book.steps, kept)
-    evidence = weigh(layouts_of_store(Home.resolve(args.home, for_writing=False), args.origin), book)
+    evidence = weigh(layouts_of_store(home, args.origin), book)
     scores, sets = score(evidence, book), score_sets(evidence, book)
     tested = evidence.filter(pl.col("verdict") != UNTESTED)
     text = _text(scores, sets)
@@ -114,7 +115,7 @@ VERB = Verb(
     name="rules",
     description="Hold the rules of five documents (by model size, scale, memory, order of steps; they disagree) "
     "against every cell of the store: how often a layout that follows a rule is within 2 % of the fastest, what "
-    "following it costs, and which runs speak for and against it.",
+    "following it costs, and which runs speak for and against it. Rules of your own stand in rules.toml in the home.",
     add_arguments=_add_arguments,
     run=_run,
 )

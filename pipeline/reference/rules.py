@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -68,6 +68,12 @@ class Book:
         return self.documents[rule.document]
 
 
+OWN: Final = "own"
+"""The document that rules of one's own are of, where they name no other."""
+OWN_FILE: Final = "rules.toml"
+"""Name of the file in a home."""
+
+
 @cache
 def load_rules(path: Path = data.HOME / "rules" / "rules.toml") -> Book:
     """The rules of a file. Raises InputError that names the rule for a condition that is no SQL or an unknown word."""
@@ -76,6 +82,53 @@ def load_rules(path: Path = data.HOME / "rules" / "rules.toml") -> Book:
     shorts = {name: str(entry["short"]) for name, entry in text["documents"].items()}
     steps = tuple(Step(**entry) for entry in text["step"])
     rules = tuple(Rule(**entry) for entry in text["rule"])
+    _check(path, rules, documents, steps)
+    return Book(documents, shorts, steps, rules)
+
+
+def rules_of(home: Path) -> Book:
+    """The bundled rules with those of `rules.toml` in a home, if there is one.
+
+    A rule there needs `id`, `step`, `says` and `advice`; one with the id of a bundled rule takes its place, and
+    `off = ["ID", ...]` at the top leaves rules out. Raises InputError that names file, rule and remedy.
+    """
+    path, book = home / OWN_FILE, load_rules()
+    try:
+        text = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return book
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: not readable as TOML ({error}).") from error
+    rules = tuple(_own_rule(path, entry) for entry in text.get("rule", []))
+    documents = {**book.documents, OWN: f"Rules of your own ({path})"}
+    _check(path, rules, documents, book.steps)
+    off = {str(name) for name in text.get("off", [])}
+    if unknown := off - {rule.id for rule in book.rules}:
+        raise InputError(
+            f"{path}: off names no bundled rule: {', '.join(sorted(unknown))}. `sweepscope rules` lists them."
+        )
+    own = {rule.id for rule in rules}
+    kept = tuple(rule for rule in book.rules if rule.id not in off | own)
+    return Book(documents, {**book.shorts, OWN: "your own"}, book.steps, (*rules, *kept))
+
+
+_DEFAULTS = {"set": "your own", "document": OWN, "section": OWN_FILE, "when": "TRUE"}
+
+
+def _own_rule(path: Path, entry: object) -> Rule:
+    name = entry.get("id", "without id") if isinstance(entry, dict) else "without id"
+    given = {**_DEFAULTS, **entry} if isinstance(entry, dict) else {}
+    known = {field.name for field in fields(Rule)}
+    missing = [field for field in ("id", "step", "says", "advice") if not given.get(field)]
+    if missing or set(given) - known or not all(isinstance(value, str) for value in given.values()):
+        raise InputError(
+            f"{path}: rule {name} needs texts for id, step, says and advice, and may have when, among, set and section."
+        )
+    return Rule(**given)
+
+
+def _check(path: Path, rules: Sequence[Rule], documents: Mapping[str, str], steps: Sequence[Step]) -> None:
+    """Raises InputError for a rule that names an unknown document, step or column, or whose condition is none."""
     known = {*QUESTION, *LAYOUT}
     for rule in rules:
         if rule.document not in documents or rule.step not in {step.id for step in steps}:
@@ -87,4 +140,3 @@ def load_rules(path: Path = data.HOME / "rules" / "rules.toml") -> Book:
                 raise InputError(f"{path}: rule {rule.id}: {condition!r} is no condition ({error}).") from error
             if strange := asked - allowed:
                 raise InputError(f"{path}: rule {rule.id} asks for {', '.join(sorted(strange))}: no such column.")
-    return Book(documents, shorts, steps, rules)

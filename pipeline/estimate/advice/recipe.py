@@ -3,12 +3,14 @@ same steps as a search answers them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from sweepscope.pipeline.estimate.advice.applicable_rules import applicable, followers, question_of, state_bytes_per_gpu
+from sweepscope.pipeline.estimate.advice.branches import Branch, Decision, is_about, questions
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import PHYSICS, Found
 from sweepscope.pipeline.reference.layout_text import full_layout_text
@@ -69,13 +71,17 @@ def walk(
     *,
     by: str = PHYSICS,
     book: Book | None = None,
+    made: Sequence[Decision] = (),
+    chosen: Mapping[str, Branch] | None = None,
 ) -> list[Stop]:
     """The recipe's stops for `request`. `pool`: layouts of a search, best first (some hundreds, so that rules which the
     best do not follow find a follower); `by`: what it is ranked by; `scores`: `rule_scores.score` of a store.
+    Rules are those of the branches `chosen` of the decisions `made`; without them, of the question's own way.
     """
     book = book or load_rules()
     question = question_of(request)
-    rules = applicable(question, book)
+    asked = questions(request, made, chosen) if chosen else {}
+    moves = {decision.step: chosen[decision.id].moves for decision in made} if chosen else {}
     speed = pl.col("est_tokens_per_s_per_gpu") / (1.0 if by == PHYSICS else pl.col("est_penalty"))
     ranked = pool.with_columns(speed=speed)
     known = {row["rule"]: row for row in scores.iter_rows(named=True)} if scores is not None else {}
@@ -83,7 +89,11 @@ def walk(
         Stop(
             step,
             _branch(step.id, request, question),
-            tuple(_advice(rule, book, ranked, question, known.get(rule.id)) for rule in rules if rule.step == step.id),
+            tuple(
+                _advice(rule, book, ranked, asked.get(step.id, question), known.get(rule.id))
+                for rule in applicable(asked.get(step.id, question), book)
+                if rule.step == step.id and is_about(rule, moves.get(step.id, ()))
+            ),
         )
         for step in book.steps
     ]
