@@ -26,6 +26,7 @@ VERBS = {
     "ingest": "read logs into the store; running it again reads only what is new",
     "stated": "list what you have stated of runs whose logs do not say it",
     "note": "write remarks on runs, cells and days, which the pages show",
+    "view": "keep pages of the dashboard with their filters under a name",
     "tag": "tag runs, cells and days; the list of runs is filtered by tags",
     "cluster": "your clusters by name: accelerators, links, network cards, measured bandwidths",
     "price": "prices of accelerators, for dollars per million tokens and what runs cost",

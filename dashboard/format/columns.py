@@ -9,6 +9,7 @@ from datetime import datetime
 import polars as pl
 
 from sweepscope.dashboard.format.column_names import NAMES
+from sweepscope.dashboard.format.implementation import OTHER, framework_name
 from sweepscope.dashboard.format.numbers import GIB, MISSING, NBSP, capital, moment, number, significant
 from sweepscope.schemas.core.column import Column
 from sweepscope.schemas.registry import COLUMNS
@@ -116,6 +117,8 @@ def display_frame(frame: pl.DataFrame, columns: Sequence[str] | None = None) -> 
     for name in chosen:
         how = shown(name) if frame.schema[name].is_numeric() else None
         value = pl.col(name) if how is None or how.factor == 1 else pl.col(name) * how.factor
+        if name == "framework" and frame.schema[name] == pl.String:
+            value = value.replace({OTHER: framework_name(OTHER)})
         out.append(value.alias(heading(name)))
     return frame.select(out)
 
@@ -128,6 +131,8 @@ def value_text(name: str, value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, datetime):
         return moment(value)
+    if name == "framework":
+        return str(framework_name(str(value)))
     how = shown(name)
     if how is None or not isinstance(value, (int, float)):
         return str(value)

@@ -19,6 +19,15 @@ _UNKNOWN = "unknown"
 _SHORT = 12  # letters of a commit's hash that tell it from every other in practice
 
 
+def framework_name(framework: str | None) -> str | None:
+    """A framework as a page names it: one without a parser of its own by what it is.
+
+    >>> framework_name("nanotron"), framework_name("other"), framework_name(None)
+    ('nanotron', 'unnamed trainer', None)
+    """
+    return "unnamed trainer" if framework == OTHER else framework
+
+
 def differing(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Names of IMPLEMENTATION in which `rows` differ, unknown as a value of its own.
 

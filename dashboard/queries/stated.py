@@ -19,7 +19,7 @@ def gaps() -> Query:
     without = ",\n  ".join(f"count(*) FILTER ({known} IS NULL) AS no_{name}" for name, known in GAPS.items())
     lacking = " + ".join(f"no_{name}" for name in GAPS)
     sql = f"""WITH own AS (
-  SELECT *, CASE WHEN regexp_extract(run_dir, '[^/]*$') = sweep THEN run_dir
+  SELECT *, CASE WHEN ends_with('/' || run_dir, '/' || sweep) THEN run_dir
     ELSE regexp_replace(run_dir, '/[^/]*$', '') END AS folder
   FROM runs
   WHERE origin <> 'published' AND run_dir IS NOT NULL

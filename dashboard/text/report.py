@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.implementation import framework_name
 from sweepscope.dashboard.format.numbers import NBSP, count, number, percent, token_count
 from sweepscope.dashboard.queries.query import Row
 
@@ -37,7 +38,8 @@ def question_figures(row: Row) -> list[tuple[str, str, str]]:
     figures = [("Runs", number(row["runs_tried"]), f"{number(row['runs_completed'])} completed")]
     figures.append(("GPU-hours", hours, remark))
     if row["frameworks"]:
-        figures.append(("Frameworks", number(len(row["frameworks"])), ", ".join(row["frameworks"])))
+        names = [str(framework_name(name)) for name in row["frameworks"]]
+        figures.append(("Frameworks", number(len(names)), ", ".join(names)))
     if row["first_at"] is not None:
         figures.append(("First to last run", numbers.moment(row["first_at"]), f"to {numbers.moment(row['last_at'])}"))
     return figures

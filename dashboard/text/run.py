@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sweepscope.dashboard.format.implementation import IMPLEMENTATION, phrase
+from sweepscope.dashboard.format.implementation import IMPLEMENTATION, framework_name, phrase
 from sweepscope.dashboard.format.numbers import MISSING, count, memory, number, percent, seconds, significant
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text.health_findings import health_findings
@@ -110,7 +110,7 @@ def conditions(run: Row) -> str:
     """Sweep, framework, layout and the statistic, for the meta line."""
     parts = [
         " › ".join(part for part in (run["sweep"], short_name(run)) if part),
-        run["framework"],
+        framework_name(run["framework"]),
         f"**{run['layout']}**" if run["layout"] else None,
         f"sequence {number(run['seq_len'])}" if run["seq_len"] is not None else None,
         str(run["precision"]).upper() if run["precision"] else None,

@@ -49,6 +49,11 @@ _TELLS_OF_RUN = ("log", "history", "config", "status")
 _Listing = dict[str, list[tuple[Entry, str]]]
 """Files with their kinds, by directory."""
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
+_SAYS_NOTHING = re.compile(
+    r"(?i)\d*[-_ ]?(?:nodes?|gpus?|ranks?)[-_ ]?\d*|(?:logs?|outputs?|out|results?|slurm)(?:[-_ ]?\d+)?|[\d._-]+"
+)
+"""Names of folders that many sweeps have: `1nodes`, `gpus_64`, `logs`, `2026-11-20`."""
+_MOST_FOLDERS = 3
 
 
 def discover(
@@ -62,7 +67,7 @@ def discover(
 
     What is of one run (`run_tree`) is one unit: the log, configurations and steps that a trainer kept beside it and in
     folders below. Any other log is its own unit, together with files of the same stem (`train.out`, `train.err`). The
-    sweep is the directory above run directories, or the one in which logs of several runs lie.
+    sweep is the directory above run directories, or the one in which logs of several runs lie (`sweep_name`).
 
     Args:
         entries: the listing.
@@ -106,7 +111,7 @@ def discover(
             run_dir = place.root if place else directory
             # Logs of one run each, side by side, are a sweep, too: `sweep/tp2/run.log`, `sweep/tp4/run.log`.
             is_nested = place is not None or (directory in single and siblings[_parent(directory)] > 1)
-            sweep = _name(_parent(run_dir) if is_nested else directory)
+            sweep = sweep_name(_parent(run_dir) if is_nested else directory)
             run, own_launch = roles.get(entry.path, (None, ""))
             unit = place.root if place else _lone_unit(log, kind, run)
             launch = place.launch if place else own_launch
@@ -220,6 +225,22 @@ def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, in
     left = moved.filter(pl.col("left") != pl.col("unit")).select(unit="left")
     units = pl.concat([fresh.select("unit"), left]).unique()
     return found.join(units, on="unit", how="semi", maintain_order="left")
+
+
+def sweep_name(folder: str) -> str:
+    """Name of a sweep by its folder; where that says nothing of the sweep, with the folder above in front.
+
+    >>> sweep_name("/data/tp_scan"), sweep_name("/data/llama8b/1nodes"), sweep_name("/llama8b/64gpus/logs")
+    ('tp_scan', 'llama8b/1nodes', 'llama8b/64gpus/logs')
+    >>> sweep_name("/logs")
+    'logs'
+    """
+    parts = folder.split("/")
+    for kept in range(1, _MOST_FOLDERS + 1):
+        above = parts[-kept - 1] if len(parts) > kept else ""
+        if not _SAYS_NOTHING.fullmatch(parts[-kept]) or not above:
+            return "/".join(parts[-kept:])
+    return "/".join(parts[-_MOST_FOLDERS:])
 
 
 def _parent(path: str) -> str:

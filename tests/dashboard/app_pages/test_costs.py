@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,8 +12,12 @@ from sweepscope.dashboard.report import write as report
 from sweepscope.dashboard.report.build import Asked
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.inspection import keep_prices
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake
+from sweepscope.pipeline.store.publish import publish
 from tests.dashboard.app_pages.test_data_pages import look_at, text_of
 from tests.dashboard.store_rows import make_real_home, run_row
+from tests.pipeline.store.lake_rows import accelerators, together, unit
 
 START = datetime(2026, 11, 20, 22, 41)
 
@@ -93,15 +96,18 @@ def test_overview_and_the_report_have_it(home: Path, monkeypatch: pytest.MonkeyP
     assert "$ per million tokens" in out.read_text(encoding="utf-8")
 
 
-def test_prices_are_changed_where_they_are_shown(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = tmp_path / "home"
-    shutil.copytree(home, copy, symlinks=True)
+def test_prices_are_changed_where_they_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home.resolve(str(tmp_path / "home"))
+    Lake(home).commit(together([unit("a", accelerator="H100-SXM-80GB"), accelerators("H100-SXM-80GB")]))
+    publish(home)
     monkeypatch.setenv(editing.VARIABLE, "1")
-    app = look_at(copy, "failures")
-    assert "of 1 accelerator 1 has one" in next(box.label for box in app.expander if box.label.startswith("Prices"))
-    keep_prices.keep(copy, {"MI300X": 4.0})
-    assert "$0.222 per million tokens" in plain(copy, "best", metric="cost")
-    keep_prices.keep(copy, {"MI300X": None})
-    assert "per million tokens" not in plain(copy, "best")
+    app = look_at(home.path, "failures")
+    assert not app.exception
+    assert "of 1 accelerator none has one" in next(box.label for box in app.expander if box.label.startswith("Prices"))
+    assert keep_prices.keep(home.path, {"H100-SXM-80GB": 4.0}) == 1
+    assert "at $4.00 per GPU-hour" in plain(home.path, "best", metric="cost")
+    assert keep_prices.keep(home.path, {"H100-SXM-80GB": 4.0}) == 0
+    assert keep_prices.keep(home.path, {"H100-SXM-80GB": None}) == 1
+    assert "per GPU-hour" not in plain(home.path, "best")
     with pytest.raises(UsageError, match="above 0"):
-        keep_prices.keep(copy, {"MI300X": -1.0})
+        keep_prices.keep(home.path, {"H100-SXM-80GB": -1.0})

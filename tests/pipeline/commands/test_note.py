@@ -54,6 +54,23 @@ def test_tags_are_added_listed_and_taken_off(home: str, capsys: pytest.CaptureFi
     assert main(["tag", "--remove", *where]) == 2
 
 
+def test_views_are_kept_listed_printed_and_removed(home: str, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ("--home", home)
+    assert answer(capsys, "view", *where) == []
+    answer(capsys, "view", "weekly", "http://127.0.0.1:8501/best?model=8B&nodes=2", *where)
+    answer(capsys, "view", "weekly", "/best?model=8B&nodes=4", *where)
+    assert [(row["text"], row["address"]) for row in answer(capsys, "view", *where)] == [
+        ("weekly", "best?model=8B&nodes=4")
+    ]
+    assert answer(capsys, "view", "weekly", *where)["address"] == "best?model=8B&nodes=4"
+    assert main(["view", "monthly", *where]) == 2
+    assert "There is no view monthly. Known: weekly." in capsys.readouterr().err
+    assert main(["view", "evil", "https://example.org/a b", *where]) == 2
+    assert main(["view", "--remove", *where]) == 2
+    answer(capsys, "view", "weekly", "--remove", *where)
+    assert answer(capsys, "view", *where) == []
+
+
 def test_there_has_to_be_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["note", "a", "text", "--home", str(tmp_path / "none")]) != 0
     assert "There is no store" in capsys.readouterr().err
