@@ -92,15 +92,23 @@ def _page(view: View) -> None:
     own_runs, in_grid = int(own["runs_completed"].sum()), _completed(ended.run(view.store.con)) if is_own else 0
     is_narrowed = any(getattr(view.filters, name) is not None for name in GRID if name != "origin")
     has_more = own_runs > in_grid
-    answer = texts.own_answer(own) if is_own and has_more and not is_narrowed else texts.answer(grid)
-    basic.head(TITLE, answer, meta, origins=(chosen.origin,), links=shell.other_origins(view))
-    shell.say_ignored(view)
+    own_first = own.height > 0 and not is_own and view.filters.origin is None
+    if own_first:
+        _draw_own_first(view, own)
+        basic.section(texts.BESIDE[chosen.origin], meta)
+        page_head.say_no_own_grid(view)
+        st.html(f'<p class="ss-plain">{basic.badge(chosen.origin)} {basic.rich(texts.answer(grid))}</p>')
+    else:
+        answer = texts.own_answer(own) if is_own and has_more and not is_narrowed else texts.answer(grid)
+        basic.head(TITLE, answer, meta, origins=(chosen.origin,), links=shell.other_origins(view))
+        shell.say_ignored(view)
     counts = queries.repeats(chosen).run(view.store.con).row(0, named=True)
     wider = totals(Scope(chosen.origin, chosen.sweep)).run(view.store.con).row(0, named=True)
     reasons = queries.without_mfu(chosen).run(view.store.con)
     basic.figures(texts.figures(grid, counts["layouts"], counts["repeated"], wider, reasons))
-    page_head.say_no_own_grid(view)
-    if has_more and (is_own or view.filters.origin is None):
+    if not own_first:
+        page_head.say_no_own_grid(view)
+    if has_more and is_own:
         _draw_own(own, in_grid)
     left, right = st.columns([0.62, 0.38], gap="large")
     with left, st.container(gap="xsmall"):
@@ -108,6 +116,19 @@ def _page(view: View) -> None:
         _draw_other_grids(chosen, view)
     with right, st.container(gap="medium"):
         _draw_lists(grid, chosen, view)
+
+
+def _draw_own_first(view: View, own: pl.DataFrame) -> None:
+    """One's own runs at the head, where none of them is in a grid: what is known, and what they would have to state."""
+    lacks = texts.lacking(queries.lacking("measured").run(view.store.con).row(0, named=True))
+    ended = totals(Scope("measured", None)).run(view.store.con).row(0, named=True)
+    basic.head(TITLE, texts.own_answer(own), texts.ended(ended), origins=("measured",), links=shell.other_origins(view))
+    shell.say_ignored(view)
+    if lacks:
+        basic.note(lacks)
+    _draw_own(own, 0)
+    links = [basic.link("All of your runs", "runs?origins=measured"), basic.link("Data health", "health")]
+    st.html(f'<p class="ss-plain ss-way">{" · ".join(links)}</p>')
 
 
 def _completed(outcomes: pl.DataFrame) -> int:

@@ -52,7 +52,8 @@ best AS (
   WHERE is_of_layout OR is_ranked IS DISTINCT FROM true
   QUALIFY row_number() OVER (
     PARTITION BY model, num_gpus
-    ORDER BY has_speed DESC NULLS LAST, coalesce(layout_speed, tried.tokens_per_s_per_gpu) DESC NULLS LAST, run_id
+    ORDER BY has_speed DESC NULLS LAST, coalesce(layout_speed, tried.tokens_per_s_per_gpu) DESC NULLS LAST,
+      step_time_s / gbs_tokens NULLS LAST, step_time_s NULLS LAST, run_id
   ) = 1
 )
 SELECT groups.model, groups.num_gpus, best.* EXCLUDE (model, num_gpus), runs_completed, nullif(differs, '') AS differs,
@@ -64,6 +65,18 @@ ORDER BY params NULLS LAST, groups.model NULLS LAST, groups.num_gpus NULLS LAST"
     return Query(sql, {"origin": origin})
 
 
+def lacking(origin: str) -> Query:
+    """One row: completed runs of an origin, and how many of them lack each value that a cell or a ranking needs."""
+    counts = ",\n  ".join(f"count(*) FILTER ({name} IS NULL) AS {name}" for name in RANKED_BY)
+    sql = f"""SELECT count(*) AS runs_completed,
+  {counts}
+FROM runs
+WHERE origin = $origin AND duplicate_of IS NULL AND status = 'completed'"""
+    return Query(sql, {"origin": origin})
+
+
+RANKED_BY = ("model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens", "tokens_per_s_per_gpu")
+"""What a run has to state to be ranked in a cell."""
 _CONDITIONS = (
     ("accelerator", "accelerators"),
     ("num_nodes", "node counts"),

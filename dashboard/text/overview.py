@@ -10,7 +10,7 @@ import polars as pl
 
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.metrics import performance
-from sweepscope.dashboard.format.numbers import count, number, part_of, percent
+from sweepscope.dashboard.format.numbers import count, number, part_of, percent, seconds
 from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.slices import Other, Slice
@@ -60,10 +60,53 @@ def own_answer(own: pl.DataFrame) -> str:
     by = "mfu" if own["mfu"].count() else "tokens_per_s_per_gpu"
     best = own.drop_nulls(by).sort(by, descending=True)
     if best.is_empty():
-        return f"{start} None has a throughput that may be compared."
+        timed = own.drop_nulls("step_time_s").sort("step_time_s")
+        if timed.is_empty():
+            return f"{start} None has a throughput that may be compared."
+        row = timed.row(0, named=True)
+        return f"{start} The shortest step is {seconds(row['step_time_s'])}: {row['layout'] or 'an unknown layout'}."
     row = best.row(0, named=True)
     name = f"{row['model'] or 'an unknown model'} on {_gpus(row)}"
     return f"{start} The best is {performance(row)}: {name}, {row['layout'] or 'an unknown layout'}."
+
+
+_LACKS = {
+    "model": "the model",
+    "num_nodes": "the number of nodes",
+    "num_gpus": "the number of GPUs",
+    "seq_len": "the sequence length",
+    "gbs_tokens": "the global batch",
+    "tokens_per_s_per_gpu": "throughput",
+}
+
+
+def lacking(row: Row) -> str:
+    """What completed runs do not log and would have to, to be ranked; "" where nothing is missing.
+
+    `row` is one of `queries.overview.lacking`. Throughput follows from the number of GPUs, the batch and the step time.
+    """
+    follows = row["num_gpus"] or row["gbs_tokens"]
+    missing = {name: row[name] for name in _LACKS if row[name] and not (name == "tokens_per_s_per_gpu" and follows)}
+    if not missing:
+        return ""
+    every = row["runs_completed"]
+    parts = [
+        words if missing[name] == every else f"{words} ({number(missing[name])} of {number(every)})"
+        for name, words in _LACKS.items()
+        if name in missing
+    ]
+    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"To be ranked they lack **{listed}**: state it once for the whole sweep on Data health."
+
+
+BESIDE = {"published": "Published results, to compare with", "simulated": "Simulated results, to compare with"}
+
+
+def ended(row: Row) -> str:
+    """How many own runs there are and failed; `row` is one of `queries.failures.totals`."""
+    failed = f", {number(row['runs_failed'])} of them failed" if row["runs_failed"] else ""
+    running = f", {number(row['runs_running'])} running" if row["runs_running"] else ""
+    return f"{count(row['runs_tried'], 'run')} tried{failed}{running}"
 
 
 def own_qualifier(own: pl.DataFrame, in_grid: int) -> str:

@@ -48,3 +48,25 @@ def test_own_failures_come_before_those_of_others(tmp_path: Path, monkeypatch: p
     assert '<span class="ss-badge measured">' in text
     assert "shown instead" not in text
     assert "Your <b>1 run is in no grid" in text_of(open_page(home, monkeypatch, "overview"))
+
+
+NO_GPUS = dict.fromkeys(("num_nodes", "num_gpus", "tokens_per_s_per_gpu", "tokens_per_s", "mfu"))
+
+
+def test_own_runs_that_are_not_ranked_come_first_with_what_they_lack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [
+        run_row("z_fast", **NO_GPUS, step_time_s=7.9, layout="TP1 PP1"),
+        run_row("a_slow", **NO_GPUS, step_time_s=8.1, layout="TP2 PP1"),
+        run_row("dead", **NO_GPUS, status="oom", step_time_s=2.0),
+        run_row("theirs", **OTHERS),
+    ]
+    home = make_real_home(tmp_path / "home", runs=runs, files=[file_row()])
+    app = open_page(home, monkeypatch, "overview")
+    text = text_of(app)
+    assert "<b>2 completed runs</b> of 1 model. The shortest step is 7.90 s: TP1 PP1." in text.replace("\xa0", " ")
+    assert "To be ranked they lack <b>the number of nodes and the number of GPUs</b>" in text
+    assert text.index("2 completed runs") < text.index("Published results, to compare with")
+    (table,) = [frame.value for frame in open_page(home, monkeypatch, "runs", origins="measured").dataframe]
+    assert table["Step time, s"].to_list() == [7.9, 8.1, 2.0]
