@@ -38,7 +38,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "nemo": {"grad_precision": "bf16", "attention_kernel": "cudnn", "fused_accumulation": True},
     "mlperf": {"grad_precision": "bf16", "attention_kernel": "cudnn", "fused_accumulation": True},
     "megatron": {"attention_kernel": "cudnn", "fused_accumulation": True},
-    "megatron-deepspeed": {"flash_attention": "false", "overlap_dp": False},
+    "megatron-deepspeed": {"flash_attention": "false", "overlap_dp": False, "overlap_tp": False},
     "torchtitan": {"overlap_tp": False},
 }
 """What trainers do where a row does not say. NeMo's launcher synchronises gradients in the trainer's precision
@@ -47,8 +47,9 @@ Transformer Engine, on which these and Megatron-LM rest, prefers cuDNN's attenti
 (`transformer_engine/pytorch/attention`: `get_attention_backend`), and their products add up gradients
 (`gradient_accumulation_fusion`). Megatron-DeepSpeed's is not fused unless asked for
 (`--use-flash-attn`), and its pipeline reduces gradients after the last backward pass (DeepSpeed,
-`runtime/pipe/engine.py: _exec_reduce_grads`). torchtitan's tensor parallelism waits for its exchanges unless asked for
-otherwise (`enable_async_tensor_parallel`)."""
+`runtime/pipe/engine.py: _exec_reduce_grads`); in BigScience's, no exchange of tensor parallelism runs beside the
+gradients of weights, as those of later versions do (`megatron/mpu/layers.py`). torchtitan's waits for its exchanges
+unless asked for otherwise (`enable_async_tensor_parallel`)."""
 CHOICES: Final[dict[str, dict[str, Any]]] = {
     "megatron-deepspeed": {
         "is_sequence_parallel": False,

@@ -122,13 +122,17 @@ def _is_data(value: object) -> bool:
 
 
 def command_values(text: str) -> Iterator[tuple[str, str]]:
-    """Options of a command line behind its script, with `True` for switches; names with `_`, as argparse has them.
+    """Options of a command line behind its script or module, with `True` for switches; names with `_`, as argparse has
+    them.
 
     >>> list(command_values("torchrun --nproc-per-node 8 train.py --lr 1e-4 --bf16 --tp=2 model.layers=4"))
     [('lr', '1e-4'), ('bf16', 'True'), ('tp', '2'), ('model.layers', '4')]
+    >>> list(command_values("torchrun --tee 3 -m torchtitan.train --compile.enable --training.steps=10"))
+    [('compile.enable', 'True'), ('training.steps', '10')]
     """
     words = words_of(text)
-    script = next((at for at, word in enumerate(words) if word.endswith(".py")), -1)
+    modules = [at + 1 for at, word in enumerate(words[:-1]) if word == "-m" and "." in words[at + 1]]
+    script = next((at for at, word in enumerate(words) if word.endswith(".py")), max(modules, default=-1))
     yield from option_values(words[script + 1 :])
 
 

@@ -7,7 +7,8 @@ Forms, each of which any trainer may print:
   dataclasses of nanotron and Megatron-LM's `DistributedDataParallelConfig`);
 - a JSON object or a Python dict behind a word such as `args:` (torchtitan's `Running with args`);
 - a block of `name: value` lines (YAML as Megatron-Bridge and Composer print it, JSON with indentation);
-- a command line: `python train.py --name value`.
+- a command line: `python train.py --name value`, or `torchrun -m package.train --name value`;
+- what says that layers are compiled (torchtitan distributed/compile.py, nanoGPT train.py), as `torch_compile`.
 
 `lines_of` keeps lines that may hold some, judged one by one, so that it does not matter how a file was cut;
 `read_arguments` takes them together. Lines of blocks count only among the first EARLY_LINES of a file, for further on
@@ -38,8 +39,11 @@ ARGUMENT_LINES = pl.Schema(
 _WORD = "[A-Za-z0-9_]"
 _NAME = "[A-Za-z_][A-Za-z0-9_.-]*"
 _CLASS = rf"{_WORD}*(?:Namespace|Arguments|Args|Config|Params|HParams)\("
-_COMMAND = r"\.py[\"']? +(?:[^ ].* )?(?:--?[A-Za-z]|[+A-Za-z_.]+=)"
-_ANYWHERE = rf"{_NAME} ?\.\.\.+ ?[^ .]|{_CLASS}{_WORD}+=|{_COMMAND}"
+_MODULE = " -m [A-Za-z_][A-Za-z0-9_]*[.][A-Za-z0-9_.]+"
+"""One of a package: `python -m pip install` and the like train nothing."""
+_COMMAND = rf"(?:\.py[\"']?|{_MODULE}) +(?:[^ ].* )?(?:--?[A-Za-z]|[+A-Za-z_.]+=)"
+_COMPILES = r"[Cc]ompiling (?:each TransformerBlock|the model)\b"
+_ANYWHERE = rf"{_NAME} ?\.\.\.+ ?[^ .]|{_CLASS}{_WORD}+=|{_COMMAND}|{_COMPILES}"
 _LOGGER = r"(?:.{0,160}\]:? )?"
 _OF_REPR = rf"^{_LOGGER}(?: *{_NAME}=[^ ]| {{8,}}[^ ]).*(?:[,(\[{{)\]}}])$|^{_LOGGER}\)+$|{_CLASS} *$"
 _OF_PAIRS = rf"^[ {{-]*[\"']?{_NAME}[\"']?:(?: .{{0,300}})?$"
@@ -70,6 +74,7 @@ _IS_CODE = re.compile(r"(?:[\w\]] = |return |def |class |raise |\w\()\s*(?:\w+\.
 _PREFIX = re.compile(_LOGGER)
 _PAIR = re.compile(rf"^([\s{{-]*)[\"']?({_NAME})[\"']?:(?:\s(.*?))?,?\s*$")
 _IS_COMMAND = re.compile(_COMMAND)
+_IS_COMPILING = re.compile(_COMPILES)
 _IS_DICT = re.compile(_NAMED_DICT)
 
 
@@ -125,6 +130,8 @@ def _of_file(lines: Sequence[tuple[int, str]]) -> Iterator[_Found]:
             if blind != last[1] or line_no - last[0] > _RANKS_GAP:
                 yield from ((line_no, *pair, "command_line") for pair in command_values(text))
             last = (line_no, blind)
+        elif _IS_COMPILING.search(text):
+            yield line_no, "torch_compile", "True", "log_line"
         elif _PAIR.match(text):
             used, found = _pairs_over_lines(lines[at:])
             yield from found

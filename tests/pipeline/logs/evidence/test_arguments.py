@@ -127,6 +127,31 @@ def test_a_command_line() -> None:
     assert found_in("  File train.py, line 3, in <module>\n") == {}
 
 
+def test_a_command_line_of_a_module() -> None:
+    command = "+ torchrun --nproc_per_node=8 --tee 3 -m torchtitan.train --module qwen3 --compile.enable --training.steps=10\n"
+    assert found_in(command) == {"module": "qwen3", "compile.enable": "True", "training.steps": "10"}
+    assert found_in("python3 -m MaxText.train MaxText/configs/base.yml run_name=a steps=5\n") == {
+        "run_name": "a",
+        "steps": "5",
+    }
+    assert found_in("python -m pip install --upgrade pip\n") == {}, "no module of a package"
+    script = "python -m torch.distributed.run --nproc_per_node 8 train.py --lr 1\n"
+    assert found_in(script) == {"lr": "1"}
+
+
+@pytest.mark.parametrize(
+    ("line", "is_compiled"),
+    [
+        ("[titan] 2026-05-20 03:18:16,595 - root - INFO - Compiling each TransformerBlock with torch.compile", True),
+        ("compiling the model... (takes a ~minute)", True),
+        ("[titan] 2026-05-20 03:18:16,530 - root - INFO - Compiling the loss function with torch.compile", False),
+        ("Running PyTorch 2.9.0 compiled for CUDA 12.6", False),
+    ],
+)
+def test_a_line_that_says_that_layers_are_compiled(line: str, *, is_compiled: bool) -> None:
+    assert found_in(f"{line}\n") == ({"torch_compile": "True"} if is_compiled else {})
+
+
 @given(st.lists(st.integers(0, 60), max_size=4))
 def test_it_does_not_matter_where_the_text_is_cut(cuts: list[int]) -> None:
     names = [f"field_{letter}" for letter in "abcdefgh"]
