@@ -143,10 +143,17 @@ def _execution(stated: _Stated) -> str | None:
     if (backend := stated.get("dynamo_backend", "").casefold().rpartition(".")[2]) and compiles is None:
         compiles = backend not in ("no", "none")
     mode = stated.get("torch_compile_mode", stated.get("compile_mode", "")).casefold()
+    if compiles and not _compiles_layers(stated):
+        return "eager"
     if compiles:
         return "graphs" if mode in _MODES_WITH_GRAPHS else "compiled"
     is_off = compiles is False or captures is False or impl == "none"
     return "eager" if is_off else None
+
+
+def _compiles_layers(stated: _Stated) -> bool:
+    """Whether what is compiled has the layers: torchtitan's `compile.components` may name the loss alone."""
+    return "model" in stated.get("compile_components", "model").casefold()
 
 
 _FUSED_BY: Final = {
@@ -168,6 +175,8 @@ def _kernel(column: str) -> Callable[[_Stated], str | None]:
     """Reader of the form of an operator: "fused" where one of its switches is on, "eager" where one is off."""
 
     def read(stated: _Stated) -> str | None:
+        if column == "loss_kernel" and _switch(stated, *_COMPILES) and not _compiles_layers(stated):
+            return "compiled"
         said = [_switch(stated, name) for name in _FUSED_BY[column]]
         return "fused" if True in said else "eager" if False in said[1:] else None
 
@@ -201,6 +210,7 @@ def facts_of_arguments(arguments: pl.DataFrame) -> pl.DataFrame:
     """FACTS_OF_ARGUMENTS rows of rows of `arguments` (`run_id`, `name`, `value`)."""
     # torchtitan's and DeepSpeed's switch of compilation has no name of its own: `compile.enable`.
     name = pl.col("name").str.replace(r"(^|\.)compile\.enabled?$", "${1}compile")
+    name = name.str.replace(r"(^|\.)compile\.components$", "${1}compile_components")
     last = arguments.select("run_id", "value", name=name.str.split(".").list.last())
     wanted = last.filter(pl.col("name").is_in(list(_NAMES)))
     rows = []

@@ -57,6 +57,11 @@ def facts_of(**stated: str) -> dict[str, Any]:
         ({"torch_compile": "True", "torch_compile_mode": "reduce-overhead"}, {"execution": "graphs"}),
         ({"compile__enable": "true"}, {"execution": "compiled"}),
         ({"training__compile": "False"}, {"execution": "eager"}),
+        ({"compile__enable": "True", "compile__components": "['model', 'loss']"}, {"execution": "compiled"}),
+        (
+            {"compile__enable": "True", "compile__components": '["loss"]'},
+            {"execution": "eager", "loss_kernel": "compiled"},
+        ),
         ({"dynamo_config__dynamo_backend": "INDUCTOR"}, {"execution": "compiled"}),
         ({"dynamo_backend": "DynamoBackend.NO"}, {"execution": "eager"}),
         ({"enable_cuda_graph": "False", "external_cuda_graph": "False"}, {"execution": "eager"}),
