@@ -239,6 +239,7 @@ _NAMES: Final = frozenset(
             "dynamo_backend",
             "torch_compile_mode",
             "compile_mode",
+            "compile_components",
             *(name for names in _FUSED_BY.values() for name in names),
         ),
     )
