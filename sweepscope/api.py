@@ -169,7 +169,7 @@ def search(
         rank: auto, physics or expected, as `sweepscope search --rank`.
         home: where constants of one's own runs are kept.
         options: further ones of `sweepscope search`, by their names: cluster, gpus_per_node, gpus_per_domain,
-            network_gbit, framework, fp8, schedules, shard_groups.
+            network_gbit, framework, execution, fp8, schedules, shard_groups.
 
     `.fitting` is 0 where nothing fits, and `.pruned` counts why. Raises UsageError for what cannot be laid out.
     """

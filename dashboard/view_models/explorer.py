@@ -20,6 +20,7 @@ from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
 from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
+from sweepscope.pipeline.estimate.rows.stated_facts import with_usual_facts
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found, search
 from sweepscope.pipeline.estimate.search.whatif import Choice, leanest
@@ -60,9 +61,8 @@ class Setup:
         cluster = find_cluster(self.accelerator, gpus_per_node=self.gpus_per_node)
         if cluster is None:
             raise KeyError(self.accelerator)
-        asked = Question(
-            self.shape, cluster, choose(cluster.generation, self.framework), self.seq_len, is_fp8=self.is_fp8
-        )
+        profile = with_usual_facts(choose(cluster.generation, self.framework), self.framework)
+        asked = Question(self.shape, cluster, profile, self.seq_len, is_fp8=self.is_fp8)
         return Request(asked, num_gpus=self.nodes * cluster.gpus_per_node, gbs=self.gbs_tokens // self.seq_len)
 
 

@@ -13,10 +13,13 @@ from sweepscope.pipeline.estimate.advice.acquisition import Belief
 from sweepscope.pipeline.estimate.advice.near_equal import features
 from sweepscope.pipeline.estimate.advice.next_runs import BOUND, EARLY, POOL, NextRuns, next_runs
 from sweepscope.pipeline.estimate.learned.transfer import load_transfers, transfer_interval, with_transfers
+from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.rows.launch_ends import LAUNCH_ENDS, launch_ends, with_launch_ends
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.layout_table import room_bytes
 from sweepscope.pipeline.estimate.search.search import Found, search
+from sweepscope.pipeline.estimate.search.whatif import Choice, layouts_for
 
 STARTUP_S = 180.0
 """Seconds before the first step where no run of the cell has them: imports, process groups, compilation and loading."""
@@ -94,7 +97,7 @@ def pool_of(
         top=max(looked.layouts.height, 1),
         test_steps=terms.steps,
         startup_s=terms.startup_s,
-        found=replace(looked, layouts=with_transfers(looked.layouts, _stratum(request, looked.layouts.height))),
+        found=replace(looked, layouts=_with_intervals(request, looked.layouts)),
         keeps_alike=True,
     )
     rows = known.candidates.with_columns(oom_probability=oom_probability(known.candidates, room_bytes(request)))
@@ -126,6 +129,17 @@ def _pool(request: Request, rows: pl.DataFrame, known: NextRuns, excluded: dict[
         basis=known.basis,
         startup_s=startup,
     )
+
+
+def _with_intervals(request: Request, layouts: pl.DataFrame) -> pl.DataFrame:
+    """Rows of a search with the intervals of other frameworks' runs where their own has none, from eager to compiled
+    where nothing says which they are."""
+    known = with_transfers(layouts, _stratum(request, layouts.height))
+    if not request.asked.profile.is_launch_open or layouts.is_empty():
+        return known
+    at = layouts_for(request, [Choice.of(row) for row in layouts.iter_rows(named=True)])
+    ends = launch_ends(request.asked, at, estimate(request.asked, at))
+    return with_launch_ends(known.with_columns(pl.Series(name, ends[name], pl.Float64) for name in LAUNCH_ENDS))
 
 
 def _stratum(request: Request, rows: int) -> pl.DataFrame:

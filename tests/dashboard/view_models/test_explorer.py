@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -38,6 +39,9 @@ def test_a_setup_becomes_a_request() -> None:
     request = SETUP.request(choose_profile)
     assert (request.num_gpus, request.gbs) == (16, 16)
     assert request.asked.profile.name == "hopper"
+    # What a framework usually does counts as it does for `sweepscope search`.
+    captured = replace(SETUP, framework="mlperf").request(choose_profile).asked.profile
+    assert captured.kernel_launch_s == captured.graph_launch_s < request.asked.profile.kernel_launch_s
     with pytest.raises(KeyError):
         Setup("m", LLAMA, "Abacus", 1, 1, 1).request(choose_profile)
 

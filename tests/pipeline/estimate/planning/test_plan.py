@@ -65,6 +65,19 @@ def planned(plan: Plan) -> list[dict[str, Any]]:
     return [{**pick.pool.rows.row(pick.row, named=True), "num_gpus": pick.pool.request.num_gpus} for pick in plan.picks]
 
 
+def test_of_a_trainer_that_may_be_eager_or_compiled_less_is_sure() -> None:
+    """Sequences so short that launches count: the slow end is that of eager runs."""
+
+    def slow_end(execution: str | None) -> float:
+        profile = with_usual_facts(choose_profile("hopper", None), None, {"execution": execution})
+        of = request()
+        short = replace(of, asked=replace(of.asked, profile=profile, seq_len=128), gbs=16)
+        rows = pool_of(short, RUNS.empty(), TERMS).rows
+        return float((rows["believed_hi_s"] / rows["believed_step_time_s"]).median())
+
+    assert slow_end(None) > 1.2 * slow_end("graphs")
+
+
 @pytest.mark.parametrize("purpose", PLAN_PURPOSE)
 @pytest.mark.parametrize("hours", [3.0, 11.0])
 def test_a_plan_keeps_to_its_budget_and_its_number_of_runs(purpose: str, hours: float) -> None:
