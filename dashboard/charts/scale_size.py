@@ -13,7 +13,7 @@ from sweepscope.pipeline.estimate.advice.branches import LARGE_MODEL, LARGE_SCAL
 
 HEIGHT = 320
 _GPUS = (4.0, 32_768.0)
-_PARAMS = (0.4e9, 1.6e12)
+_PARAMS = (0.1e9, 1.6e12)
 REGIONS = (
     ("TP or DP", (_GPUS[0], LARGE_SCALE), (_PARAMS[0], SMALL_MODEL)),
     ("TP + PP, TP + DP or ZeRO-3", (_GPUS[0], LARGE_SCALE), (SMALL_MODEL, LARGE_MODEL)),
@@ -45,6 +45,8 @@ def draw(points: pl.DataFrame, hovers: Sequence[str], here: tuple[int, float], t
             y=math.log10(params[1]),
             xanchor="left",
             yanchor="top",
+            xshift=6,
+            yshift=-4,
             text=words,
             showarrow=False,
             font={"color": theme.mute, "size": 26 if words == "?" else 13},

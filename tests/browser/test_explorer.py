@@ -79,11 +79,13 @@ def test_a_shared_link_names_the_whole_layout(browser: Any, demo: str) -> None:
 
 
 def test_the_recipe_is_walked_and_a_rule_opens_to_its_runs_by_keyboard(browser: Any, demo: str) -> None:
-    with opened(browser, f"{demo}/{QUESTION}&step=throughput") as page:
+    with opened(browser, f"{demo}/{QUESTION}&way_bottleneck=tp") as page:
+        page.locator("[data-testid=stExpander] summary", has_text=re.compile(r"^\W*\d+ rules?$")).last.click()
         rule = page.locator(".ss-rules li", has_text="Keep TP inside a node").first
         rule.locator("summary").focus()
         page.keyboard.press("Enter")
         link = rule.locator("a[href*='run?run=']").first
         link.wait_for(state="visible")
-        page.get_by_role("radio", name=re.compile("Reach the batch")).first.click()
-        page.wait_for_url("**step=batch*")
+        page.get_by_role("radio", name="GPU-poor").first.click()
+        page.wait_for_url("**way_memory=poor*")
+        page.get_by_text("Another branch than this question takes").first.wait_for()

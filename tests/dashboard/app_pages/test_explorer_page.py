@@ -163,9 +163,9 @@ def test_the_recipe_is_walked_with_the_stores_own_runs(tmp_path: Path, monkeypat
         for dp, tp, gas, speed in layouts
     ]
     home = make_real_home(tmp_path / "home", runs=runs)
-    text = text_of(open_page(home, monkeypatch, "explorer", step="throughput")).replace("\xa0", " ")
-    assert "<h3>Fit in memory</h3>" in text
-    assert "<b>GPU-rich</b>: 8.03B parameters are" in text
+    text = text_of(open_page(home, monkeypatch, "explorer", way_bottleneck="tp")).replace("\xa0", " ")
+    assert "1 Fit in memory</h3>" in text
+    assert "GPU-rich: 8.03B parameters are" in text
     rule = next(line for line in text.split("<li>") if line.startswith("<div>Keep TP inside a node"))
     # the fastest run keeps TP inside a node, and one of five layouts does not: chance hits four in five
     assert "held in 1 of 1 cell (chance: 80 %); held in this cell" in rule
@@ -179,3 +179,18 @@ def test_the_overview_names_what_to_run_next_and_leads_to_it(home: Path) -> None
     address, layout = html.unescape(found[1]), found[2]
     query = dict(parse_qsl(address.partition("?")[2]))
     assert layout in text_of(look_at(home, "explorer", **query))
+
+
+def test_another_branch_of_the_flowchart_has_its_own_rules(home: Path) -> None:
+    own = text_of(look_at(home, "explorer"))
+    other = look_at(home, "explorer", way_memory="poor")
+    assert "Short of memory: recompute all activations" not in own
+    assert "Another branch than this question takes" not in own
+    assert "Short of memory: recompute all activations" in text_of(other)
+    assert "Another branch than this question takes" in text_of(other)
+    assert not other.exception
+
+
+def test_the_chart_of_scale_and_size_says_what_runs_answer(home: Path) -> None:
+    text = text_of(look_at(home, "explorer"))
+    assert "Above 100B on fewer than 512 GPUs the slides have a question mark. No run of this store is there." in text
