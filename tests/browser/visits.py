@@ -10,13 +10,22 @@ from sweepscope.dashboard.navigation import Entry
 
 
 @contextmanager
-def opened(browser: Any, url: str, *, scheme: str = "light", width: int = 1440, height: int = 900) -> Iterator[Any]:
-    """A tab of its own, with nothing in its memory."""
+def opened(
+    browser: Any,
+    url: str,
+    *,
+    scheme: str = "light",
+    width: int = 1440,
+    height: int = 900,
+    is_settled: bool = True,
+) -> Iterator[Any]:
+    """A tab of its own, with nothing in its memory; `is_settled`: once the page of the address is drawn."""
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(120_000)
     page.goto(url)
-    settled(page)
+    if is_settled:
+        settled(page)
     yield page
     context.close()
 
