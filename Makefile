@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-fast install lint format types docs site bench chaos test-real test-loop audit validate screenshots clean
+.PHONY: demo test test-fast install lint format types docs site bench chaos load test-real test-loop audit validate screenshots clean
 
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
@@ -60,6 +60,11 @@ bench: install
 # Kill what writes, three hundred times, with readers beside it: what is lost, doubled, half or stuck.
 chaos: install
 	$(BIN)/python -m tests.chaos $(ARGS)
+
+# A store that grows to ten thousand run directories (ARGS='--runs 100000' for more), what a unit of work costs, and how Dask
+# and a lake on S3 compare with one process and its disk: the figures of docs/scale.md. Takes half an hour.
+load: install
+	$(BIN)/python -m tests.load $(ARGS)
 
 # Real trainers (transformers, TRL, Lightning, litgpt) on the CPU, installed in a scratch environment, and what is read of
 # them live and afterwards. ARGS='--nanogpt CHECKOUT' adds nanoGPT. Wants a package index; takes minutes.

@@ -1,4 +1,4 @@
-"""`sweepscope store path|versions|verify|compact|prune|forget`: look after the published store and the lake."""
+"""`sweepscope store path|versions|verify|publish|compact|prune|forget`: look after store and lake."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MANY_FILES = 10
 
-_ACTIONS = ("path", "versions", "verify", "compact", "prune", "forget")
+_ACTIONS = ("path", "versions", "verify", "publish", "compact", "prune", "forget")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    home = Home.resolve(args.home, for_writing=args.action in {"compact", "prune", "forget"})
+    home = Home.resolve(args.home, for_writing=args.action in {"publish", "compact", "prune", "forget"})
     if args.action == "forget":
         return _forget(home, args.what, is_sure=args.yes, as_json=args.json)
     if args.what:
@@ -63,6 +63,16 @@ def _verify(home: Home, as_json: bool) -> int:
     if report.problems:
         problems = "; ".join(report.problems)
         raise StoreError(f"The store does not match its lake: {problems}. Publish it with `sweepscope ingest PATH`.")
+    return 0
+
+
+def _publish(home: Home, as_json: bool) -> int:
+    from sweepscope.pipeline.store.publish import publish
+
+    done = publish(home)
+    text = f"{'published' if done.is_new else 'nothing new:'} version {done.version} of release {done.release}"
+    value = {"version": done.version, "release": done.release, "is_new": done.is_new, "path": str(done.path)}
+    say_result(value, text, as_json=as_json)
     return 0
 
 
@@ -132,11 +142,19 @@ def _agrees(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-_DO = {"path": _path, "versions": _versions, "verify": _verify, "compact": _compact, "prune": _prune}
+_DO = {
+    "path": _path,
+    "versions": _versions,
+    "verify": _verify,
+    "publish": _publish,
+    "compact": _compact,
+    "prune": _prune,
+}
 
 VERB = Verb(
     name="store",
     description="path: the store, under a name that stays. versions: those kept. verify: every table against the lake. "
+    "publish: show what the lake has, also what others committed to a shared one. "
     "compact: merge small files in the lake. prune: remove Dagster's records of old runs and ticks, and releases of "
     "the lake that no reader needs, as `watch` does by itself. forget: remove what was read of a file or folder; "
     "the next ingest of the path reads it anew.",

@@ -178,6 +178,7 @@ def find_for(
 
     Folders below a run directory that the ledger knows are found with all of it: they are no runs of their own.
     """
+    lake.refresh()
     known = lake.read("files", [*KNOWN, "kind", "unit"])
     read_as_log = known.filter(pl.col("kind").is_in(["log", "nccl", "scheduler"]))
     return find(

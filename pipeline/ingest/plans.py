@@ -9,7 +9,7 @@ import polars as pl
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.ingest.validate import validate
 from sweepscope.pipeline.store.home import Home
-from sweepscope.pipeline.store.lake import Lake
+from sweepscope.pipeline.store.lake import Change, Lake
 from sweepscope.pipeline.store.lock import exclusive
 from sweepscope.pipeline.store.publish import publish
 from sweepscope.schemas.tables.plans import PLANNED_RUNS
@@ -46,6 +46,10 @@ def add_planned(home: Home, rows: pl.DataFrame) -> None:
     new = checked.valid
     with exclusive(home.lake / "plans.lock", "keeping a plan"):
         lake = Lake(home)
-        kept = lake.read(NAME).join(new, on="planned_run_id", how="anti")
-        lake.commit({NAME: pl.concat([kept, new]).sort("planned_run_id")})
+
+        def with_kept() -> Change:
+            kept = lake.read(NAME).join(new, on="planned_run_id", how="anti")
+            return {NAME: pl.concat([kept, new]).sort("planned_run_id")}, ()
+
+        lake.change(with_kept)
     publish(home)

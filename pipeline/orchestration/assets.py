@@ -11,6 +11,7 @@ computed without Dagster belongs there; when the graph runs is decided in `jobs`
 # No `from __future__ import annotations` here: Dagster reads the annotations of assets and configs at run time.
 import logging
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -156,7 +157,7 @@ def _bundled(config: BatchConfig, store_home: HomeResource) -> dict[str, pl.Data
     return hardware_tables() if hardware_is_pending(store_home.lake) else {}
 
 
-def _row_counts(tables: dict[str, pl.DataFrame]) -> dict[str, int]:
+def _row_counts(tables: Mapping[str, pl.DataFrame]) -> dict[str, int]:
     return {f"rows_{name}": frame.height for name, frame in tables.items()}
 
 
@@ -204,12 +205,12 @@ def lake(
     """Commits the batch as one release; the value is what was committed, by table."""
     tables = {**validated, "files": validated["files"].with_columns(batch_id=pl.lit(context.run.run_id))}
     with one_sentence():
-        tables, forget = reconcile(tables, store_home.lake)
-        committed = store_home.lake.commit(tables, forget=forget)
+        in_lake = store_home.lake
+        committed, rows = in_lake.change(lambda: reconcile(tables, in_lake))
     release()
-    event(_LOG, logging.INFO, "committed", release=committed.number, files=tables["files"].height)
+    event(_LOG, logging.INFO, "committed", release=committed.number, files=rows["files"].height)
     where = {"path": dg.MetadataValue.path(store_home.home.lake)}
-    return dg.MaterializeResult(metadata={**where, "release": committed.number, **_row_counts(tables)}, value=tables)
+    return dg.MaterializeResult(metadata={**where, "release": committed.number, **_row_counts(rows)}, value=dict(rows))
 
 
 @dg.asset(

@@ -38,7 +38,7 @@ class LakeTable:
 
     def newest(self) -> int | None:
         """The newest version in the log, released or not, whole or torn; None when there is no table yet."""
-        return max(map(_log_version, self._log_files()), default=None)
+        return max(map(log_version, self._log_files()), default=None)
 
     def files(self, version: int) -> list[Path]:
         """Parquet files of one version. Older ones may lack columns that the table has gained since."""
@@ -132,9 +132,17 @@ class LakeTable:
         # May point beyond the new end. Without it readers find the newest checkpoint by listing.
         (self._log / _LAST_CHECKPOINT).unlink(missing_ok=True)
         for path in sorted(self._log_files(), reverse=True):
-            if _log_version(path) > keep:
+            if log_version(path) > keep:
                 path.unlink()
         sync(self._log)
+
+    def withdraw(self, version: int | None) -> None:
+        """As `rewind`, by a version more that has the rows of `version`: for a log that others have, too."""
+        delta = DeltaTable(self.folder)
+        if version is None:
+            delta.delete(writer_properties=_WRITER)
+        else:
+            delta.restore(version)
 
     def sync(self, after: int | None) -> None:
         """Wait until everything written since version `after` (None: ever) is on the disk.
@@ -142,8 +150,8 @@ class LakeTable:
         delta-rs leaves that to the operating system; a release must not become durable before what it pins.
         """
         start = -1 if after is None else after
-        log = [path for path in self._log_files() if _log_version(path) > start]
-        data = [self.folder / name for path in log if path.suffix == ".json" for name in _added_files(path)]
+        log = [path for path in self._log_files() if log_version(path) > start]
+        data = [self.folder / name for path in log if path.suffix == ".json" for name in added_files(path)]
         hint = self._log / _LAST_CHECKPOINT
         sync(*data, *log, *([hint] if hint.exists() else []), self._log, self.folder)
 
@@ -155,26 +163,33 @@ class LakeTable:
         needed = {path.name for version in keep for path in self.files(version)}
         dead = [path for path in self.folder.iterdir() if path.is_file() and path.name not in needed]
         # A version is rebuilt from the last checkpoint at or before it; older entries are not needed.
-        checkpoints = [_log_version(path) for path in self._log.glob("*.checkpoint.parquet")]
+        checkpoints = [log_version(path) for path in self._log.glob("*.checkpoint.parquet")]
         start = max((version for version in checkpoints if version <= min(keep, default=-1)), default=0)
-        dead += [path for path in self._log_files() if _log_version(path) < start]
+        dead += [path for path in self._log_files() if log_version(path) < start]
         size = sum(path.stat().st_size for path in dead)
         for path in dead:
             path.unlink()
         return len(dead), size
 
     def _log_files(self) -> list[Path]:
-        return [path for path in self._log.glob("*") if path.name[:20].isdigit()]
+        return [path for path in self._log.glob("*") if is_log_file(path)]
 
 
 def _columns(delta: DeltaTable) -> frozenset[str]:
     return frozenset(field.name for field in delta.schema().fields)
 
 
-def _log_version(path: Path) -> int:
+def is_log_file(path: Path) -> bool:
+    """Whether a file of the log is an entry, or a checkpoint of all up to one."""
+    return path.name[:20].isdigit()
+
+
+def log_version(path: Path) -> int:
+    """The version that such a file belongs to."""
     return int(path.name[:20])
 
 
-def _added_files(entry: Path) -> list[str]:
+def added_files(entry: Path) -> list[str]:
+    """Names of the data files that a log entry (JSON) adds."""
     actions = (json.loads(line) for line in entry.read_text(encoding="utf-8").splitlines() if line)
     return [unquote(action["add"]["path"]) for action in actions if "add" in action]

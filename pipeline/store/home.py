@@ -63,8 +63,13 @@ class Home:
         return home
 
     @property
+    def settings(self) -> Path:
+        """File with settings of the home, which the user writes."""
+        return self.path / "config" / "sweepscope.toml"
+
+    @property
     def lake(self) -> Path:
-        """Folder of the Delta tables."""
+        """Folder of the Delta tables: the lake itself, or a copy of one that is shared."""
         return self.path / "lake"
 
     def table(self, name: str) -> Path:

@@ -6,10 +6,10 @@ and the next writer rewinds it; from then on all readers see all of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import polars as pl
@@ -21,13 +21,19 @@ from sweepscope.pipeline.store import release as releases
 from sweepscope.pipeline.store.delta_table import LakeTable
 from sweepscope.pipeline.store.durable_files import reading, storing, sync
 from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake_location import shared_lake_url
 from sweepscope.pipeline.store.lock import exclusive
+from sweepscope.pipeline.store.object_folder import undisturbed
 from sweepscope.pipeline.store.release import Release
 from sweepscope.pipeline.store.replacement import Replacement, replacement
+from sweepscope.pipeline.store.shared_lake import SharedLake
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.registry import TABLES
 
 __all__ = ["Lake", "Release"]
+
+Change = tuple[Mapping[str, pl.DataFrame], Collection[str]]
+"""Rows by table, and paths to forget."""
 
 
 def remedy(lake: Path) -> str:
@@ -36,10 +42,29 @@ def remedy(lake: Path) -> str:
 
 
 class Lake:
-    """The lake of one home. Reading needs no lock; one process at a time writes."""
+    """The lake of one home, or the home's copy of one that several share. Reading needs no lock.
+
+    One process of a home writes at a time. Homes that share a lake write at the same time: where another one was
+    faster, a commit is prepared anew, on what that one has committed.
+    """
 
     def __init__(self, home: Home) -> None:
         self.home = home
+
+    @cached_property
+    def _shared(self) -> SharedLake | None:
+        url = shared_lake_url(self.home)
+        return SharedLake(url, self.home.lake) if url else None
+
+    def refresh(self) -> None:
+        """Bring the copy of a shared lake up to its newest release; does nothing for a home's own one.
+
+        Raises:
+            StoreError: the lake cannot be reached. UsageError: what names it is wrong.
+        """
+        if self._shared and not self._shared.is_current():
+            with exclusive(self.home.lake_lock, "reading the shared lake"), storing(self.home.lake, "write to"):
+                self._shared.pull()
 
     def release(self) -> Release | None:
         """The newest release, or None before the first commit. Raises StoreError when its file is damaged."""
@@ -93,10 +118,26 @@ class Lake:
             StoreError: another writer holds the lake, or the disk does not take it. The lake is as it was before.
             ValueError: a name that the registry does not have.
         """
-        if unknown := sorted(set(tables) - set(TABLES)):
-            raise ValueError(f"no such table: {', '.join(unknown)}")
-        frames = {name: TABLES[name].conform(frame) for name, frame in tables.items()}
+        return self.change(lambda: (tables, forget))[0]
+
+    def change(self, prepare: Callable[[], Change]) -> tuple[Release, Mapping[str, pl.DataFrame]]:
+        """As `commit`, of rows that depend on what the lake has.
+
+        Args:
+            prepare: tables and paths to forget, from the newest release of this lake, which stays the newest until the
+                commit. Called again where a home that shares the lake was faster.
+
+        Returns:
+            The release, and the tables as they were prepared.
+        """
+        return undisturbed(partial(self._change, prepare))
+
+    def _change(self, prepare: Callable[[], Change]) -> tuple[Release, Mapping[str, pl.DataFrame]]:
         with self._writing("committing") as before:
+            tables, forget = prepare()
+            if unknown := sorted(set(tables) - set(TABLES)):
+                raise ValueError(f"no such table: {', '.join(unknown)}")
+            frames = {name: TABLES[name].conform(frame) for name, frame in tables.items()}
             versions = dict(before.versions) if before else {}
             files = frames.get("files", TABLES["files"].empty())
             known = (self.read("files", ["path", "unit", "status"], release=before), self._runs(before))
@@ -108,8 +149,9 @@ class Lake:
                     reach("lake.table_written")
             reach("lake.tables_written")
             if before is not None and versions == before.versions:
-                return before
-            return self._pin(versions, before, batch_ids=tuple(files["batch_id"].drop_nulls().unique().sort()))
+                return before, tables
+            batch_ids = tuple(files["batch_id"].drop_nulls().unique().sort())
+            return self._pin(versions, before, batch_ids=batch_ids), tables
 
     def compact(self, *, min_files: int = 2) -> Release | None:
         """Merge the small files of every table that has at least `min_files`; a new release when there was one.
@@ -117,6 +159,9 @@ class Lake:
         Raises:
             StoreError: as `commit`.
         """
+        return undisturbed(partial(self._compact, min_files))
+
+    def _compact(self, min_files: int) -> Release | None:
         with self._writing("compacting") as before:
             if before is None:
                 return None
@@ -124,8 +169,9 @@ class Lake:
             for name, version in before.versions.items():
                 delta = self._table(TABLES[name])
                 if len(delta.files(version)) >= min_files:
+                    base = delta.newest()
                     delta.compact()
-                    delta.sync(version)
+                    delta.sync(base)
                     versions[name] = delta.newest() or version
                     reach("lake.table_written")
             return before if versions == before.versions else self._pin(versions, before, batch_ids=())
@@ -149,6 +195,8 @@ class Lake:
                     files, size = files + count, size + freed
             for number in releases.numbers(self.home.releases)[: -releases.KEPT]:
                 releases.path_of(self.home.releases, number).unlink()
+            if self._shared:
+                self._shared.prune(keep)
             return files, size
 
     def verify(self) -> list[str]:
@@ -180,19 +228,21 @@ class Lake:
     def _writing(self, doing: str) -> Iterator[Release | None]:
         """Lock the lake, undo what a writer left that died before its release, hand over the newest release."""
         with exclusive(self.home.lake_lock, doing), storing(self.home.lake, "write to", DeltaError):
+            if self._shared:
+                self._shared.pull()
             release = self.release()
             for table in TABLES.values():
                 delta = self._table(table)
                 pinned = release.versions.get(table.name) if release else None
                 newest = delta.newest()
-                if release is None and newest:
+                if release is None and newest and not self._shared:
                     # A first commit that died leaves version 0; more than that was released once.
                     raise StoreError(
                         f"{self.home.releases} has no release, but {delta.folder} has rows of several. "
                         "Put the release files back, or move the lake folder away and ingest again."
                     )
                 if newest is not None and (pinned is None or newest > pinned):
-                    delta.rewind(pinned)
+                    delta.withdraw(pinned) if self._shared else delta.rewind(pinned)
             yield release
 
     def _runs(self, before: Release | None) -> pl.DataFrame:
@@ -202,11 +252,12 @@ class Lake:
         """Write one table's part of a commit; its new version, or None when nothing changes."""
         pinned = before.versions.get(table.name) if before else None
         delta = self._table(table)
+        base = delta.newest()
         if table.layer == "reference":
             if frame.is_empty() or self._is_content(table, frame, before):
                 return None
             delta.replace_all(frame)
-            delta.sync(pinned)
+            delta.sync(base)
             return delta.newest()
         keys = change.keys(table, frame)
         has_rows_to_drop = pinned is not None and not keys.is_empty()
@@ -222,7 +273,7 @@ class Lake:
             rows = frame
         if not rows.is_empty():
             delta.append(rows)
-        delta.sync(pinned)
+        delta.sync(base)
         return delta.newest()
 
     def _with_rows_that_stay(
@@ -243,6 +294,8 @@ class Lake:
         number = before.number + 1 if before else 1
         release = Release(number, versions, datetime.now(UTC), batch_ids)
         sync(self.home.lake)
+        if self._shared:
+            self._shared.push(release)
         releases.write(self.home.releases, release)
         reach("release.made")
         return release

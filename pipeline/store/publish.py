@@ -70,7 +70,9 @@ def publish(home: Home, *, view_folder: Path = VIEW_FOLDER) -> Published:
     begin = time.perf_counter()
     views = load_views(view_folder)
     with exclusive(home.store_lock, "publishing"), storing(home.store, "publish to", duckdb.Error):
-        release = Lake(home).release()
+        lake = Lake(home)
+        lake.refresh()
+        release = lake.release()
         if release is None:
             raise StoreError(f"There is nothing to publish in {home.path}. Run `sweepscope ingest PATH` first.")
         done = _current(home)

@@ -47,17 +47,22 @@ def load(folder: Path, number: int) -> Release:
     """Read one release. Raises StoreError when the file is damaged or missing."""
     path = path_of(folder, number)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return Release(
-            number=content["number"],
-            versions=content["versions"],
-            created_at=datetime.fromisoformat(content["created_at"]),
-            batch_ids=tuple(content["batch_ids"]),
-        )
+        return parsed(path.read_bytes())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"The release {path} cannot be read ({error}). Move it away to go back to the one before, and ingest again."
         ) from error
+
+
+def parsed(text: bytes) -> Release:
+    """The release in the content of such a file. Raises ValueError, KeyError or TypeError where it is none."""
+    content = json.loads(text)
+    return Release(
+        number=content["number"],
+        versions=content["versions"],
+        created_at=datetime.fromisoformat(content["created_at"]),
+        batch_ids=tuple(content["batch_ids"]),
+    )
 
 
 def latest(folder: Path) -> Release | None:
@@ -74,10 +79,15 @@ def kept(folder: Path) -> list[Release]:
 def write(folder: Path, release: Release) -> None:
     """Make a release the newest one, durably. Raises FileExistsError when its number is taken."""
     folder.mkdir(parents=True, exist_ok=True)
+    write_new(path_of(folder, release.number), as_text(release))
+
+
+def as_text(release: Release) -> str:
+    """The content of a release's file."""
     content = {
         "number": release.number,
         "created_at": release.created_at.isoformat(),
         "versions": dict(sorted(release.versions.items())),
         "batch_ids": list(release.batch_ids),
     }
-    write_new(path_of(folder, release.number), json.dumps(content, indent=2) + "\n")
+    return json.dumps(content, indent=2) + "\n"

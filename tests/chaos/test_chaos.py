@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from sweepscope.pipeline.io.fault_points import POINTS
-from tests.chaos.killing import Chaos
+from tests.chaos.killing import OF_OWN_LAKES, Chaos
 
 
 @pytest.mark.timeout(1_800)  # dozens of ingests, one behind the other: minutes on a busy machine
 def test_what_was_read_is_whole_and_there_once_wherever_its_writers_were_killed(tmp_path: Path) -> None:
-    outcome = Chaos(tmp_path, seed=1).run(ingests=2 * len(POINTS), watches=0)
+    outcome = Chaos(tmp_path, seed=1).run(ingests=2 * len(OF_OWN_LAKES), watches=0)
     assert outcome.is_clean, outcome
     killed_at = {what.partition(" at ")[2] for what in outcome.kills}
-    assert killed_at >= set(POINTS) - {"record.saved", "lake.pruned"}, "points that were never reached"
+    assert killed_at >= set(OF_OWN_LAKES) - {"record.saved", "lake.pruned"}, "points that were never reached"
     assert outcome.reads > 0

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+import distributed
 import polars as pl
 import pytest
 
@@ -113,6 +114,13 @@ def test_the_rows_are_those_of_one_process(
     assert len(parallel.shards_of(found, cluster.number)) > 4
     assert {"acme", "picotron", "megatron"} <= set(whole["runs"]["framework"])
     assert_same(read(found, home, cluster), whole)
+
+
+def test_workers_here_take_work_from_this_process_only(cluster: dask.DaskCluster) -> None:
+    address = cluster.client.scheduler.address
+    assert address.startswith("tls://127.0.0.1:")
+    with pytest.raises((OSError, TypeError, ValueError)):
+        distributed.Client(address.replace("tls://", "tcp://"), timeout=2, set_as_default=False)  # type: ignore[no-untyped-call]  # Dask annotates in part only
 
 
 @pytest.mark.usefixtures("many_shards")
