@@ -24,6 +24,7 @@ from sweepscope.schemas.tables import (
     runs,
     scheduler,
     timeline,
+    traces,
 )
 
 
@@ -47,6 +48,7 @@ TABLES = _by_name(
     scheduler.SCHEDULER_JOBS,
     *NCCL_TABLES,
     *memory.TABLES,
+    *traces.TABLES,
     estimates.ESTIMATES,
     *plans.TABLES,
     published.PUBLISHED_RUNS,

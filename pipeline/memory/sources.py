@@ -17,6 +17,7 @@ from sweepscope.pipeline.memory.gpu_samples.samples import is_samples, read_samp
 from sweepscope.pipeline.memory.isolation import analyse_limited
 from sweepscope.pipeline.memory.names import rank_of
 from sweepscope.pipeline.memory.profiler import allocator_stats, kineto, timeline
+from sweepscope.pipeline.memory.profiler.step_timeline import StepTimeline
 from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
 from sweepscope.pipeline.memory.snapshot.containers import NO_SNAPSHOT
 from sweepscope.pipeline.memory.snapshot.json_snapshot import is_json_snapshot
@@ -84,14 +85,20 @@ def _snapshot(path: str, chunks: Iterable[bytes], location: Mapping[str, object]
 
 
 def _trace(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
-    rows, odd = kineto.read_trace(chunks)
+    steps = StepTimeline()
+    rows, odd = kineto.read_trace(steps.watch(chunks))
+    traced = _frames(steps.rows(), path, location, rank=steps.rank)
     if not rows["memory_snapshots"]:
+        if traced:
+            return MemoryFile("kineto", traced)
         if odd:
             raise ValueError(f"none of its {odd:,} memory events can be read")
-        return MemoryFile(None, skipped="a profiler trace without memory events (record with profile_memory=True)")
+        return MemoryFile(
+            None, skipped="a profiler trace without memory events (record with profile_memory=True) and without steps"
+        )
     for row in rows["memory_snapshots"]:
         row["warnings"] = f"{odd:,} memory events could not be read" if odd else None
-    return MemoryFile("kineto", _frames(rows, path, location))
+    return MemoryFile("kineto", {**_frames(rows, path, location), **traced})
 
 
 def _timeline(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
@@ -115,9 +122,13 @@ def _statistics(path: str, chunks: Iterable[bytes], location: Mapping[str, objec
 
 
 def _frames(
-    rows: Mapping[str, list[dict[str, Any]] | dict[str, list[Any]]], path: str, location: Mapping[str, object]
+    rows: Mapping[str, list[dict[str, Any]] | dict[str, list[Any]]],
+    path: str,
+    location: Mapping[str, object],
+    *,
+    rank: int | None = None,
 ) -> dict[str, pl.DataFrame]:
-    """Frames by table from rows or from columns; empty ones are left out."""
+    """Frames by table from rows or from columns; empty ones are left out. `rank` counts more than that of the path."""
     frames = {}
     for name, values in rows.items():
         if values:
@@ -125,7 +136,7 @@ def _frames(
                 source_path=pl.lit(path),
                 run_dir=pl.lit(location["run_dir"], pl.String),
                 sweep=pl.lit(location["sweep"], pl.String),
-                rank=pl.lit(rank_of(path), pl.Int64),
+                rank=pl.lit(rank_of(path) if rank is None else rank, pl.Int64),
             )
             frames[name] = TABLES[name].conform(frame)
     return frames
