@@ -18,6 +18,7 @@ from sweepscope.pipeline.ingest.line_numbers import rows_of
 from sweepscope.pipeline.ingest.surer_reading import (
     Candidate,
     Open,
+    aligned,
     counts_between,
     counts_coarser,
     goes_together,
@@ -39,7 +40,8 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.evidence.text_kinds import TextKind, kind_of
 from sweepscope.pipeline.logs.facts import INFERRED, SETTING_FACTS, Facts, conform
-from sweepscope.pipeline.logs.inference.infer import NOTHING, Inference, infer, infer_settings
+from sweepscope.pipeline.logs.inference.infer import infer, infer_settings
+from sweepscope.pipeline.logs.inference.result import NOTHING, Inference
 from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.secret_columns import hide_frame
 from sweepscope.schemas.tables.inference import INFERRED_COLUMNS, INFERRED_DIALECTS
@@ -155,8 +157,8 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
             has_steps = is_ahead and is_better
         if found and not has_steps and has_sure_steps(inference) and is_without_loss(mine):
             facts = _read(source, log, found, sample, has_steps=True)
-            if goes_together(mine, facts.steps):
-                return _Reading(sample, inference, None, False, facts)
+            if (steps := aligned(mine, facts.steps)) is not None:
+                return _Reading(sample, inference, None, False, replace(facts, steps=steps))
         if not has_steps:
             facts = _read(source, log, found, sample, has_steps=False)
         return _Reading(sample, inference, None, has_steps, facts)
@@ -164,6 +166,11 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
 
 def _inference(log: Candidate, sample: pl.DataFrame, known: pl.DataFrame) -> Inference:
     """What a log seems to print, as far as that is wanted beside the `known` steps that a dialect has found."""
+    if is_without_loss(known) and log.step_lines:
+        # Losses may stand in lines of their own, with a counter of the same name that is one apart.
+        others = infer(sample.filter(~log.step_lines.holds(sample["line_no"])), is_wanted=wanted_steps(log, known))
+        if has_sure_steps(others):
+            return others
     if not is_settled(log, sample, known):
         return infer(sample, is_wanted=wanted_steps(log, known))
     return NOTHING if log.has_settings else infer_settings(sample, log.step_lines.among(sample["line_no"]))

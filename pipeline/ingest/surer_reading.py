@@ -15,10 +15,12 @@ from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.logs.declared.explain import FAR_MORE
 from sweepscope.pipeline.logs.inference.columns import HIGH
-from sweepscope.pipeline.logs.inference.infer import Inference
+from sweepscope.pipeline.logs.inference.result import Inference
 
 _LEAST_LINES = 10
 """Of steps that overrule a dialect that has found some."""
+
+_APART = (0, 1, -1)
 
 Open = Callable[[], Reader | RotatedReader]
 
@@ -96,6 +98,18 @@ def goes_together(known: pl.DataFrame, inferred: pl.DataFrame) -> bool:
     both = pl.concat([known.select("line_no", "step"), inferred.select("line_no", "step")]).sort("line_no")
     falls = [int((steps["step"].diff() < 0).sum()) for steps in (both, inferred.sort("line_no"))]
     return bool(known["step"].is_in(inferred["step"].implode()).all()) and falls[0] <= falls[1]
+
+
+def aligned(known: pl.DataFrame, inferred: pl.DataFrame) -> pl.DataFrame | None:
+    """Inferred steps by the numbers of the known ones, from which they may be one apart; None where they are others.
+
+    A trainer that counts from 0 logs its step 12 when DeepSpeed's engine has done 13.
+    """
+    for shift in _APART:
+        moved = inferred.with_columns(pl.col("step") + shift)
+        if goes_together(known, moved):
+            return moved
+    return None
 
 
 def knows_more(inference: Inference, log: Candidate) -> bool:

@@ -49,6 +49,9 @@ _METRIC = re.compile(r"(?:.*[_/.])?(?:step|iteration|iter|epoch|loss)")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
 _MOST_OBJECT_BYTES = 16 << 20
+_CHINESE = re.compile(rb"(?:[\xb0-\xd7][\xa1-\xfe]|[\xa1-\xa3][\xa1-\xfe])")
+"""Of GB 2312, which GB 18030 contains: the commoner half of the characters, and signs."""
+_MOSTLY = 0.9
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -90,7 +93,7 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Chunks of a log as UTF-8, or nearly so.
 
     - NULs at the beginning are left out: a log rotated by copy-and-truncate under an open writer starts with a hole.
-    - UTF-16 with a byte order mark (PowerShell's `>`) is transcoded.
+    - UTF-16 with a byte order mark (PowerShell's `>`) is transcoded, and so is GB 18030 (Windows in Chinese).
     - Docker's records of a container's output (`<id>-json.log`) become the lines that the container wrote.
     - JSON objects with a message and a time, one per line, become the messages.
 
@@ -103,6 +106,8 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
         first = (first + chunk).lstrip(b"\0")
     if is_utf16(first[:SNIFF_BYTES]):
         yield from _utf8(_UTF16[first[:2]], first[2:], stream)
+    elif is_gb18030(first[:SNIFF_BYTES]):
+        yield from _utf8("gb18030", first, stream)
     elif is_binary(first[:SNIFF_BYTES]) or (HOLE in first and b"\n" not in first):
         raise InputError(f"{path} is a binary file, not a log. Leave it out, or give the text log.")
     elif is_container_log(first[:SNIFF_BYTES]):
@@ -120,6 +125,22 @@ def is_utf16(head: bytes) -> bool:
     A binary file may begin with the mark by chance.
     """
     return head[:2] in _UTF16 and head.count(0) > 0.2 * len(head)
+
+
+def is_gb18030(head: bytes) -> bool:
+    """Whether a text is in Chinese characters as Windows writes them.
+
+    >>> is_gb18030("损失: 2.31".encode("gb18030")), is_gb18030("损失: 2.31".encode()), is_gb18030(b"\\xe9t\\xe9 2.31")
+    (True, False, False)
+    """
+    if head.isascii():
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        high = sum(byte >= 0x80 for byte in head)
+        return 2 * len(_CHINESE.findall(head)) >= _MOSTLY * high
+    return False
 
 
 def is_container_log(head: bytes) -> bool:
@@ -148,7 +169,7 @@ def is_message_log(head: bytes) -> bool:
 
 def may_be_transcoded(head: bytes) -> bool:
     """Whether `text_chunks` may yield other bytes than the file's, so that offsets differ."""
-    return is_utf16(head) or head.lstrip().startswith(b'{"')
+    return is_utf16(head) or is_gb18030(head) or head.lstrip().startswith(b'{"')
 
 
 def is_binary(head: bytes) -> bool:

@@ -11,8 +11,41 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])")
+"""Where a word begins within one: `numGPUsPerNode` has four."""
 _OTHER = re.compile(r"[^A-Za-z0-9%@]+")
+_CHINESE = {
+    "损失函数值": "loss",
+    "损失值": "loss",
+    "损失": "loss",
+    "学习率": "learning rate",
+    "梯度范数": "grad norm",
+    "准确率": "accuracy",
+    "困惑度": "perplexity",
+    "训练": "train",
+    "验证": "validation",
+    "测试": "test",
+    "评估": "evaluation",
+    "当前": "current",
+    "平均": "average",
+    "迭代次数": "iteration",
+    "迭代": "iteration",
+    "步数": "step",
+    "步": "step",
+    "轮次": "epoch",
+    "轮": "epoch",
+    "批次大小": "batch size",
+    "批大小": "batch size",
+    "批次": "batch",
+    "耗时": "time",
+    "用时": "time",
+    "时间": "time",
+    "显存": "memory",
+    "参数量": "params",
+    "总": "total",
+}
+"""Words of trainers that print Chinese; a longer one stands in front of those that it begins with."""
+_CHINESE_WORD = re.compile("|".join(_CHINESE))
 _PER_SECOND = re.compile(r"/\s?(?=(?:s|secs?|seconds?)(?![A-Za-z]))")
 """A slash that tells a rate (`steps/sec`) from a time (`step_sec`)."""
 
@@ -157,9 +190,9 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"iterations?|updates?)"
         r"(?: (?:no|num(?:ber)?|idx|id|count))?|(?:num|n) updates|it|trainer global step|completed step|iter num|"
         r"(?:step|iter|iteration) i",
-        r"(?:mini ?)?batch(?:es)?(?: (?:no|num(?:ber)?|idx|id|i))?|batches done|i|idx|s|st",
+        r"(?:current |cur )?(?:mini ?)?batch(?:es)?(?: (?:no|num(?:ber)?|idx|id|i))?|batches done|i|idx|s|st",
     ),
-    "epoch": (r"(?:train(?:ing)? )?(?:epochs?|ep)(?: (?:no|num(?:ber)?|idx|id))?", r"e"),
+    "epoch": (r"(?:train(?:ing)? |current |cur )?(?:epochs?|ep)(?: (?:no|num(?:ber)?|idx|id))?", r"e"),
     "loss": (
         r"loss|train(?:ing)? loss|loss train(?:ing)?|lm loss|train lm loss|reduced train loss|l train|tr loss|loss lm",
         r"(?:ce|nll|lm|xent|nlp|cross entropy|mlm|total|language model(?:ing)?|sum|loss)(?: loss)?|"
@@ -171,7 +204,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"global|moving avg)"
         r" (?:train(?:ing)? )?loss|loss (?:avg|ema|mean|smooth(?:ed)?|step|batch|running|cur)|"
         r"train(?:ing)? (?:avg|average|mean) loss",
-        r"(?:the )?(?:train )?objective|cost|train(?:ing)?",
+        r"(?:the )?(?:train )?objective|cost|train(?:ing)?|(?:train(?:ing)? )?(?:mse|mae|bce)",
         r"l|err(?:or)?",
     ),
     "learning_rate": (
@@ -236,7 +269,13 @@ def words(name: str) -> str:
 
     >>> words("tensorModelParallelSize"), words("--n-embd"), words("Tokens/sec/GPU"), words("train/loss")
     ('tensor model parallel size', 'n embd', 'tokens per sec gpu', 'train loss')
+    >>> words("训练损失"), words("当前Batch")
+    ('train loss', 'current batch')
+    >>> words("numGPUsPerNode"), words("Number of GPUs"), words("GPUName")
+    ('num gpus per node', 'number of gpus', 'gpu name')
     """
+    if not name.isascii():
+        name = _CHINESE_WORD.sub(lambda hit: f" {_CHINESE[hit[0]]} ", name)
     return _OTHER.sub(" ", _HUMP.sub(" ", _PER_SECOND.sub(" per ", name))).strip().lower()
 
 

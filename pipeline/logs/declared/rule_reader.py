@@ -13,7 +13,7 @@ from sweepscope.pipeline.logs.declared.cells import cells_regex
 from sweepscope.pipeline.logs.declared.columns import EPOCH_COLUMNS, EPOCH_STEP, STEP_TOKENS, Target, suggestion, target
 from sweepscope.pipeline.logs.declared.line_template import Anything, Field, Maybe, Template
 from sweepscope.pipeline.logs.declared.parse_template import MAX_CHARS, Resolve, parse
-from sweepscope.pipeline.logs.declared.rules import COUNTED, Rule, pair_regex
+from sweepscope.pipeline.logs.declared.rules import COUNTED, LINES, Rule, pair_regex
 from sweepscope.pipeline.logs.declared.toml_reader import Tables
 from sweepscope.schemas import vocab
 
@@ -76,8 +76,14 @@ class RuleReader(Tables):
         return rule
 
     def check_counter(self, rule: Rule) -> None:
-        """Raises UsageError for a step without a number."""
+        """Raises UsageError for a step without a number, and for lines that have one and are counted all the same."""
         columns = rule.columns
+        if rule.counts == LINES:
+            if bad := {"step", *EPOCH_COLUMNS}.intersection(columns):
+                raise self.fail(rule.location, f"{rule.label} counts its lines. Leave out {{{min(bad)}}}")
+            if not columns:
+                raise self.fail(rule.location, f"{rule.label} names no column. Write {{loss}} where it is printed")
+            return
         if not rule.counts_steps:
             raise self.fail(rule.location, f"{rule.label} has no step number. Put {{step}} where the trainer prints it")
         if rule.epoch_line and (EPOCH_STEP not in columns or "epoch" in columns):
@@ -106,7 +112,7 @@ class RuleReader(Tables):
 
     def line(self, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
         parsed = parse(self.text(part, "line", table, number), _resolver(allowed))
-        if table == "step":
+        if table == "step" and part.get("counts") != LINES:
             _check_outside(parsed)
         expressions = (parsed.regex, parsed.cut) if parsed.fields else (parsed.regex,)
         for expression in expressions:
@@ -121,7 +127,8 @@ class RuleReader(Tables):
             self.check(piece.regex)
         if table != "step":
             return Rule("", "", (), parts=pieces, any_of=tuple(piece.longest_word for piece in pieces))
-        _check_outside(pieces[0])
+        if part.get("counts") != LINES:
+            _check_outside(pieces[0])
         return Rule("", "", (pieces[0].anchor,), parts=pieces)
 
     def cells(self, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:

@@ -11,8 +11,8 @@ from sweepscope.pipeline.logs.declared.line_template import Template, value
 
 BATCH_OF = {"samples": "gbs", "rank_samples": "mbs", "tokens": "gbs_tokens"}
 """Setting that makes steps of what is counted, see Rule.counts."""
-EPOCHS = "epochs"
-COUNTED = ("steps", EPOCHS, *BATCH_OF)
+EPOCHS, LINES = "epochs", "lines"
+COUNTED = ("steps", EPOCHS, LINES, *BATCH_OF)
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Rule:
         kind: of an event.
         first_epoch, epoch_steps: of steps that are counted within their epoch: the number of the first epoch, and the
             length of an epoch where no line prints it.
-        counts: what its lines count: "steps"; "epochs", where no line numbers a step; "samples" or "tokens" of the job,
-            or "rank_samples" of one process, from which steps follow by the global batch or the micro-batch that the
-            same log states.
+        counts: what its lines count: "steps"; "epochs", where no line numbers a step; "lines", where none has a number
+            at all, and each is one more; "samples" or "tokens" of the job, or "rank_samples" of one process, from which
+            steps follow by the global batch or the micro-batch that the same log states.
         below: key as printed in the lines below a step to what it fills.
         epoch_line: the line above the steps of an epoch, which has its number.
     """
@@ -81,8 +81,8 @@ class Rule:
 
     @property
     def counts_steps(self) -> bool:
-        """Whether its lines tell the number of a step."""
-        return not {"step", EPOCH_STEP}.isdisjoint(self.columns)
+        """Whether its lines tell the number of a step, or are numbered themselves."""
+        return self.counts == LINES or not {"step", EPOCH_STEP}.isdisjoint(self.columns)
 
     @property
     def literals(self) -> tuple[str, ...]:

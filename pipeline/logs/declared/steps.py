@@ -15,7 +15,7 @@ import polars as pl
 from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP
 from sweepscope.pipeline.logs.declared.epoch_lines import EpochLines
 from sweepscope.pipeline.logs.declared.line_template import Field
-from sweepscope.pipeline.logs.declared.rules import BATCH_OF, EPOCHS, Document, Rule, key_regex
+from sweepscope.pipeline.logs.declared.rules import BATCH_OF, EPOCHS, LINES, Document, Rule, key_regex
 from sweepscope.pipeline.logs.declared.values import UNKNOWN_LENGTH, holds, stamp, with_pairs, with_values
 from sweepscope.pipeline.logs.extractors import last_of_each_step
 from sweepscope.pipeline.logs.facts import STEP_BASIS, STEP_FACTS, Facts, conform, in_order
@@ -35,6 +35,9 @@ def steps(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
         values = with_values(candidates, rule)
         if rule.counts == EPOCHS:
             values = values.with_columns(step_basis=pl.lit("whole_epoch", STEP_BASIS))
+        elif rule.counts == LINES:  # `numbered` counts them
+            is_one = pl.col(rule.columns[0]).is_not_null()
+            values = values.with_columns(step=pl.when(is_one).then(0), step_basis=pl.lit("ordinal", STEP_BASIS))
         is_found = values["step"].is_not_null()
         found.append(values.filter(is_found))
         missed = candidates.filter(~is_found)
@@ -98,6 +101,8 @@ def below(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
 def finalizer(document: Document) -> Callable[[Facts], Facts] | None:
     """What the facts of whole files need before they are steps; None where that is nothing."""
     changes: list[Callable[[Facts], Facts]] = []
+    if any(rule.counts == LINES for rule in document.steps):
+        changes.append(numbered)
     if any(rule.below for rule in document.steps):
         changes.append(joined)
     if any(EPOCH_STEP in rule.columns and rule.epoch_steps is None and not rule.epoch_line for rule in document.steps):
@@ -110,6 +115,19 @@ def finalizer(document: Document) -> Callable[[Facts], Facts] | None:
     if document.repeated == "last":
         changes.append(last_of_each_step)
     return (lambda facts: reduce(lambda done, change: change(done), changes, facts)) if changes else None
+
+
+def numbered(facts: Facts) -> Facts:
+    """`facts` with the number of each line that prints none: the first one of a launch, or of a rank in it, is 1."""
+    begun = facts.events.filter(pl.col("kind") == "launch").select("source", "line_no").unique()
+    begun = begun.sort("source", "line_no").with_columns(launch="line_no")
+    rows = in_order(facts.steps).join_asof(
+        begun, on="line_no", by="source", strategy="backward", check_sortedness=False
+    )
+    is_line = (pl.col("step_basis") == "ordinal").fill_null(value=False) & pl.col("step").is_not_null()
+    ordinal = is_line.cast(pl.Int64).cum_sum().over("source", "rank", "launch")
+    counted = rows.with_columns(step=pl.when(is_line).then(ordinal).otherwise("step"))
+    return replace(facts, steps=conform(counted, STEP_FACTS))
 
 
 def joined(facts: Facts) -> Facts:

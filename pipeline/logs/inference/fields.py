@@ -10,8 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from sweepscope.pipeline.logs.inference.labels import (
+    bare,
+    following,
+    is_of_any,
+    is_unnamed,
+    label_of,
+    names_the_next,
+    offset,
+    split_of,
+)
 from sweepscope.pipeline.logs.inference.units import Unit, behind, in_label
-from sweepscope.pipeline.logs.synonyms import EVALUATION, TRAINING, step_columns, words
+from sweepscope.pipeline.logs.synonyms import step_columns, words
 
 _COUNTED = r"(?:steps?|iter(?:ation)?s?|epochs?|ep|it|batch|rank|gpu|update)"
 _OTHER = "|".join(
@@ -37,33 +47,15 @@ _EXPONENT = r"(?:[eE][-+]?\d+)?"
 _WITH_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.(?!\s|$)\d*(?!\.))?"  # a full stop ends the sentence
 _NUMBER = rf"{_SIGN}{_WITH_DIGITS}{_EXPONENT}|{_SIGN}\.\d+{_EXPONENT}"
 _TOKEN = re.compile(
-    rf"(?P<other>(?<![\w.])(?:{_OTHER}))|(?P<number>(?:(?<![\w.])|(?<=[a-zA-Z])|(?<=_))(?:{_NUMBER}))"
+    rf"(?P<other>(?<![\w.])(?:{_OTHER}))|(?P<number>(?:(?<![\w.])|(?<=[a-zA-Z\u4e00-\u9fff])|(?<=_))(?:{_NUMBER}))"
     r"|(?P<odd>(?<![\w.])[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)(?![\w.]))"
     r"|(?<=[:=])\s*(?P<none>None|null|N/A|n/a)(?!\w)"
-)
-_BARS = "|│┃ \t"
-_METER = re.compile(r"[|│][^\w|│]*(?=[|│]\s*$)")
-"""How far a bar came, as it is drawn: no two of its lines have the same."""
-_ENDS_LABEL = " \t\"'=:~*#@>→([{<≈"
-_BREAK = re.compile(r"[|│┃,;\t{}\[\]()<>]|\s[-–—·•/]{1,2}\s|\s{3,}|[:=]\s|\.\s|\s(?:and|at|with)\s")
-_QUALIFIER = re.compile(r"[(\[]([^()\[\]|]{0,24})[)\]]$")
-_FILLERS = re.compile(
-    r"^(?:the|a|of|is|was|at|in|with|and|for|done|after|on|my|our|info|debug|notice|warning)(?: |$)|"
-    r"(?: (?:is|was|of|at|in|so far))+$"
 )
 _AT = re.compile(r"([A-Za-z][\w /]*?) (?:at|after|for|in|@) (?:\w+ )?[#:]?$")
 _NAMES = re.compile(r"([A-Za-z][\w ./-]{0,40}(?:,\s*[A-Za-z][\w ./-]{0,40})+)\s*[:=]\s*$")
 """Several names in front of as many values."""
-_MAX_WORDS = 5
 _WHOLE = re.compile(r"[-+]?[\d,]+")
-_NEXT = re.compile(r"\s*[:=]?\s*[-+]?\d")
-_RECORD = re.compile(r"""["'](?:key|name|metric|tag)["']\s*:\s*["']([\w ./-]{1,60})["'].{0,40}?["']value["']\s*:\s*$""")
-"""A value whose name is a value itself: `"key": "train_loss", "value": 2.31`."""
-_RATES = ("rate", "other rate")
 _COUNTERS = ("step", "epoch", "rank")
-_OF_ANY = {"step", "epoch", "learning_rate"}
-"""Columns that an evaluation has no other value of than the training: `val_loss: 2.1, epoch: 3`."""
-_QUANTITIES = {"step_time": ("time", "step time"), "mem_allocated": ("bytes",), "mem_reserved": ("bytes",)}
 MAX_CHARS = 4_096
 """A longer line is no record of a step."""
 
@@ -113,7 +105,7 @@ def fields(text: str, start: int = 0) -> list[Field]:
         if first < position:
             continue
         gap = text[position:first]
-        own = _split(gap)
+        own = split_of(gap)
         split = own or split
         if not found and split:
             leader = split
@@ -132,10 +124,10 @@ def fields(text: str, start: int = 0) -> list[Field]:
         )
         whole = number if is_whole or before is None or not before.is_whole else None
         role = _role(gap, before, whole, is_enclosed=is_enclosed)
-        label, named = in_label(_label(gap)) if role == "" else (before.label if before else "", None)
+        label, named = in_label(label_of(gap)) if role == "" else (before.label if before else "", None)
         if role == "" and not label:
-            label = _following(text, end if unit is None else stop) or _place(text, gap, stop, found)
-        if unit and _names_the_next(text, stop, label, unit):
+            label = following(text, end if unit is None else stop) or _place(text, gap, stop, found)
+        if unit and names_the_next(text, stop, label, unit):
             stop, unit = end + len(suffix), None
         found.append(
             Field(
@@ -148,13 +140,13 @@ def fields(text: str, start: int = 0) -> list[Field]:
                 label=label,
                 unit=unit or named or (before.unit if before and role else None),
                 role=role,
-                split=(own if _is_of_any(label) else split) or leader,
-                head=position + _offset(gap),
+                split=(own if is_of_any(label) else split) or leader,
+                head=position + offset(gap),
             )
         )
         position = stop
         if "|" in gap or ";" in gap:
-            split = _split(gap[max(gap.rfind("|"), gap.rfind(";")) :])
+            split = split_of(gap[max(gap.rfind("|"), gap.rfind(";")) :])
     return _completed(text, found)
 
 
@@ -184,13 +176,13 @@ def _completed(text: str, found: list[Field]) -> list[Field]:
         after = found[at + 1] if at + 1 < len(found) else None
         before = found[at - 1] if at else None
         if after and after.role == "of" and not field.role:
-            label = (_following(text, after.stop) if is_unnamed(field.label) else "") or field.label
+            label = (following(text, after.stop) if is_unnamed(field.label) else "") or field.label
             found[at] = replace(field, label=label, unit=field.unit or after.unit)
             found[at + 1] = replace(after, label=label)
         elif is_unnamed(field.label) and before and re.fullmatch(r"\s*[:=]\s*", text[before.stop : field.begin]):
             named = _AT.search(text[: before.begin])
             if named:
-                found[at] = replace(field, label=_bare(words(named[1])))
+                found[at] = replace(field, label=bare(words(named[1])))
         elif after and _is_name_of_next(text, field, after):
             gap = text[before.stop if before else 0 : field.begin]
             found[at] = replace(field, label=_place(text, gap, field.stop, found[:at]))
@@ -209,7 +201,7 @@ def _listed(text: str, found: list[Field]) -> list[Field]:
             listed = [part.strip() for part in names[1].split(",")]
             if len(listed) == count:
                 mine = zip(found[at:stop], listed, strict=True)
-                found[at:stop] = [replace(field, label=_bare(words(name))) for field, name in mine]
+                found[at:stop] = [replace(field, label=bare(words(name))) for field, name in mine]
         at = stop
     return found
 
@@ -243,62 +235,6 @@ def _role(gap: str, before: Field | None, number: float | None, *, is_enclosed: 
     return ""
 
 
-@lru_cache(maxsize=16_384)
-def _split(gap: str) -> str:
-    """Whose values follow: those of the last word in the gap that tells; "" of none."""
-    small = words(gap)
-    evaluation = [hit.start() for hit in EVALUATION.finditer(small)]
-    training = [hit.start() for hit in TRAINING.finditer(small)]
-    if evaluation or training:
-        return "eval" if max(evaluation, default=-1) > max(training, default=-1) else "train"
-    return ""
-
-
-@lru_cache(maxsize=16_384)
-def _is_of_any(label: str) -> bool:
-    return any(column in _OF_ANY and sure == 0 for column, sure in step_columns(label))
-
-
-@lru_cache(maxsize=16_384)
-def _offset(gap: str) -> int:
-    """Where in a gap the text begins that belongs to the value behind it."""
-    if meter := _METER.search(gap):
-        return meter.end()
-    end = len(gap.rstrip(_ENDS_LABEL).rstrip(_BARS))  # the name may be the cell before: `| iterations | 12 |`
-    qualified = _QUALIFIER.search(gap[:end])
-    stop = qualified.start() if qualified else end
-    cuts = [hit.end() for hit in _BREAK.finditer(gap, 0, stop) if hit.end() < stop]
-    return max(cuts, default=0)
-
-
-@lru_cache(maxsize=16_384)
-def _label(gap: str) -> str:
-    """The words that name the value behind a gap."""
-    record = _RECORD.search(gap) if "value" in gap else None
-    label = record[1] if record else gap[_offset(gap) :].rstrip(_ENDS_LABEL)
-    return " ".join(_bare(words(label)).split()[-_MAX_WORDS:])
-
-
-def _bare(name: str) -> str:
-    """The words of a name without those around them that mean nothing."""
-    while (bare := _FILLERS.sub("", name)) != name:
-        name = bare
-    return name
-
-
-def _names_the_next(text: str, stop: int, label: str, unit: Unit) -> bool:
-    """Whether a unit belongs to the value behind it: `loss 2.3 tokens/s 13800`."""
-    if not label or is_unnamed(label) or not (unit.columns or unit.quantity in _RATES) or not _NEXT.match(text, stop):
-        return False
-    columns = [column for column, _ in step_columns(label)]
-    return not any(column in unit.columns or unit.quantity in _QUANTITIES.get(column, ()) for column in columns)
-
-
-def is_unnamed(label: str) -> bool:
-    """Whether a label is no name, but the place of a value among the signs of its line."""
-    return label.startswith("@")
-
-
 def _place(text: str, gap: str, stop: int, found: Sequence[Field]) -> str:
     """What stands for the name of a value that has none: its number among such values, and the signs around it."""
     number = 0
@@ -309,9 +245,3 @@ def _place(text: str, gap: str, stop: int, found: Sequence[Field]) -> str:
     behind = re.match(r"[ \t]*([^\w\s]{0,2})", text[stop:])
     before = re.search(r"([^\w\s]{0,2})[ \t]*$", gap)
     return f"@{number}{before[1] if before else ''}_{behind[1] if behind else ''}"
-
-
-def _following(text: str, position: int) -> str:
-    """The words behind a value without a label in front of it."""
-    rest = re.match(r"[ \t]?((?:[A-Za-z]+[ \t/]?){1,3})", text[position : position + 40])
-    return "> " + words(rest[1]) if rest else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from sweepscope.pipeline.logs.declared.rules import LINES
 from sweepscope.pipeline.logs.extractors import LEADING
 from sweepscope.pipeline.logs.inference.milestones import form
 from sweepscope.pipeline.logs.inference.pieces import compiled
@@ -13,6 +14,8 @@ from sweepscope.pipeline.logs.inference.step_rules import StepRule
 
 _LOGGED = re.compile(f"^{LEADING}(?:\\d+:\\d\\d:\\d\\d - )?")
 """And the time since the begin, as of facebookresearch's trainers."""
+_BRACKETS = re.compile(r"(?:\[[^\][]{1,60}\][\]: -]*)+")
+"""Names, ranks and processes behind the time: `[oumi][rank0][pid:4711][MainThread][INFO]][train.py:188] `."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LEAST_WORDS = 2
 _ENDS = " .!:"
@@ -24,7 +27,7 @@ _SEVERAL = 3
 _NO_HEADING = re.compile(r"(?i)warn|error|exception|traceback|\bnohup\b|^\s*File \"|[{}]")
 
 
-def heading(rows: Sequence[tuple[int, str]], rule: StepRule) -> str | None:
+def heading(rows: Sequence[tuple[int, str]], rule: StepRule | None) -> str | None:
     """Text of the heading; None where the first line is none.
 
     An epoch may have a heading, too. That of a launch is known by the steps below it, which begin with the very first
@@ -32,7 +35,7 @@ def heading(rows: Sequence[tuple[int, str]], rule: StepRule) -> str | None:
 
     Args:
         rows: `line_no` and `text` of the sample, from the begin of the log.
-        rule: of the lines of steps.
+        rule: of the lines of steps; None where there are none.
     """
     printed = [(line_no, text) for line_no, text in rows if text.strip()]
     if not printed or printed[0][0] > _FIRST_LINES:
@@ -45,17 +48,21 @@ def heading(rows: Sequence[tuple[int, str]], rule: StepRule) -> str | None:
         return None
     parts = [printed[begin:end] for begin, end in zip(at, [*at[1:], len(printed)], strict=True)]
     numbers = [[_number(text, rule) for _, text in part] for part in parts]
-    return first if _begin_anew(numbers) or _are_set_up(parts, numbers) else None
+    is_anew = (
+        rule is not None and rule.counts != LINES and _begin_anew(numbers)
+    )  # lines that are counted themselves have no number
+    return first if is_anew or _are_set_up(parts, numbers) else None
 
 
 def _bare(text: str) -> str:
     """A line without what a logger puts in front of it, and without dots and the like behind its words."""
-    return _LOGGED.sub("", text, count=1).strip().rstrip(_ENDS)
+    bare = _LOGGED.sub("", text, count=1).strip()
+    return _BRACKETS.sub("", bare, count=1).strip().rstrip(_ENDS) if bare.startswith("[") else bare.rstrip(_ENDS)
 
 
-def _number(text: str, rule: StepRule) -> tuple[str, ...] | None:
+def _number(text: str, rule: StepRule | None) -> tuple[str, ...] | None:
     """What a line prints as the number of its step, with that of its epoch where it is counted within one."""
-    if not all(word in text for word in rule.contains) or any(word in text for word in rule.without):
+    if rule is None or not all(word in text for word in rule.contains) or any(word in text for word in rule.without):
         return None
     counters = sum(guess.column in ("step", "epoch") for guess in rule.guesses)
     found = [pattern.search(text) if (pattern := compiled(part)) else None for part in rule.parts[:counters]]

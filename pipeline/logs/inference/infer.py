@@ -5,118 +5,58 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import polars as pl
 
 from sweepscope.pipeline.logs.declared.document import read_document
-from sweepscope.pipeline.logs.declared.rules import Document
-from sweepscope.pipeline.logs.inference.below import find_below
-from sweepscope.pipeline.logs.inference.checks import checked, evidence
-from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, Guess, guesses
-from sweepscope.pipeline.logs.inference.counter import (
-    Counter,
-    find_counter,
-    has_losses,
-    losses_are_elsewhere,
-    named,
-    prints_losses,
-)
+from sweepscope.pipeline.logs.inference.columns import LOW
+from sweepscope.pipeline.logs.inference.counter import Counter, find_counter
 from sweepscope.pipeline.logs.inference.ends import ending, whole_share
 from sweepscope.pipeline.logs.inference.epoch_lines import with_epoch_line, without_total_of_epoch
 from sweepscope.pipeline.logs.inference.evaluations import with_evaluations
-from sweepscope.pipeline.logs.inference.fields import is_unnamed
+from sweepscope.pipeline.logs.inference.found_steps import Steps, steps_of, steps_of_table
 from sweepscope.pipeline.logs.inference.headings import heading
-from sweepscope.pipeline.logs.inference.samples import in_samples, of_a_step, of_amounts
+from sweepscope.pipeline.logs.inference.losses import losses_are_elsewhere, prints_losses
+from sweepscope.pipeline.logs.inference.ordinals import find_ordinals
+from sweepscope.pipeline.logs.inference.result import NOTHING, Inference, Inferred
+from sweepscope.pipeline.logs.inference.samples import in_samples, of_amounts
+from sweepscope.pipeline.logs.inference.sampling import ENOUGH, sampled
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
 from sweepscope.pipeline.logs.inference.source_code import without_source_code
 from sweepscope.pipeline.logs.inference.stated import stated
-from sweepscope.pipeline.logs.inference.step_rules import StepRule, rows_of_steps, step_rule
 from sweepscope.pipeline.logs.inference.tables import Table, find_table
 from sweepscope.pipeline.logs.inference.toml_text import NAME, Draft, toml_text
 from sweepscope.pipeline.logs.inference.tried_settings import tried_settings
 from sweepscope.pipeline.logs.synonyms import SETTING_WORDS
 
-_TELLING = ("loss", "tokens_per_s", "tokens_per_s_per_gpu", "step_time", "grad_norm", "learning_rate")
-"""Columns of which a line of a step has one; the first that a log prints is meant."""
-_SELDOM = 0.1
-"""Of the lines that have the commonest of these columns: fewer are not the steps."""
-_ENOUGH = 900
-"""Lines with numbers that are looked at."""
-_STRETCH = 20
 _PLANNED = "steps_planned"
 _TABLE_ROWS = 1_500
 _MOST_STATED = 1_500
 _MOST_OTHERS = 6_000
 _NUMBER = r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?|\s+"
-_DIGIT = re.compile("[0-9]")
 _LEAST_SIGNATURE = 5
 _LONG_SIGNATURE = 60
-
-
-_Row = tuple[int, str, int, int | None, datetime | None]
-
-
-@dataclass(frozen=True)
-class Inferred:
-    """One column that was found, or nearly.
-
-    Attributes:
-        column: as a dialect file names it.
-        field: the piece by which it is found, or the words that name it.
-        unit: word of a dialect file.
-        confidence: word of vocab.CONFIDENCE.
-        reason: what speaks for it.
-        is_used: it is read; otherwise it is not sure enough.
-        line_no, text: an example.
-    """
-
-    column: str
-    field: str
-    unit: str
-    confidence: str
-    reason: str
-    is_used: bool
-    line_no: int
-    text: str
+IsWanted = Callable[[Collection[int], bool], bool]
 
 
 @dataclass(frozen=True)
-class Inference:
-    """What a log was taken for.
+class _Counted:
+    """What numbers the lines, the other lines, and the settings that these state, with the rules that read them."""
 
-    Attributes:
-        toml: text of the dialect file; "" where nothing was found.
-        document: its rules.
-        has_steps: whether steps were found; otherwise the rules are of settings only.
-        columns: what was found.
-        step_lines: numbers of lines that are steps, of `seen_lines`, all that were looked at.
-    """
+    counter: Counter | None
+    others: pl.DataFrame
+    chosen: list[Chosen]
+    rules: SettingRules
 
-    toml: str
-    document: Document | None
-    has_steps: bool
-    columns: tuple[Inferred, ...]
-    step_lines: frozenset[int] = frozenset()
-    seen_lines: frozenset[int] = frozenset()
+    @property
+    def settings(self) -> dict[str, str]:
+        """Believed values by column."""
+        return {one.column: one.value for one in self.chosen if one.is_used}
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """Rules of the lines of steps, each with an example, and what they fill; `line_nos` are those lines."""
-
-    rules: tuple[tuple[StepRule, Line], ...] = ()
-    listed: tuple[Inferred, ...] = ()
-    line_nos: frozenset[int] = frozenset()
-    repeated: str = ""
-
-
-NOTHING = Inference("", None, has_steps=False, columns=())
-
-
-def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], bool] | None = None) -> Inference:
+def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inference:
     """What the log of a sample prints.
 
     Args:
@@ -126,55 +66,88 @@ def infer(sample: pl.DataFrame, *, is_wanted: Callable[[Collection[int], bool], 
     """
     sample = without_source_code(sample)
     rows = list(sample.select("line_no", "text", "block", "rank", "ts").iter_rows())
-    near = _sampled(rows)
-    lines = [one for one in (line(*row) for row in near) if one.fields]
-    lines = with_evaluations(lines, [row[:3] for row in rows])
+    near = sampled(rows)
+    lines = with_evaluations([one for one in (line(*row) for row in near) if one.fields], [row[:3] for row in rows])
     found = all_series(lines)
     table = find_table([(line_no, text) for line_no, text, *_ in rows[:_TABLE_ROWS]])
-    counter = find_counter(found, lines) if table is None else None
-    counted = set(table.line_nos) if table else set()
-    counted |= {lines[row].number for row in found[counter.key].rows} if counter else set()
-    if is_wanted and not is_wanted(counted, table is not None or prints_losses(found)):
+    counted = _counting(sample, found, lines, table, is_wanted)
+    if counted is None:
         return NOTHING
-    others = _others(sample, counted)
-    if table is None and (amount := _amount(found, lines, counter, others)):
-        more = {lines[row].number for row in found[amount.key].rows}
-        if not is_wanted or is_wanted(more, prints_losses(found)):
-            counter, counted, others = amount, more, _others(sample, more)
-    chosen, rules = _settings(others, counted, in_epochs=counter is not None and counter.is_epoch)
-    settings = {one.column: one.value for one in chosen if one.is_used}
-    if counter:
+    counter, others, settings = counted.counter, counted.others, counted.settings
+    if counter and not counter.is_lines:
         counter = with_epoch_line(in_samples(counter, found, lines, settings), found, lines, others.iter_rows())
         counter = without_total_of_epoch(counter, found, settings)
-    steps = _steps(found, lines, counter, settings) if counter else _of_table(table) if table else _Steps()
+    steps = steps_of(found, lines, counter, settings) if counter else steps_of_table(table) if table else Steps()
     # A line with the counter may be none of a step: `"key": "run_stop", .. "samples_count": 3072, "status": "success"`.
     others = _others(sample, set(steps.line_nos)) if steps.line_nos else others
-    begin = heading([row[:2] for row in rows], steps.rules[0][0]) if steps.rules else None
+    begin = heading([row[:2] for row in rows], steps.rules[0][0] if steps.rules else None)
     begin = table.header if table and table.is_launch else begin
-    # Each launch may say that it is done: the last one tells how.
-    since = max((line_no for line_no, text, *_ in rows if begin in text), default=0) if begin else 0
-    is_late = pl.col("line_no") >= since
-    events = ending(
-        sample.filter(is_late), others.filter(is_late), steps.line_nos, has_steps=bool(steps.listed)
-    ) or whole_share(found, lines, steps.line_nos)
+    events = _ending(sample, others, steps, begin) or whole_share(found, lines, steps.line_nos)
     if begin:
         events = (("launch", begin), *events)
-    if not steps.listed and not rules.by_column and not events:
+    if not steps.listed and not counted.rules.by_column and not events:
         return NOTHING
     draft = Draft(
         NAME,
         _signature(steps, table, others),
         steps=tuple((rule, one.text) for rule, one in steps.rules),
         table=table,
-        settings=rules,
+        settings=counted.rules,
         events=events,
         repeated=steps.repeated,
     )
-    seen = frozenset(line_no for line_no, *_ in (rows[:_TABLE_ROWS] if table else near))
-    columns = (*steps.listed, *_listed(chosen, rules))
     return replace(
-        _written(draft), has_steps=bool(steps.listed), columns=columns, step_lines=steps.line_nos, seen_lines=seen
+        _written(draft),
+        has_steps=bool(steps.listed),
+        columns=(*steps.listed, *_listed(counted.chosen, counted.rules)),
+        step_lines=steps.line_nos,
+        seen_lines=frozenset(line_no for line_no, *_ in (rows[:_TABLE_ROWS] if table else near)),
     )
+
+
+def _counting(
+    sample: pl.DataFrame,
+    found: Mapping[Key, Series],
+    lines: Sequence[Line],
+    table: Table | None,
+    is_wanted: IsWanted | None,
+) -> _Counted | None:
+    """What numbers the lines, the surest way first; None where their steps are not wanted."""
+
+    def is_good(line_nos: set[int]) -> bool:
+        return is_wanted is None or is_wanted(line_nos, table is not None or prints_losses(found))
+
+    def with_settings(counter: Counter | None, line_nos: set[int]) -> _Counted:
+        others = _others(sample, line_nos)
+        return _Counted(
+            counter, others, *_settings(others, line_nos, in_epochs=counter is not None and counter.is_epoch)
+        )
+
+    if table:
+        return with_settings(None, set(table.line_nos)) if is_good(set(table.line_nos)) else None
+    counter = find_counter(found, lines)
+    counted = _lines_of(counter, found, lines)
+    if not is_good(counted):
+        return None
+    amount = _amount(found, lines, counter, lambda: _others(sample, counted))
+    if amount and is_good(more := _lines_of(amount, found, lines)):
+        counter, counted = amount, more
+    best = with_settings(counter, counted)
+    ordinals = find_ordinals(found, counter, lines, best.settings)
+    if ordinals and is_good(more := _lines_of(ordinals, found, lines)):
+        return with_settings(ordinals, more)
+    return best
+
+
+def _lines_of(counter: Counter | None, found: Mapping[Key, Series], lines: Sequence[Line]) -> set[int]:
+    return {lines[row].number for row in found[counter.key].rows} if counter else set()
+
+
+def _ending(sample: pl.DataFrame, others: pl.DataFrame, steps: Steps, begin: str | None) -> tuple[tuple[str, str], ...]:
+    """Each launch may say that it is done: the last one tells how."""
+    launches = sample.filter(pl.col("text").str.contains(begin, literal=True))["line_no"] if begin else None
+    since = pl.col("line_no") >= (launches.max() if launches is not None and launches.len() else 0)
+    return ending(sample.filter(since), others.filter(since), steps.line_nos, has_steps=bool(steps.listed))
 
 
 def infer_settings(sample: pl.DataFrame, step_lines: Collection[int]) -> Inference:
@@ -190,7 +163,7 @@ def infer_settings(sample: pl.DataFrame, step_lines: Collection[int]) -> Inferen
     chosen, rules = _settings(others, counted)
     if not rules.by_column:
         return NOTHING
-    draft = Draft(NAME, _signature(_Steps(), None, others), settings=rules)
+    draft = Draft(NAME, _signature(Steps(), None, others), settings=rules)
     return replace(_written(draft), columns=tuple(_listed(chosen, rules)))
 
 
@@ -220,35 +193,20 @@ def _written(draft: Draft) -> Inference:
 
 
 def _amount(
-    found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter | None, others: pl.DataFrame
+    found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter | None, others: Callable[[], pl.DataFrame]
 ) -> Counter | None:
     """The counter of samples or tokens of a log that numbers no steps, or none beside its losses."""
     if counter and not losses_are_elsewhere(found, counter.key, lines):
         return None
-    believed = {one.column: one.value for one in choose(stated(_telling(others))) if one.is_used}
+    believed = {one.column: one.value for one in choose(stated(_telling(others()))) if one.is_used}
     return of_amounts(found, lines, believed)
-
-
-def _sampled(rows: Sequence[_Row]) -> list[_Row]:
-    """Lines with numbers: those at the begin and the end, and stretches from between; each stretch is a block."""
-    numbered = [row for row in rows if _DIGIT.search(row[1])]
-    if len(numbered) <= _ENOUGH:
-        return numbered
-    head, tail = numbered[: _ENOUGH // 3], numbered[-_ENOUGH // 6 :]
-    middle = numbered[len(head) : -len(tail)]
-    count = _ENOUGH // 2 // _STRETCH
-    kept = list(head)
-    for at in range(count):
-        begin = at * len(middle) // count
-        kept += [(number, text, -at - 1, rank, ts) for number, text, _, rank, ts in middle[begin : begin + _STRETCH]]
-    return kept + tail
 
 
 def _others(sample: pl.DataFrame, counted: set[int]) -> pl.DataFrame:
     """Lines of the begin and the end that are no steps, nor look like one of `counted`: `line_no`, `text`."""
     near = sample.select("line_no", "text", shape=pl.col("text").str.replace_all(_NUMBER, "0"))
     if near.height > _MOST_OTHERS:
-        near = pl.concat([near.head(_MOST_OTHERS - _ENOUGH), near.tail(_ENOUGH)])
+        near = pl.concat([near.head(_MOST_OTHERS - ENOUGH), near.tail(ENOUGH)])
     shapes = near.filter(pl.col("line_no").is_in(list(counted)))["shape"].unique()
     return near.filter(~pl.col("shape").is_in(shapes.implode())).select("line_no", "text")
 
@@ -257,79 +215,6 @@ def _telling(others: pl.DataFrame) -> list[tuple[int, str]]:
     """Lines that may state a setting, each text once."""
     found = others.filter(pl.col("text").str.contains(SETTING_WORDS)).unique("text", keep="first", maintain_order=True)
     return list(found.head(_MOST_STATED).iter_rows())
-
-
-def _steps(found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter, settings: Mapping[str, str]) -> _Steps:
-    ranked = checked(
-        guesses(found, counter, lines),
-        found,
-        evidence(found[counter.key], lines, settings, of_a_step(counter, settings)),
-    )
-    chosen: list[Guess] = []
-    for guess in ranked:
-        is_better = guess.is_read
-        same = next((one for one in chosen if one.column == guess.column), None)
-        if same is None or (is_better and not same.is_read):
-            chosen = [*(one for one in chosen if one is not same), guess]
-    columns = [one.column for one in chosen]
-    below = {} if "loss" in columns else find_below(found, counter, lines)
-    telling = _telling_column(found, chosen)
-    has_loss = "loss" in columns or any(one.column == "loss" for one in below.values())
-    is_counter = named(counter.key[0], "step") == 0 or (counter.epoch is not None and is_unnamed(counter.key[0]))
-    if not has_loss and (telling is None or not is_counter or has_losses(found)):
-        return _Steps()  # its losses stand beside another counter
-    keys = [one.key for one in chosen if one.column == telling] if telling else [counter.key]
-    rows = rows_of_steps(found, lines, counter, keys)
-    rule = step_rule(found, lines, counter, chosen, rows) if rows else None
-    if rule is None:
-        return _Steps()
-    rule = replace(rule, below={key: one for key, one in below.items() if one.column not in columns})
-    example = lines[min(rows)]
-    used = [
-        Inferred(one.column, part, one.word or "", one.confidence, one.reason, True, example.number, example.text)
-        for part, one in zip(rule.parts, rule.guesses, strict=False)
-    ]
-    used += [
-        Inferred(one.column, key, one.word or "", one.confidence, one.reason, True, example.number, example.text)
-        for key, one in rule.below.items()
-    ]
-    unused = [
-        Inferred(
-            one.column,
-            rule.doubted.get(one.key, one.key[0]).replace("{_}", f"{{{one.column}}}"),
-            one.word or "",
-            LOW,
-            one.reason,
-            False,
-            example.number,
-            example.text,
-        )
-        for one in chosen
-        if one not in rule.guesses
-    ]
-    # A line of an epoch is one of many batches; the last of them tells where the epoch came to.
-    repeated = "last" if counter.is_epoch else ""
-    return _Steps(((rule, example),), (*used, *unused), frozenset(lines[row].number for row in rows), repeated)
-
-
-def _telling_column(found: Mapping[Key, Series], chosen: Sequence[Guess]) -> str | None:
-    """The first of _TELLING that is printed about as often as any other; a line at the end may have one of its own."""
-    often = {
-        column: max(len(found[one.key].by_row) for one in chosen if one.column == column)
-        for column in _TELLING
-        if any(one.column == column for one in chosen)
-    }
-    most = max(often.values(), default=0)
-    return next((column for column, count in often.items() if count >= _SELDOM * most), None)
-
-
-def _of_table(table: Table) -> _Steps:
-    line_no, text = table.example
-    listed = tuple(
-        Inferred(column, name, unit, HIGH, f"the cell is called {name!r}", True, line_no, text)
-        for column, name, unit in table.columns
-    )
-    return _Steps(listed=listed, line_nos=table.line_nos)
 
 
 def _listed(chosen: Sequence[Chosen], rules: SettingRules) -> list[Inferred]:
@@ -343,7 +228,7 @@ def _listed(chosen: Sequence[Chosen], rules: SettingRules) -> list[Inferred]:
     return found
 
 
-def _signature(steps: _Steps, table: Table | None, others: pl.DataFrame) -> tuple[str, ...]:
+def _signature(steps: Steps, table: Table | None, others: pl.DataFrame) -> tuple[str, ...]:
     """The header of a table, whose rows have no words; none where steps tell; else the first line with words."""
     if table:
         return (table.header[:_LONG_SIGNATURE],)

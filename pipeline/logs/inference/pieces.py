@@ -88,7 +88,7 @@ def _of_value(line: Line, one: Field, filled: Filled) -> Iterator[str]:
     behind = _squeezed(text[stop : after.begin if after else len(text)][:_MOST_CONTEXT].rstrip(), keep=True)
     behind = _whole_words(behind)
     # A bare bracket or colon is no text to find a line by, if anything better is there.
-    if re.search(r"[A-Za-z]", near) or re.search(r"[A-Za-z]", value.split("}", 1)[-1]):
+    if re.search(r"[^\W\d_]", near) or re.search(r"[^\W\d_]", value.split("}", 1)[-1]):
         yield near + value
     if behind:
         yield near + value + behind

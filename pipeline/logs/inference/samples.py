@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sweepscope.pipeline.logs.declared.rules import BATCH_OF
-from sweepscope.pipeline.logs.inference.counter import Counter, losses_are_elsewhere, named
+from sweepscope.pipeline.logs.inference.counter import Counter
+from sweepscope.pipeline.logs.inference.losses import losses_are_elsewhere
+from sweepscope.pipeline.logs.inference.naming import named
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, course
 
 _LEAST = 3
@@ -15,7 +17,7 @@ _LEAST = 3
 _ROUNDED = 2.0
 """Percentage points by which a printed share may differ from that of the counter."""
 _RISING = 0.9
-_AMOUNT = re.compile(
+AMOUNT = re.compile(
     r"(?:(?:num|number of|total|global|consumed|processed|seen|train(?:ed|ing)?) )*"
     r"(?:samples?|examples?|sequences?|seqs?|tokens?)"
     r"(?: (?:count|seen|consumed|processed|so far|done|total))*"
@@ -63,7 +65,7 @@ def of_amounts(found: Mapping[Key, Series], lines: Sequence[Line], settings: Map
     sizes = _sizes(settings)
     best: tuple[int, Counter] | None = None
     for key, series in found.items():
-        is_named = named(key[0], "step") is not None or _AMOUNT.fullmatch(key[0])
+        is_named = named(key[0], "step") is not None or AMOUNT.fullmatch(key[0])
         own = series.within(set(series.rows))
         went = course(own, lines)
         if key[1] or not is_named or went.moves < _LEAST or went.rising < _RISING:

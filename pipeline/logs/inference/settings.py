@@ -41,7 +41,7 @@ def choose(found: Iterable[Stated]) -> list[Chosen]:
         if one.column not in COORDINATES or _printed_as(one) not in places:
             by_column.setdefault(one.column, []).append(one)
     ranked = {column: _ranked(ones) for column, ones in by_column.items()}
-    ranked = _batches(ranked)
+    ranked = _of_whole_model(_batches(ranked))
     decided = _decide(ranked)
     chosen = []
     for column, values in ranked.items():
@@ -82,6 +82,14 @@ def _surest(values: Sequence[Stated]) -> list[str]:
     # Two names agree, and only one that is less sure says otherwise.
     is_plain = len(best) == 1 and all(len(names[value]) == 1 for value in near if value not in best)
     return [value for value in near if value in best] if is_plain and len(names[near[0]]) > 1 else near
+
+
+def _of_whole_model(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
+    """The candidates without parameters of a part, where those of the whole model are stated: "total", "trainable"."""
+    named = [(set(words(one.name).split()), one) for one in ranked.get("params", ())]
+    total = [one for names, one in named if "total" in names and "trainable" not in names]
+    whole = total or [one for names, one in named if "trainable" not in names]
+    return {**ranked, "params": whole} if whole else dict(ranked)
 
 
 def _batches(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from sweepscope.pipeline.logs.inference.sentences import SENTENCES
 from sweepscope.pipeline.logs.inference.units import number_of
 from sweepscope.pipeline.logs.synonyms import AMBIGUOUS_BATCH, EVALUATION, FLAGS, PLANNED_EPOCHS, setting_of, words
 
@@ -29,23 +30,6 @@ _RECORD = re.compile(
 )
 _OPTION = re.compile(
     r"(?:^|\s)--?(?P<name>[A-Za-z][\w.-]{0,79})(?P<form>[= ]|\s+)(?P<open>[\"']?)(?P<value>[^\s\"'-][^\s\"']*)"
-)
-_COUNTED: tuple[tuple[str, re.Pattern[str]], ...] = (
-    (
-        "num_gpus",
-        re.compile(
-            r"(?i)\b(?:using|on|with|across|over|launching|found|detected|of)\s+(?P<value>\d+)\s*x?\s*(?:[\w-]+\s){0,2}?(?:gpus?|devices|ranks|processes|accelerators)\b(?!\s*(?:each|per|/))"
-        ),
-    ),
-    ("num_nodes", re.compile(r"(?i)\b(?:using|on|with|across|over)\s+(?P<value>\d+)\s+nodes\b")),
-    (
-        "params",
-        re.compile(
-            r"(?i)(?<![\w.])(?P<value>\d[\d,]*\.?\d*\s?[KMBT]?)\s*(?:trainable\s|total\s|model\s|learnable\s)?param(?:eter)?s\b"
-        ),
-    ),
-    ("num_layers", re.compile(r"(?i)\b(?P<value>\d+)\s+(?:transformer\s|decoder\s|hidden\s)?layers\b")),
-    ("num_heads", re.compile(r"(?i)\b(?P<value>\d+)\s+(?:attention\s)?heads\b")),
 )
 _NOT_OURS = re.compile(
     r"\b(?:vision|image|audio|encoder|teacher|draft|critic|reward|ref|reference|student|lora|tokenizer|"
@@ -122,13 +106,13 @@ def _in_line(line_no: int, text: str) -> Iterator[Stated]:
             if found:
                 taken.add(hit.start("value"))
                 yield found
-    for column, pattern in _COUNTED:
+    for column, pattern in SENTENCES:
         for hit in pattern.finditer(text):
-            value = value_of(column, hit["value"])
-            if value is not None and hit.start("value") not in taken:
-                yield Stated(
-                    column, value, 1, "", "sentence", "", hit["value"], line_no, text, hit.start(), *hit.span("value")
-                )
+            printed, begin = hit["value"].rstrip(), hit.start("value")
+            value = value_of(column, printed)
+            if value is not None and begin not in taken:
+                end = begin + len(printed)
+                yield Stated(column, value, 1, "", "sentence", "", printed, line_no, text, hit.start(), begin, end)
 
 
 def _of_pair(line_no: int, text: str, hit: re.Match[str], form: str) -> Stated | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sweepscope.pipeline.logs.declared.parse_template import parse
@@ -70,6 +70,9 @@ def step_rule(
     found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter, chosen: Sequence[Guess], rows: set[int]
 ) -> StepRule | None:
     """The rule that reads `rows`; None where the counter cannot be found in them."""
+    if counter.is_lines:
+        chosen = sorted(chosen, key=lambda guess: guess.column != "loss")
+        return _with_values(StepRule((), (), counts=counter.counts), found, lines, chosen, rows, taken_by=counter.taken)
     counted = _counter_guess(counter)
     has_total = counter.has_total and _has_total(found, counter.key, rows)
     is_of_epoch = bool(counter.epoch or counter.epoch_line)
@@ -86,24 +89,43 @@ def step_rule(
             return None
         parts += of_epoch[:1]
         taken.append(replace(counted, column="epoch", key=counter.epoch))
+    rule = StepRule(
+        tuple(parts),
+        tuple(taken),
+        first_epoch=counter.first_epoch if is_of_epoch else 0,
+        counts=counter.counts,
+        epoch_line=counter.epoch_line,
+    )
+    return _with_values(rule, found, lines, chosen, rows, taken_by=counter.taken)
+
+
+def _with_values(
+    begun: StepRule,
+    found: Mapping[Key, Series],
+    lines: Sequence[Line],
+    chosen: Sequence[Guess],
+    rows: set[int],
+    *,
+    taken_by: Collection[Key | None],
+) -> StepRule | None:
+    """The rule, which has the pieces of the counter, `taken_by` of whose keys are no values, with those of the values.
+
+    None where it finds nothing.
+    """
+    parts, taken = list(begun.parts), list(begun.guesses)
     for guess in chosen:
         if guess.word is None or not guess.is_read:
             continue
         for piece in pieces(found[guess.key].within(rows), lines, Filled(guess.column, guess.word)):
             parts.append(piece)
             taken.append(guess)
+    if not parts:
+        return None
     contains = _in_all(lines, rows, found, chosen)
-    rule = StepRule(
-        tuple(dict.fromkeys(parts)),
-        tuple(taken),
-        contains,
-        first_epoch=counter.first_epoch if is_of_epoch else 0,
-        counts=counter.counts,
-        epoch_line=counter.epoch_line,
-    )
+    rule = replace(begun, parts=tuple(dict.fromkeys(parts)), guesses=tuple(taken), contains=contains)
     rule = replace(rule, without=_in_others(rule, lines, rows))
     doubts = {guess.key: guess for guess in chosen if guess not in rule.guesses}
-    others = {key: series for key, series in found.items() if key not in (counter.key, counter.epoch)}
+    others = {key: series for key, series in found.items() if key not in taken_by}
     return _with_passed(rule, others, lines, doubts, rows)
 
 

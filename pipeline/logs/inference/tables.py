@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from sweepscope.pipeline.logs.inference.counter import columns_of
+from sweepscope.pipeline.logs.inference.naming import columns_of
 from sweepscope.pipeline.logs.inference.units import in_label
 from sweepscope.pipeline.logs.synonyms import EVALUATION, words
 

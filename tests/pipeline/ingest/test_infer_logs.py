@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from sweepscope.pipeline.ingest import infer_logs
-from sweepscope.pipeline.logs.inference.infer import Inference, infer
+from sweepscope.pipeline.logs.inference.infer import infer
+from sweepscope.pipeline.logs.inference.result import Inference
 from tests.pipeline.ingest_in_memory import batch_of
 from tests.pipeline.logs.runs.test_assemble import config, log
 

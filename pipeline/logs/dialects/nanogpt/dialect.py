@@ -216,6 +216,7 @@ DIALECT = Dialect(
     signature_literals=(
         *("ms, mfu ", "ms | mfu ", "tokens per iteration will be:", "num decayed parameter tensors:"),
         *(": train loss ", "ms step_avg:", " train_time:", " trl:", " tel:", "ms | tok/sec: "),
+        "Tokens / micro-batch / rank: ",
         *("% bf16 MFU | ", "% fp32 MFU | ", " | train loss ", " tps_per_gpu="),
         *(f"{digit}, time " for digit in range(10)),
     ),

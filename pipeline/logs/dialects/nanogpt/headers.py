@@ -60,6 +60,8 @@ _MODEL = {
     "num_kv_heads": "num_kv_heads",
 } | {"n_kv_head": "num_kv_heads", "sequence_len": "seq_len", "vocab_size": "vocab_size"}
 _PAIR = r'^(?:  )?"?(\w+)"?: (\d+),?\s*$'
+_IN_DICT, _BUILT = r"'(\w+)': (\d+)", _MODEL | {"n_layer": "num_layers", "n_head": "num_heads", "n_embd": "hidden_size"}
+"""Of nanochat's checkpoint_manager, whose model is the one that is trained on."""
 _SOURCE = r"^    {} ?: ?int ?= ?(\d[\d *]*?)\s*{}"
 _HYPERPARAMETERS = (
     ("gbs", _SOURCE.format("batch_size", "# batch size, in sequences, across all devices")),
@@ -80,6 +82,7 @@ LITERALS = (
     *("gradient accumulation steps: ", "Tokens / micro-batch", "number of iterations", "Number of parameters: "),
     *("decayed parameter tensors: ", "using device: ", "Distributed world size: ", "compiled for CUDA "),
     *(" | Peak FLOPS (BF16)", "COMPUTE_DTYPE: ", "FP8 training enabled", "total                   : "),
+    "uilding model with config: {",
     *("# batch size", "# sequence length, in tokens", "train_batch_size: int", "MiB |"),
     *(f"{name}: " for name in ("num_layers", "model_dim", "num_heads", "num_kv_heads")),
     *(f'"{name}": ' for name in ("n_kv_head", "sequence_len", "vocab_size")),
@@ -92,10 +95,12 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     counts = {name: text.str.extract(pattern).str.replace_all(",", "") for name, pattern in _NUMBERS.items()}
     texts = {name: text.str.extract(pattern) for name, pattern in _TEXTS.items()}
     used = text.str.extract(_USED).cast(pl.Int64, strict=False)
+    is_built = text.str.contains("uilding model with config: {", literal=True)
     parts = [
         computed_settings(lines, counts | texts | {_SMI_USED: pl.when(used > _MOST_IDLE_MIB).then(used)}),
         matched_settings(lines, _MACHINE),
         named_settings(lines, _PAIR, _MODEL, setting_source="argument_dump"),
+        named_settings(lines.filter(is_built), _IN_DICT, _BUILT, setting_source="argument_dump"),
     ]
     for name, pattern in _HYPERPARAMETERS:
         values = {name: _product(text.str.extract(pattern))}

@@ -629,3 +629,92 @@ def test_the_batch_of_a_card_beside_that_of_the_job() -> None:
         "runs"
     ].to_dicts()
     assert (run["gbs"], run["mbs"]) == (16, 8)
+
+
+def test_a_log_that_begins_in_the_middle_of_a_training_tells_its_first_epoch_by_the_last() -> None:
+    def begun(first: int, last: int) -> str:
+        rows = [(epoch, batch) for epoch in range(first, last + 1) for batch in range(20, 101, 20)]
+        return "".join(f"Epoch: {e} | Batch: {b}/100 | loss: {9 - e / 9 - b / 900:.4f}\n" for e, b in rows)
+
+    last = {text: tables_of({"train.log": text})["runs"]["last_step"].item() for text in (begun(16, 30), begun(16, 29))}
+    assert list(last.values()) == [30 * 100, 30 * 100]
+
+
+def test_a_part_of_the_loss_beside_another_measure_is_not_the_loss() -> None:
+    text = log(lambda step, loss: f"Epoch {step:02d} | Train MSE: {loss:.4f} | Gate Loss: {0.5 - step / 1000:.4f}")
+    assert tables_of({"train.log": text})["runs"]["last_loss"].item() == round(losses()[-1], 4)
+
+
+def test_one_figure_beyond_the_peak_leaves_the_others() -> None:
+    text = log(lambda step, loss: f"step {step} | loss {loss:.4f} | mfu {114.1 if step == 1 else 37.4}%")
+    tables = tables_of({"train.log": text})
+    assert tables["steps"].sort("step")["mfu_logged"].to_list()[1:] == pytest.approx([0.374] * (STEPS - 1))
+
+
+def test_a_bar_without_a_total_counts_anything() -> None:
+    bar = "".join(f"{number * 3211}it [00:0{number}, 31705.27it/s]\r" for number in range(1, 8))
+    assert tables_of({"train.log": f"loading passages of the training\n{bar}\n"})["steps"].is_empty()
+
+
+def test_tokens_of_a_step_may_stand_behind_a_slash() -> None:
+    head = "Tokens / optimizer step : 32,768\nTokens / micro-batch : 4,096\nEffective batch size    : 32\n"
+    (run,) = tables_of({"train.log": log(FORMS["words"], head=head)})["runs"].to_dicts()
+    assert (run["gbs_tokens"], run["gbs"]) == (32_768, 32)
+
+
+def test_launches_without_a_step_begin_with_the_same_line() -> None:
+    def launch(day: int, process: int) -> str:
+        mark = f"[2025-02-{day:02d} 14:21:39,350][acme][rank0][pid:{process}][MainThread][INFO]]"
+        return (
+            f"{mark}[train.py:158] Resolved 'training.workers=auto' to 'training.workers=2'\n"
+            f"{mark}[train.py:188] TrainingConfig:\nTrainingConfig(max_steps=1000,\n"
+            "    per_device_train_batch_size=16,\n    gradient_accumulation_steps=1,\n"
+            f"    max_seq_length=2048)\n{mark}[models.py:208] Building the model of the training\n"
+        )
+
+    runs = tables_of({"train.log": launch(12, 1820258) + launch(13, 529184) + launch(14, 2800716)})["runs"]
+    assert runs.height == 3
+    assert runs["mbs"].to_list() == [16] * 3
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
+def test_a_trainer_that_prints_chinese_is_read(encoding: str) -> None:
+    lines = [
+        f"当前Batch：{batch}/100 | 当前epoch:{epoch}/5 | 当前损失值：{9 - epoch - batch / 200:.4f} | 当前准确率：61.34%\n"
+        for epoch in range(3)
+        for batch in range(10, 101, 10)
+    ]
+    text = "模型训练开始\n" + "".join(lines)
+    (run,) = tables_of({"train.log": text.encode(encoding)})["runs"].to_dicts()
+    assert (run["steps_logged"], run["last_step"], run["steps_planned"]) == (30, 300, 500)
+    assert run["last_loss"] == 6.5
+
+
+def test_redraws_of_bars_do_not_hide_the_losses_of_epochs() -> None:
+    def bar(name: str, total: int) -> str:
+        drawn = range(0, total + 1, 3)
+        each = (f"{name}: {100 * at // total}%|#  | {at}/{total} [00:{at % 60:02d}<00:21, 16.48it/s]" for at in drawn)
+        return "\r".join(each)
+
+    text = "".join(
+        f"2025-09-16 12:{epoch:02d}:15,518 - INFO - Epoch {epoch}/50\n\r{bar('Training', 400)}"
+        f"2025-09-16 12:{epoch:02d}:36,643 - INFO - Train Loss: {3 / epoch:.4f}, Train Acc: 74.89%\n"
+        f"\r{bar('Validation', 80)}2025-09-16 12:{epoch:02d}:40,643 - INFO - Val Loss: 3.5, Val Acc: 74.89%\n"
+        for epoch in range(1, 13)
+    )
+    losses = tables_of({"train.log": f"The trainer begins\n{text}"})["steps"].sort("step")["loss"].drop_nulls()
+    assert losses.to_list() == [round(3 / epoch, 4) for epoch in range(1, 13)]
+
+
+def test_parameters_of_the_whole_model_count_more_than_those_that_are_trained() -> None:
+    head = (
+        "Total parameters: 473,038,720\nTrainable parameters: 117,641,088\nNumber of GPUs: 4\nTraining for 4000 steps\n"
+    )
+    text = log(lambda step, loss: f"step {step} | loss {loss:.4f}", head=head)
+    (run,) = tables_of({"train.log": text})["runs"].to_dicts()
+    assert (run["params"], run["num_gpus"], run["steps_planned"]) == (473_038_720, 4, 4000)
+
+
+def test_a_number_in_a_sentence_is_read() -> None:
+    text = log(FORMS["words"], head="INFO - Model initialized with 123456 parameters\n")
+    assert tables_of({"train.log": text})["runs"]["params"].item() == 123_456

@@ -15,6 +15,10 @@ STEP = "step     0 | loss: 10.955029 | lr 8.3916e-07 | norm: 15.3660 | dt: 2048.
     ("line", "found"),
     [
         ("defaulting to vocab_size of GPT-2 to 50304 (50257 rounded up for efficiency)", {"vocab_size": "50257"}),
+        (
+            "2026-03-16 - INFO - Building model with config: {'sequence_len': 128, 'n_layer': 2, 'n_head': 1, 'n_embd': 8}",
+            {"seq_len": "128", "num_layers": "2", "num_heads": "1", "hidden_size": "8"},
+        ),
         ("found vocab_size = 65 (inside data/shakespeare_char/meta.pkl)", {"vocab_size": "65"}),
         ("Padding vocab_size from 50257 to 50304 for efficiency", {"vocab_size": "50257"}),
         ("=> calculated gradient accumulation steps: 32", {"gas": "32"}),

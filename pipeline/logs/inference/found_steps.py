@@ -1,0 +1,124 @@
+"""The lines of steps, of a counter or of a table: the rule that reads them, and what speaks for each value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sweepscope.pipeline.logs.inference.below import find_below
+from sweepscope.pipeline.logs.inference.checks import checked, evidence
+from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, Guess, guesses
+from sweepscope.pipeline.logs.inference.counter import Counter
+from sweepscope.pipeline.logs.inference.labels import is_unnamed
+from sweepscope.pipeline.logs.inference.losses import has_losses
+from sweepscope.pipeline.logs.inference.naming import named
+from sweepscope.pipeline.logs.inference.ordinals import in_order
+from sweepscope.pipeline.logs.inference.result import Inferred
+from sweepscope.pipeline.logs.inference.samples import of_a_step
+from sweepscope.pipeline.logs.inference.series import Key, Line, Series
+from sweepscope.pipeline.logs.inference.step_rules import StepRule, rows_of_steps, step_rule
+from sweepscope.pipeline.logs.inference.tables import Table
+
+_TELLING = ("loss", "tokens_per_s", "tokens_per_s_per_gpu", "step_time", "grad_norm", "learning_rate")
+"""Columns of which a line of a step has one; the first that a log prints is meant."""
+_SELDOM = 0.1
+"""Of the lines that have the commonest of these columns: fewer are not the steps."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Rules of the lines of steps, each with an example, and what they fill; `line_nos` are those lines."""
+
+    rules: tuple[tuple[StepRule, Line], ...] = ()
+    listed: tuple[Inferred, ...] = ()
+    line_nos: frozenset[int] = frozenset()
+    repeated: str = ""
+
+
+def steps_of(
+    found: Mapping[Key, Series], lines: Sequence[Line], counter: Counter, settings: Mapping[str, str]
+) -> Steps:
+    """The steps that a counter numbers; none where its lines are not those of steps.
+
+    Args:
+        found: all series.
+        lines: the sample.
+        counter: what numbers the lines.
+        settings: believed values by column.
+    """
+    ranked = checked(
+        guesses(found, counter, lines),
+        found,
+        evidence(
+            in_order(found[counter.key], lines) if counter.is_lines else found[counter.key],
+            lines,
+            settings,
+            of_a_step(counter, settings),
+        ),
+    )
+    chosen: list[Guess] = []
+    for guess in ranked:
+        is_better = guess.is_read
+        same = next((one for one in chosen if one.column == guess.column), None)
+        if same is None or (is_better and not same.is_read):
+            chosen = [*(one for one in chosen if one is not same), guess]
+    columns = [one.column for one in chosen]
+    below = {} if "loss" in columns else find_below(found, counter, lines)
+    telling = _telling_column(found, chosen)
+    has_loss = "loss" in columns or any(one.column == "loss" for one in below.values())
+    is_counter = named(counter.key[0], "step") == 0 or (counter.epoch is not None and is_unnamed(counter.key[0]))
+    if not has_loss and (telling is None or not is_counter or has_losses(found)):
+        return Steps()  # its losses stand beside another counter
+    keys = [one.key for one in chosen if one.column == telling] if telling else [counter.key]
+    rows = rows_of_steps(found, lines, counter, keys)
+    rule = step_rule(found, lines, counter, chosen, rows) if rows else None
+    if rule is None:
+        return Steps()
+    rule = replace(rule, below={key: one for key, one in below.items() if one.column not in columns})
+    example = lines[min(rows)]
+    used = [
+        Inferred(one.column, part, one.word or "", one.confidence, one.reason, True, example.number, example.text)
+        for part, one in zip(rule.parts, rule.guesses, strict=False)
+    ]
+    used += [
+        Inferred(one.column, key, one.word or "", one.confidence, one.reason, True, example.number, example.text)
+        for key, one in rule.below.items()
+    ]
+    unused = [
+        Inferred(
+            one.column,
+            rule.doubted.get(one.key, one.key[0]).replace("{_}", f"{{{one.column}}}"),
+            one.word or "",
+            LOW,
+            one.reason,
+            False,
+            example.number,
+            example.text,
+        )
+        for one in chosen
+        if one not in rule.guesses
+    ]
+    # A line of an epoch is one of many batches; the last of them tells where the epoch came to.
+    repeated = "last" if counter.is_epoch else ""
+    return Steps(((rule, example),), (*used, *unused), frozenset(lines[row].number for row in rows), repeated)
+
+
+def _telling_column(found: Mapping[Key, Series], chosen: Sequence[Guess]) -> str | None:
+    """The first of _TELLING that is printed about as often as any other; a line at the end may have one of its own."""
+    often = {
+        column: max(len(found[one.key].by_row) for one in chosen if one.column == column)
+        for column in _TELLING
+        if any(one.column == column for one in chosen)
+    }
+    most = max(often.values(), default=0)
+    return next((column for column, count in often.items() if count >= _SELDOM * most), None)
+
+
+def steps_of_table(table: Table) -> Steps:
+    """The steps that the rows of a table tell."""
+    line_no, text = table.example
+    listed = tuple(
+        Inferred(column, name, unit, HIGH, f"the cell is called {name!r}", True, line_no, text)
+        for column, name, unit in table.columns
+    )
+    return Steps(listed=listed, line_nos=table.line_nos)

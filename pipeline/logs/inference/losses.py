@@ -1,0 +1,66 @@
+"""Where a log prints its losses, and whether something counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sweepscope.pipeline.logs.inference.naming import named
+from sweepscope.pipeline.logs.inference.series import Key, Line, Series
+
+_OFTEN = 10
+_NEARLY_ALL = 0.9
+_MANY = 3
+"""Lines from which on their order tells something."""
+
+
+def has_losses(found: Mapping[Key, Series]) -> bool:
+    """Whether lines of the log print losses of its training, by a name that is sure, as often as steps are printed."""
+    return any(
+        not key[1] and named(key[0], "loss") == 0 and sum(one.split != "eval" for one in series.fields) >= _OFTEN
+        for key, series in found.items()
+    )
+
+
+def prints_losses(found: Mapping[Key, Series]) -> bool:
+    """Whether lines of the log may print losses of its training."""
+    return len(loss_rows(found)) >= _OFTEN
+
+
+def losses_are_elsewhere(found: Mapping[Key, Series], key: Key, lines: Sequence[Line]) -> bool:
+    """Whether a log prints losses, and hardly any of them beside or below the values of a key."""
+    rows, losses = set(found[key].rows), loss_rows(found)
+    is_beside = len(rows & losses) > (1 - _NEARLY_ALL) * len(losses)
+    return len(losses) >= _OFTEN and not is_beside and not alternate(rows, losses, lines)
+
+
+def loss_rows(found: Mapping[Key, Series]) -> set[int]:
+    """Rows in which a loss of the training may stand."""
+    return {
+        row
+        for key, series in found.items()
+        if not key[1] and named(key[0], "loss") is not None
+        for row, one in zip(series.rows, series.fields, strict=True)
+        if one.split != "eval"
+    }
+
+
+def alternate(rows: set[int], losses: set[int], lines: Sequence[Line]) -> bool:
+    """Whether below nearly each of some lines there is one of a loss before the next, and none above the first.
+
+    Lines are left out between two blocks: what a block begins with may belong to a line that is.
+    """
+    if len(rows) < _MANY or min(losses) < min(rows):
+        return False
+    followed = open_ = more = 0
+    last: tuple[int, bool] | None = None  # block of the last counter, and whether a loss has followed it
+    for row in sorted(rows | losses):
+        block = lines[row].block
+        if row in rows:
+            open_ += last is not None and last[0] == block and not last[1]
+            last = block, False
+        elif last is not None and last[0] == block:
+            more += last[1]
+            followed += not last[1]
+            last = block, True
+    is_each = followed >= _NEARLY_ALL * (followed + open_)
+    return followed > 0 and is_each and more <= (1 - _NEARLY_ALL) * followed

@@ -1,0 +1,37 @@
+"""Which columns a label names: by all of its words, or by those next to the value."""
+
+from __future__ import annotations
+
+import re
+
+from sweepscope.pipeline.logs.synonyms import step_columns
+
+_BY_PART = 2
+_PART_OF_LOSS = re.compile(
+    r"aux|auxiliary|balance|balancing|router|z|kl|kd|reg|best|min|lowest|act|cri|unsuper|mtp|distill|distillation|gen|disc|"
+    r"policy|value|"
+    r"critic|actor|entropy|delta|lb|load|moe|final|gate|gating|commit(?:ment)?|align(?:ment)?|contrastive|sparsity|consistency"
+)
+"""Words in front of "loss" that make it another quantity than the loss of the training."""
+
+
+def columns_of(label: str) -> tuple[tuple[str, int], ...]:
+    """The columns that a label may name: by all of its words, else by those next to the value, which is less sure."""
+    plain = label.removeprefix("> ")
+    if whole := step_columns(plain):
+        return whole
+    parts = plain.split()
+    for count in (3, 2, 1):
+        near = parts[:count] if label != plain else parts[-count:]
+        if count < len(parts) and (found := step_columns(" ".join(near))):
+            other = [] if label != plain else parts[: len(parts) - count]
+            allowed = (
+                ("step", "epoch") if any(_PART_OF_LOSS.fullmatch(word) for word in other) else ("step", "epoch", "loss")
+            )
+            return tuple((column, sure + _BY_PART) for column, sure in found if column in allowed)
+    return ()
+
+
+def named(label: str, column: str) -> int | None:
+    """How sure a label names a column, from 0 for the surest on; None where it does not."""
+    return dict(columns_of(label)).get(column)

@@ -1,0 +1,35 @@
+"""Values that a sentence states, and no name in front of a sign: `using 8 GPUs`, `12 layers`, `tokens / step: 32`."""
+
+from __future__ import annotations
+
+import re
+
+SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "num_gpus",
+        re.compile(
+            r"(?i)\b(?:using|on|with|across|over|launching|found|detected|of)\s+(?P<value>\d+)\s*x?\s*(?:[\w-]+\s){0,2}?(?:gpus?|devices|ranks|processes|accelerators)\b(?!\s*(?:each|per|/))"
+        ),
+    ),
+    (
+        "gbs_tokens",
+        re.compile(
+            r"(?i)\btok(?:en)?s\s*(?:/|\bper\b)\s*(?:(?:optimi[sz]er|global|train(?:ing)?|weight)\s)?"
+            r"(?:step|batch|update|iter(?:ation)?)\s*[:=]\s*(?P<value>\d[\d,]*)(?![\d.])"
+        ),
+    ),
+    ("num_nodes", re.compile(r"(?i)\b(?:using|on|with|across|over)\s+(?P<value>\d+)\s+nodes\b")),
+    (
+        "params",
+        re.compile(
+            r"(?i)(?<![\w.])(?P<value>\d[\d,]*\.?\d*\s?[KMBT]?)\s*(?:trainable\s|total\s|model\s|learnable\s)?param(?:eter)?s\b"
+        ),
+    ),
+    ("num_layers", re.compile(r"(?i)\b(?P<value>\d+)\s+(?:transformer\s|decoder\s|hidden\s)?layers\b")),
+    (
+        "steps_planned",
+        re.compile(r"(?i)\btraining\s(?:\w+\s)?for\s(?P<value>\d[\d,]*)\s(?:steps|iterations|iters|updates)\b"),
+    ),
+    ("num_heads", re.compile(r"(?i)\b(?P<value>\d+)\s+(?:attention\s)?heads\b")),
+)
+"""Column of `runs`, and the expression whose group `value` is what the sentence says."""
