@@ -20,8 +20,8 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _LEAST_WORDS = 2
 _ENDS = " .!:"
 _CHARS = range(8, 161)
-_FIRST_LINES = 3
-"""Within which the heading stands: above it there may be a blank line or what a shell prints."""
+_FIRST_LINES = 4
+"""Within which the heading stands: above it there may be a blank line, a rule, or what a shell prints."""
 _SEVERAL = 3
 """Stretches of steps, all as long, that are rather epochs of one training than trainings one after the other."""
 _NO_HEADING = re.compile(r"(?i)warn|error|exception|traceback|\bnohup\b|^\s*File \"|[{}]")
@@ -38,20 +38,21 @@ def heading(rows: Sequence[tuple[int, str]], rule: StepRule | None) -> str | Non
         rule: of the lines of steps; None where there are none.
     """
     printed = [(line_no, text) for line_no, text in rows if text.strip()]
-    if not printed or printed[0][0] > _FIRST_LINES:
-        return None
-    first = _bare(printed[0][1])
+    near = (_bare(text) for line_no, text in printed[:_FIRST_LINES] if line_no <= _FIRST_LINES)
+    return next((first for first in near if _begins_launches(first, printed, rule)), None)
+
+
+def _begins_launches(first: str, printed: Sequence[tuple[int, str]], rule: StepRule | None) -> bool:
+    """Whether a line near the begin stands there again, each time with a launch below it."""
     if len(first) not in _CHARS or len(_WORD.findall(first)) < _LEAST_WORDS or _NO_HEADING.search(first):
-        return None
+        return False
     at = [index for index, (_, text) in enumerate(printed) if first in text]
     if len(at) < 2 or any(_bare(printed[index][1]) != first or _number(printed[index][1], rule) for index in at):
-        return None
+        return False
     parts = [printed[begin:end] for begin, end in zip(at, [*at[1:], len(printed)], strict=True)]
     numbers = [[_number(text, rule) for _, text in part] for part in parts]
-    is_anew = (
-        rule is not None and rule.counts != LINES and _begin_anew(numbers)
-    )  # lines that are counted themselves have no number
-    return first if is_anew or _are_set_up(parts, numbers) else None
+    is_numbered = rule is not None and rule.counts != LINES
+    return (is_numbered and _begin_anew(numbers)) or _are_set_up(parts, numbers)
 
 
 def _bare(text: str) -> str:

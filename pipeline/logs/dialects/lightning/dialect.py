@@ -22,7 +22,8 @@ from sweepscope.pipeline.text.quantities import human, number
 SIGNATURES = (
     ", v_num=",
     "it/s v_num: ",
-    "GPU available: ",
+    "GPU available: True",
+    "GPU available: False",
     "LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: ",
     "`Trainer.fit` stopped: ",
     "Total estimated model params size (MB)",

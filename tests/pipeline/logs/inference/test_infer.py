@@ -718,3 +718,13 @@ def test_parameters_of_the_whole_model_count_more_than_those_that_are_trained() 
 def test_a_number_in_a_sentence_is_read() -> None:
     text = log(FORMS["words"], head="INFO - Model initialized with 123456 parameters\n")
     assert tables_of({"train.log": text})["runs"]["params"].item() == 123_456
+
+
+def test_the_heading_of_launches_may_stand_below_a_rule() -> None:
+    def launch(hour: int) -> str:
+        mark = f"2025-10-18 {hour:02d}:46:50,232 - __main__ - INFO -"
+        lines = ["=" * 80, "Starting the training of the detector", "=" * 80, "  per_device_train_batch_size: 4"]
+        return "".join(f"{mark} {line}\n" for line in [*lines, "  gradient_accumulation_steps: 2", "Loading the data"])
+
+    runs = tables_of({"train.log": launch(10) + launch(12) + launch(15)})["runs"]
+    assert runs["gas"].to_list() == [2, 2, 2]
