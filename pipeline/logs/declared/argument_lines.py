@@ -10,8 +10,9 @@ from sweepscope.pipeline.logs.declared.line_template import Anything, Element, F
 _BEGIN_NAME = r"(?:^|[^\w./-])"
 _NAME_AND_VALUE = {
     "{name}": r"""["']?([A-Za-z][\w./-]*)["']?""",
-    "{value}": r"""(\[[^\s,\[\]]+\]|"[^"]*"|'[^']*'|[^\s,;`(){}\[\]]+)""",
+    "{value}": r"""(\[[^\s,\[\]]+\]|"[^"]*"|'[^']*'|[^\s,;`(){}\[\]$][^\s,;`(){}\[\]]*)""",
 }
+"""A value that begins with a dollar stands for another one: `max_seq_len: ${data.max_seq_len}`."""
 
 
 def check_field(name: str, word: str | None) -> None:

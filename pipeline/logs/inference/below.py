@@ -13,7 +13,9 @@ from sweepscope.pipeline.logs.inference.series import Key, Line, Series, course
 from sweepscope.pipeline.logs.synonyms import EVALUATION
 
 _LEAST_SHARE = 0.5
-"""Of the steps that have the value."""
+"""Of the steps that have the value, from its first on: a throughput is one of the steps before."""
+_BEGUN = 0.25
+"""Of the steps, from its first on."""
 _ONCE = 0.7
 """Of the values below their step that are its only one: an evaluation may print some again."""
 _MOST_SURE = 2
@@ -55,7 +57,11 @@ def _is_below(series: Series, steps: Sequence[int], lines: Sequence[Line]) -> bo
     if not places or places[0][0] == 0:
         return False
     own = [place for place, row in places if lines[steps[place - 1]].block == lines[row].block]
-    return len(set(own)) >= _ONCE * len(own) and len(set(own)) >= _LEAST_SHARE * len(steps)
+    if not own:
+        return False
+    since = len(steps) - min(own) + 1
+    is_usual = since >= _BEGUN * len(steps) and len(set(own)) >= _LEAST_SHARE * since
+    return is_usual and len(set(own)) >= _ONCE * len(own)
 
 
 def _printed_key(series: Series, lines: Sequence[Line]) -> str | None:

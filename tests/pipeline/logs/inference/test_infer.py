@@ -728,3 +728,18 @@ def test_the_heading_of_launches_may_stand_below_a_rule() -> None:
 
     runs = tables_of({"train.log": launch(10) + launch(12) + launch(15)})["runs"]
     assert runs["gas"].to_list() == [2, 2, 2]
+
+
+def test_a_setting_that_stands_for_another_one_leaves_its_value() -> None:
+    head = "max_seq_len: 2048\nmodel:\n  max_seq_len: ${max_seq_len}\nglobal_train_batch_size: 512\n"
+    (run,) = tables_of({"train.log": log(FORMS["words"], head=head)})["runs"].to_dicts()
+    assert (run["gbs"], run["seq_len"] if "seq_len" in run else run["gbs_tokens"]) in ((512, 2048), (512, 2048 * 512))
+
+
+def test_a_throughput_that_begins_after_some_steps_is_that_of_the_steps() -> None:
+    def form(step: int, loss: float) -> str:
+        rate = f"    throughput/tokens_per_sec: {139000 + step}\n" if step > STEPS // 2 + 2 else ""
+        return f"[batch={step}/{STEPS}]:\n    loss/train/total: {loss:.4f}\n{rate}    time/train: 0.0040"
+
+    steps = tables_of({"train.log": log(form)})["steps"].sort("step")
+    assert steps["tokens_per_s"].drop_nulls().len() == STEPS // 2 - 2
