@@ -35,6 +35,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_published_argument(parser)
     add_dialect_argument(parser)
     _add_stated_arguments(parser)
+    parser.add_argument(
+        "--again", action="store_true", help="read everything at PATH, also what is known and has not changed"
+    )
     add_workers_argument(parser, cores_each=CORES_PER_READER)
     add_engine_arguments(parser)
 
@@ -91,6 +94,7 @@ def _run(args: argparse.Namespace) -> int:
         workers=workers,
         engine=asked_engine(args),
         statement=statement,
+        again=args.again,
     )
     if args.json:
         say_json(as_dict(summary))
@@ -108,6 +112,7 @@ def ingest_with_progress(
     workers: int = 0,
     engine: Engine | None = None,
     statement: Stated | None = None,
+    again: bool = False,
 ) -> Summary:
     """What an ingest with a progress bar did. Raises as `ingest_paths` does."""
     from sweepscope.pipeline.orchestration.run import (
@@ -123,6 +128,7 @@ def ingest_with_progress(
             workers=workers,
             engine=engine,
             statement=statement,
+            again=again,
             on_plan=progress.plan,
             on_file=progress.advance,
         )

@@ -28,6 +28,9 @@ run_monitoring:
 concurrency:
   runs:
     max_concurrent_runs: 2
+# The store has a policy: nothing new for a day is worth a look.
+freshness:
+  enabled: true
 # Runs, and ticks of schedules, are removed as operations.toml says: Dagster has no settings for them.
 retention:
   sensor:

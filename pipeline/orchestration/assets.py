@@ -11,7 +11,7 @@ computed without Dagster belongs there; when the graph runs is decided in `jobs`
 # No `from __future__ import annotations` here: Dagster reads the annotations of assets and configs at run time.
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -89,6 +89,7 @@ class BatchConfig(dg.Config):
     description="Files that are new or have changed since they were last read: those of the batch in the "
     "configuration; without one, the first batch of what is new under the watched paths.",
     metadata={"dagster/column_schema": _FOUND_COLUMNS},
+    retry_policy=_RETRY,
 )
 def discovered(config: BatchConfig, store_home: HomeResource) -> dg.Output[pl.DataFrame]:
     """FOUND rows of the batch."""
@@ -221,19 +222,35 @@ def lake(
     deps=[lake],
     freshness_policy=FRESH,
     retry_policy=_RETRY,
+    check_specs=[
+        dg.AssetCheckSpec("is_current", asset="store", description="The store shows the lake's newest release."),
+        dg.AssetCheckSpec("inputs_are_read", asset="store", description="Every file could be read the last time."),
+    ],
 )
-def store(store_home: HomeResource) -> dg.MaterializeResult[None]:
+def store(store_home: HomeResource) -> Iterator[dg.MaterializeResult[None]]:
     """Publishes the newest release, and tidies the lake where many small files or old releases have gathered."""
     with one_sentence():
         done = publish(store_home.home)
+        newest = store_home.lake.release()
+        statuses = store_home.lake.read("files", ["status"])["status"]
         tidied = maintenance.tidy(store_home.home)
-    facts = {
-        "release": done.release,
-        "version": done.version,
-        "seconds": done.seconds,
+    facts = {"release": done.release, "version": done.version, "seconds": done.seconds}
+    where: dict[str, dg.MetadataValue | bool] = {
+        "path": dg.MetadataValue.path(done.path),
         "lake_compacted": tidied.is_compacted,
     }
-    return dg.MaterializeResult(metadata={"path": dg.MetadataValue.path(done.path), **facts})
+    committed = newest.number if newest else done.release
+    unread = int(statuses.is_in(["failed", "unread", "rejected"]).sum())
+    checks = [
+        _check("is_current", passed=done.release >= committed, shown=done.release, committed=committed),
+        _check("inputs_are_read", passed=not unread, files=statuses.len(), not_read=unread),
+    ]
+    yield dg.MaterializeResult(metadata={**where, **facts}, check_results=checks)
+
+
+def _check(name: str, *, passed: bool, **metadata: int) -> dg.AssetCheckResult:
+    """A warning where it fails: another batch may have been committed meanwhile, a file may be read the next time."""
+    return dg.AssetCheckResult(check_name=name, passed=passed, severity=dg.AssetCheckSeverity.WARN, metadata=metadata)
 
 
 @dg.asset(

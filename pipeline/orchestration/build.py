@@ -11,6 +11,7 @@ from sweepscope.pipeline.ingest.engine import Engine
 from sweepscope.pipeline.orchestration.alert_sensor import alerts
 from sweepscope.pipeline.orchestration.assets import ASSETS
 from sweepscope.pipeline.orchestration.jobs import hourly, ingest_job, load_job, new_runs
+from sweepscope.pipeline.orchestration.reread import reread_job
 from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource, ReadersResource
 from sweepscope.pipeline.orchestration.run_memory import run_memory
 from sweepscope.pipeline.orchestration.upkeep import upkeep, upkeep_job
@@ -28,7 +29,7 @@ def build(home: str | None = None, overrides: Mapping[str, Any] | None = None) -
     }
     return dg.Definitions(
         assets=ASSETS,
-        jobs=[ingest_job, load_job, upkeep_job],
+        jobs=[ingest_job, load_job, reread_job, upkeep_job],
         sensors=[new_runs, alerts],
         schedules=[hourly, upkeep],
         resources={**resources, **(overrides or {})},

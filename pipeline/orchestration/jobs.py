@@ -20,12 +20,17 @@ from sweepscope.pipeline.orchestration.assets import ASSETS, BatchConfig
 from sweepscope.pipeline.orchestration.batch_files import units_of, write_batch
 from sweepscope.pipeline.orchestration.lost_runs import LOST_TAG, close_lost_runs
 from sweepscope.pipeline.orchestration.resources import HomeResource
+from sweepscope.pipeline.orchestration.sweep_names import add_sweeps, sweep_of
 from sweepscope.pipeline.orchestration.watched_paths import NOTHING_WATCHED, watched_paths, with_published
 from sweepscope.pipeline.store.home import Home
 
 # Retry all steps: values travel between steps in memory, so a retry from the failed one would find none of them.
 RETRIES = {"dagster/max_retries": "2", "dagster/retry_strategy": "ALL_STEPS"}
 BATCH_TAG = "sweepscope/batch"
+TRIGGER_TAG = "sweepscope/trigger"
+"""Who asked for a run: sensor, schedule, backfill or command."""
+
+_SWEEPS_NAMED = 3
 _AFTER_FAILURE_S = 120.0
 _AFTER_ANY_RUN_S = 1800.0
 _UNFINISHED = [
@@ -81,7 +86,9 @@ def _requests(
     if isinstance(pending, dg.SkipReason):
         yield pending
         return
-    ids = [write_batch(store_home.home, batch, in_use.files) for batch in plan.batches(pending)]
+    add_sweeps(context.instance, pending["unit"].unique())
+    work = {write_batch(store_home.home, batch, in_use.files): batch for batch in plan.batches(pending)}
+    ids = list(work)
     waits_s = {batch_id: _wait_s(context.instance, batch_id) for batch_id in ids}
     if all(waits_s.values()):
         yield dg.SkipReason(
@@ -91,7 +98,21 @@ def _requests(
         if not wait_s:
             key = batch_id if are_keyed else None
             config = run_config(in_use, batch_id=batch_id, with_published=with_published())
-            yield dg.RunRequest(run_key=key, run_config=config, tags={BATCH_TAG: batch_id})
+            trigger = "schedule" if are_keyed else "sensor"
+            tags = {BATCH_TAG: batch_id, TRIGGER_TAG: trigger, **batch_tags(work[batch_id])}
+            yield dg.RunRequest(run_key=key, run_config=config, tags=tags)
+
+
+def batch_tags(batch: pl.DataFrame) -> dict[str, str]:
+    """What a run reads, for Dagster's list of runs: where from, and how much.
+
+    Args:
+        batch: discover.FOUND rows.
+    """
+    sweeps = sorted({sweep_of(unit) for unit in batch["unit"].unique()})
+    named = ", ".join(sweeps[:_SWEEPS_NAMED])
+    more = f" and {len(sweeps) - _SWEEPS_NAMED:,} more" if len(sweeps) > _SWEEPS_NAMED else ""
+    return {"sweepscope/sweeps": f"{named}{more}", "sweepscope/files": str(batch.height)}
 
 
 def _unread(

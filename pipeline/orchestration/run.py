@@ -30,9 +30,10 @@ from sweepscope.pipeline.operations.alerting import look
 from sweepscope.pipeline.orchestration.batch_files import write_batch
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.instance import open_instance
-from sweepscope.pipeline.orchestration.jobs import run_config
+from sweepscope.pipeline.orchestration.jobs import TRIGGER_TAG, batch_tags, run_config
 from sweepscope.pipeline.orchestration.resources import CallbackProgress, OnFile, OpenReaders
 from sweepscope.pipeline.orchestration.upkeep import after_ingest
+from sweepscope.pipeline.store.checkpoints import Records
 from sweepscope.pipeline.store.durable_files import storing
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
@@ -53,6 +54,7 @@ def ingest_paths(
     workers: int = 0,
     engine: Engine | None = None,
     statement: Stated | None = None,
+    again: bool = False,
     on_plan: OnFile = lambda _what, _size: None,
     on_file: OnFile = lambda _path, _size: None,
 ) -> Summary:
@@ -63,6 +65,7 @@ def ingest_paths(
         workers: processes that read, this one included; 0: one per two cores, at most a few.
         engine: whose processes read; None: this machine's own.
         statement: what is stated of the runs at the paths, now and later: the home remembers it.
+        again: read everything at the paths, also what is known and has not changed.
         on_plan: called with ("files", number) and ("bytes", size) once the work is known.
         on_file: called with each file and its size as it is read.
 
@@ -81,7 +84,7 @@ def ingest_paths(
     found = pl.DataFrame(schema=FOUND)
     if paths:
         found = plan.find_for(lake, paths, dialects=in_use.dialects, other_names=other_names)
-    pending = plan.pending_of(lake, found, dialects=in_use.dialects)
+    pending = _from_the_start(home, found) if again else plan.pending_of(lake, found, dialects=in_use.dialects)
     summary = Summary(files_seen=found.height, files_new=pending.height, bytes=int(pending["bytes"].sum() or 0))
     summary.other_names = other_names
     summary.dialects = [file.name for file in in_use.remembered]
@@ -101,7 +104,7 @@ def ingest_paths(
             job = defs.resolve_job_def("ingest" if index == len(work) - 1 else "load")
             batch_id = write_batch(home, batch, in_use.files)
             config = run_config(in_use, batch_id=batch_id, with_published=with_published, workers=workers)
-            summary.add(_execute(job, instance, config))
+            summary.add(_execute(job, instance, config, {TRIGGER_TAG: "command", **batch_tags(batch)}))
         after_ingest(home, instance)
     # Does nothing when the last run has published; after a crash between commit and publish it catches up.
     summary.store = str(publish(home).path)
@@ -109,6 +112,14 @@ def ingest_paths(
     _tell(home)
     summary.seconds = time.perf_counter() - begin
     return summary
+
+
+def _from_the_start(home: Home, found: pl.DataFrame) -> pl.DataFrame:
+    """All of `found`; what is kept of growing logs is dropped, so that they are read from their first line."""
+    records = Records(home.records, plan.utc_now())
+    for path in found["path"]:
+        records.forget(path)
+    return found
 
 
 def _tell(home: Home) -> None:
@@ -129,10 +140,12 @@ def _statuses(store: str, run_ids: Sequence[str]) -> Counter[str]:
         connection.close()
 
 
-def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, run_config: dg.RunConfig) -> Tables:
+def _execute(
+    job: dg.JobDefinition, instance: dg.DagsterInstance, run_config: dg.RunConfig, tags: dict[str, str]
+) -> Tables:
     config = run_config.to_config_dict()  # type: ignore[no-untyped-call]  # Dagster leaves it unannotated
     try:
-        result = job.execute_in_process(instance=instance, run_config={**config, **_SILENT})
+        result = job.execute_in_process(instance=instance, run_config={**config, **_SILENT}, tags=tags)
     except dg.DagsterExecutionInterruptedError as error:
         raise KeyboardInterrupt from error  # Dagster's handler received the signal
     except Exception as error:

@@ -16,3 +16,11 @@ def test_what_was_read_is_whole_and_there_once_wherever_its_writers_were_killed(
     killed_at = {what.partition(" at ")[2] for what in outcome.kills}
     assert killed_at >= set(OF_OWN_LAKES) - {"record.saved", "lake.pruned"}, "points that were never reached"
     assert outcome.reads > 0
+
+
+@pytest.mark.timeout(900)
+def test_a_run_of_the_watcher_that_is_killed_is_read_again_by_itself(tmp_path: Path) -> None:
+    """Real processes: Dagster's daemon, its sensor, and a run that dies while it works."""
+    outcome = Chaos(tmp_path, seed=2).run(ingests=0, watches=1)
+    assert outcome.is_clean, outcome
+    assert outcome.kills == {"run of the watcher": 1}
