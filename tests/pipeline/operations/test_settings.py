@@ -54,6 +54,18 @@ def test_what_is_set_counts_and_the_rest_are_defaults(home: Home, monkeypatch: p
     assert (mail.password(), len(mail.kinds)) == ("hunter2", 5)
 
 
+def test_another_file_counts_where_the_environment_names_one(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.operations.write_text("[retention]\nsucceeded_days = 2\n")
+    mounted = tmp_path / "mounted.toml"
+    monkeypatch.setenv("SWEEPSCOPE_OPERATIONS", str(mounted))
+    with pytest.raises(UsageError, match=r"mounted\.toml, which SWEEPSCOPE_OPERATIONS names, is not there"):
+        read_settings(home)
+    mounted.write_text("[retention]\nsucceeded_days = 3\n")
+    assert read_settings(home).retention.succeeded_days == 3
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
