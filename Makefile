@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-fast install lint format types docs site bench chaos load test-real test-loop audit validate screenshots clean
+.PHONY: demo test test-fast install lint format types docs site bench chaos load soak test-real test-loop audit validate screenshots clean
 
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
@@ -65,6 +65,11 @@ chaos: install
 # and a lake on S3 compare with one process and its disk: the figures of docs/scale.md. Takes half an hour.
 load: install
 	$(BIN)/python -m tests.load $(ARGS)
+
+# A day of sweeps under a real watcher, in twenty minutes: memory, Dagster's storage, releases and rows lost, hour by hour.
+# ARGS='--hours 3 --minutes 3' is a short one.
+soak: install
+	$(BIN)/python -m tests.soak $(ARGS)
 
 # Real trainers (transformers, TRL, Lightning, litgpt) on the CPU, installed in a scratch environment, and what is read of
 # them live and afterwards. ARGS='--nanogpt CHECKOUT' adds nanoGPT. Wants a package index; takes minutes.

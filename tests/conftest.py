@@ -39,6 +39,7 @@ _LONG = {
     "orchestration",
     "sandbox",
     "simulate",
+    "soak",
     "store",
     "test_corpus.py",
     "test_damage.py",

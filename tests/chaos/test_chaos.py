@@ -18,7 +18,7 @@ def test_what_was_read_is_whole_and_there_once_wherever_its_writers_were_killed(
     assert outcome.reads > 0
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_800)  # likewise
 def test_a_run_of_the_watcher_that_is_killed_is_read_again_by_itself(tmp_path: Path) -> None:
     """Real processes: Dagster's daemon, its sensor, and a run that dies while it works."""
     outcome = Chaos(tmp_path, seed=2).run(ingests=0, watches=1)
