@@ -25,8 +25,8 @@ from tests.s3_server import served
 Row = tuple[str, float, str]
 """What was measured, the figure, and its unit."""
 
-RUNS = 400
-STEPS = 2_000_000
+RUNS = 200
+STEPS = 300_000
 COMMITS = 20
 
 
