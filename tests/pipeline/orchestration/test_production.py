@@ -94,7 +94,7 @@ def test_a_tag_names_a_few_sweeps_and_counts_the_rest() -> None:
     assert batch_tags(batch)["sweepscope/sweeps"] == "/data/s0, /data/s1, /data/s2 and 2 more"
 
 
-@pytest.mark.parametrize(("step", "method"), [("lake", "commit"), ("store", "release")])
+@pytest.mark.parametrize(("step", "method"), [("lake", "change"), ("store", "release")])
 def test_a_step_that_fails_once_is_tried_again_and_nothing_is_there_twice(
     home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch, step: str, method: str
 ) -> None:
