@@ -191,7 +191,7 @@ def test_an_old_home_gets_the_new_settings_and_one_changed_by_hand_keeps_its_own
     path.write_text(by_hand)
     prepare(home)
     assert path.read_text() == by_hand
-    assert missing_settings(home) == ["concurrency", "retention", "run_monitoring", "run_retries"]
+    assert missing_settings(home) == ["concurrency", "freshness", "retention", "run_monitoring", "run_retries"]
     with open_instance(home) as instance:
         assert instance.get_settings("python_logs") == {"python_log_level": "INFO"}, "the command line uses them, too"
 
