@@ -63,7 +63,7 @@ def test_a_damaged_store_is_a_fault_and_hides_nothing(tmp_path: Path) -> None:
     seen = found(home)
     assert seen["store"].state == "fault"
     assert "sweepscope ingest" in seen["store"].message
-    assert seen["dagster", "operations"].state == "ok"
+    assert seen["dagster"].state == "ok"
 
 
 def test_a_writer_is_named(tmp_path: Path) -> None:
