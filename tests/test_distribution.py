@@ -43,7 +43,9 @@ def third_party_imports() -> set[str]:
 
 def test_every_third_party_import_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    declared = {re.match(r"[\w.-]+", line)[0].lower() for line in project["dependencies"]}  # type: ignore[index]
+    extras = [lines for name, lines in project["optional-dependencies"].items() if name != "dev"]
+    lines = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    declared = {re.match(r"[\w.-]+", line)[0].lower() for line in lines}  # type: ignore[index]
     assert {INSTALLED_AS.get(name, name) for name in third_party_imports()} - declared == set()
 
 

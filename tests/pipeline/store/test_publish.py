@@ -143,6 +143,7 @@ def test_keeps_three_versions_and_what_a_reader_has_open(home: Home, lake: Lake)
         lake.commit(unit("a", steps=number))
         publish(home)
     assert names_in(home.store) == [
+        "publications.json",
         "publish.lock",
         "results-3.duckdb",
         "results-4.duckdb",
@@ -173,7 +174,7 @@ def test_a_failing_build_leaves_the_old_version(published: Home, tmp_path: Path)
     with pytest.raises(StoreError, match=r"Cannot publish to .*nowhere.* What was there before is untouched"):
         publish(published, view_folder=views)
     assert current(published.path) == first
-    assert names_in(published.store) == ["publish.lock", "results-1.duckdb", "results.duckdb"]
+    assert names_in(published.store) == ["publications.json", "publish.lock", "results-1.duckdb", "results.duckdb"]
 
 
 @pytest.mark.usefixtures("few_views")
@@ -212,7 +213,7 @@ def test_a_file_size_limit_is_said_and_changes_nothing(published: Home) -> None:
     assert ended.returncode == 7, ended.stderr
     assert f"Cannot publish to {published.store}: the file would be larger than the limit." in ended.stdout
     assert current(published.path) == first
-    assert names_in(published.store) == ["publish.lock", "results-1.duckdb", "results.duckdb"]
+    assert names_in(published.store) == ["publications.json", "publish.lock", "results-1.duckdb", "results.duckdb"]
     assert publish(published).rows["steps"] == 50_006
 
 
@@ -243,7 +244,7 @@ def test_a_full_disk_is_said_and_changes_nothing(published: Home) -> None:
     assert ended.returncode == 7, ended.stderr
     message, *left = ended.stdout.splitlines()
     assert f"Cannot publish to {published.store}: the disk is full. Free space on it" in message
-    assert left == ["publish.lock", "results-1.duckdb", "results.duckdb"]
+    assert left == ["publications.json", "publish.lock", "results-1.duckdb", "results.duckdb"]
 
 
 @pytest.mark.usefixtures("few_views")
