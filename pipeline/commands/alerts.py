@@ -1,4 +1,4 @@
-"""`sweepscope alerts status|test|send`: who is told of hangs, regressions and the like."""
+"""`sweepscope alerts status|test|send`: receivers of hangs, regressions and the like."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _send(home: Home, as_json: bool) -> int:
 
 VERB = Verb(
     name="alerts",
-    description="Alerts by webhook and mail, as operations.toml in the home says. status: who is told of what, and "
+    description="Alerts by webhook and mail, as operations.toml in the home says. status: receivers, their kinds and "
     "what waits. test: send a message to every receiver now. send: look for what is new and send it, as `watch` does "
     "every minute and `ingest` at its end.",
     add_arguments=_add_arguments,

@@ -42,7 +42,7 @@ class Looked:
 
 
 def look(home: Home, *, now: datetime | None = None) -> Looked:
-    """Send what is new, and what could not be sent before. Does nothing where nobody is to be told.
+    """Send what is new, and what could not be sent before. Does nothing without receivers.
 
     Raises:
         UsageError: the settings are wrong.

@@ -1,4 +1,4 @@
-"""Which news are alerts: those that nobody has been told, in one message for each kind.
+"""Which news are alerts: those that were not sent yet, in one message for each kind.
 
 Pure: news and what is remembered in, messages and what to remember out. The first time that a home has receivers, what
 its store holds already is remembered and not sent.
@@ -35,7 +35,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Memory:
-    """What has been told.
+    """What was sent.
 
     Attributes:
         seen: keys of hangs and regressions, and when the store last had them.

@@ -61,6 +61,8 @@ def _run(folder: Path, checkout: Path) -> int:
         "picotron",
         "--for",
         "ablation",
+        "--most",
+        "3",
     ]
     plan = _answer(home, "plan", *question, "--budget-gpu-hours", "1")
     name, planned = plan["plan_id"], plan["planned_runs"]
