@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from sweepscope.pipeline.logs.runs.agreement import compare, compare_ratios, tolerances
+from sweepscope.pipeline.logs.runs.compared_readings import Compared, by_pair
 
 DECISIONS = pl.Schema(
     {
@@ -37,9 +38,6 @@ of them (`differing`)."""
 _COUNTED = ["batch", "ordinal"]
 """`step_basis` of numbers that are not those of steps."""
 
-_MIN_MICRO_BATCHES = 4
-"""So many losses of a file must be found among a log's micro-batches: fewer agree by chance at some ratio."""
-
 _OLDER_US = 86_400_000_000
 """A file that was last written so long before a launch is not of it, whatever the time zone of the log."""
 
@@ -51,61 +49,6 @@ class _Unit:
     own: list[int] = field(default_factory=list)
     logs: list[int] = field(default_factory=list)
     files: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Compared:
-    """How readings compare: by their steps, by their order, and as micro-batches of the other's steps.
-
-    `uncounted` are readings whose numbers are not those of steps.
-    """
-
-    by_step: dict[tuple[int, int], tuple[int, int]]
-    by_order: dict[tuple[int, int], tuple[int, int]]
-    by_ratio: dict[tuple[int, int], tuple[int, int, int, int]]
-    reach: dict[int, tuple[int, int, int]]
-    uncounted: Collection[int]
-
-    def are_same(self, one: int, other: int) -> bool:
-        """Whether at least half of the losses in common agree."""
-        common, agreeing = self.by_step.get(_pair(one, other), (0, 0))
-        return 0 < common <= 2 * agreeing and (agreeing > 1 or common == 1)
-
-    def are_copies(self, one: int, other: int) -> bool:
-        """Whether two logs agree, and one has all of the other: a launch that resumes another goes on behind it."""
-        return self.are_same(one, other) and _has_all(self.reach[one], self.reach[other])
-
-    def are_same_in_order(self, one: int, other: int) -> bool:
-        """Whether nearly all losses agree, taken in turn."""
-        common, agreeing = self.by_order.get(_pair(one, other), (0, 0))
-        return common > 2 and agreeing >= 0.9 * common
-
-    def ratio(self, file: int, launch: int) -> tuple[int, int] | None:
-        """Ratio and offset, if nearly all losses of a file are those of micro-batches of a launch."""
-        ratio, offset, common, agreeing = self.by_ratio.get((file, launch), (0, 0, 0, 0))
-        return (ratio, offset) if agreeing >= max(_MIN_MICRO_BATCHES, 0.9 * common) else None
-
-    def differing(self, one: int, other: int) -> int:
-        """Number of losses in common that differ."""
-        common, agreeing = self.by_step.get(_pair(one, other), (0, 0))
-        return common - agreeing
-
-    def end_alike(self, one: int, other: int) -> bool:
-        """Whether they end at the same step, as far as both log it."""
-        first, second = self.reach[one], self.reach[other]
-        return abs(first[1] - second[1]) < max(first[2], second[2], 1)
-
-    def contradict(self, one: int, other: int) -> bool:
-        """Whether losses are in common that differ.
-
-        Numbers of batches and of steps do not tell what is in common. They do if there were enough of them to be found
-        among the micro-batches of each other, and they were not.
-        """
-        if (one in self.uncounted) != (other in self.uncounted):
-            found = [self.by_ratio.get(pair, (0, 0, 0, 0)) for pair in ((one, other), (other, one))]
-            if max(common for _, _, common, _ in found) < _MIN_MICRO_BATCHES:
-                return False
-        return _pair(one, other) in self.by_step and not self.are_same(one, other)
 
 
 def numbered(readings: pl.DataFrame) -> pl.DataFrame:
@@ -147,9 +90,9 @@ def decide(readings: pl.DataFrame, steps: pl.DataFrame, started: pl.DataFrame) -
     nth = losses.sort("reading", "step", maintain_order=True).with_columns(n=pl.int_range(pl.len()).over("reading"))
     stepped = steps.join(of_several, on="run")
     by_step, by_order = compare(losses, "step"), compare(nth, "n")
-    compared = _Compared(
-        _by_pair(by_step),
-        _by_pair(by_order),
+    compared = Compared(
+        by_pair(by_step),
+        by_pair(by_order),
         {(first, second): tuple(found) for first, second, *found in _by_ratio(several, losses, by_step).iter_rows()},
         _reach(stepped),
         set(stepped.filter(pl.col("step_basis").cast(pl.String).is_in(_COUNTED))["reading"]),
@@ -171,7 +114,7 @@ def decide(readings: pl.DataFrame, steps: pl.DataFrame, started: pl.DataFrame) -
 
 
 def _decide(
-    unit: _Unit, compared: _Compared, stepped: Collection[int], follows: Callable[[int, int], bool]
+    unit: _Unit, compared: Compared, stepped: Collection[int], follows: Callable[[int, int], bool]
 ) -> list[tuple[int, int, bool, int | None, int | None, bool, int]]:
     """Rows of DECISIONS for one unit. `stepped` are readings with steps."""
     targets, by_order, ratios = _by_values(unit, compared)
@@ -192,7 +135,7 @@ def _decide(
 
 
 def _in_doubt(
-    unit: _Unit, launches: Collection[int], targets: Mapping[int, list[int]], compared: _Compared
+    unit: _Unit, launches: Collection[int], targets: Mapping[int, list[int]], compared: Compared
 ) -> list[tuple[int, int]]:
     """The file that may be of the only launch although its losses differ, and that launch."""
     alone = [file for file in unit.files if file not in targets and file in compared.reach]
@@ -203,7 +146,7 @@ def _in_doubt(
 
 
 def _by_values(
-    unit: _Unit, compared: _Compared
+    unit: _Unit, compared: Compared
 ) -> tuple[dict[int, list[int]], set[int], dict[tuple[int, int], tuple[int, int]]]:
     """Targets of readings whose losses agree with theirs, those of them that agree in order alone, and the ratio and
     offset of those of which a target counts micro-batches."""
@@ -243,7 +186,7 @@ def _by_place(
     unit: _Unit,
     launches: Collection[int],
     targets: dict[int, list[int]],
-    compared: _Compared,
+    compared: Compared,
     follows: Callable[[int, int], bool],
 ) -> None:
     """Add targets of files of steps that no other reading has: the last launch that they go on from."""
@@ -291,27 +234,12 @@ def _reach(steps: pl.DataFrame) -> dict[int, tuple[int, int, int]]:
     return {reading: (first, last, gap) for reading, first, last, gap in found.iter_rows()}
 
 
-def _has_all(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
-    """Whether one stretch of steps lies within the other, but for a gap at each end."""
-    gap = max(one[2], other[2])
-    inner, outer = sorted((one, other), key=lambda stretch: stretch[1] - stretch[0])
-    return outer[0] - gap <= inner[0] and inner[1] <= outer[1] + gap
-
-
 def _adjoin(one: tuple[int, int, int] | None, other: tuple[int, int, int] | None) -> bool:
     """Whether two stretches of steps overlap or meet; true where one is empty."""
     if one is None or other is None:
         return True
     gap = max(one[2], other[2])
     return one[0] <= other[1] + gap and other[0] <= one[1] + gap
-
-
-def _by_pair(pairs: pl.DataFrame) -> dict[tuple[int, int], tuple[int, int]]:
-    return {(first, second): (common, agreeing) for first, second, common, agreeing in pairs.iter_rows()}
-
-
-def _pair(one: int, other: int) -> tuple[int, int]:
-    return min(one, other), max(one, other)
 
 
 def _is_own() -> pl.Expr:
