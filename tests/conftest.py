@@ -54,6 +54,15 @@ def _reads_whole_logs(item: pytest.Item) -> bool:
     return "logs" in item.path.parts and "tmp_path" in getattr(item, "fixturenames", ())
 
 
+_MAIN = sys.modules["__main__"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Streamlit's AppTest leaves its script as the main module, which processes that are spawned later would run."""
+    sys.modules["__main__"] = _MAIN
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Modules that take long are `slow`, and go first: no worker has one of them left when the others are done."""
     for item in items:

@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def dagster_in_memory() -> Iterator[None]:
     """Ingests in this process leave no records of Dagster's events, and count the rows of two views instead of all.
 
