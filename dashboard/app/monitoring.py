@@ -24,7 +24,7 @@ class Monitoring:
 
     Args:
         app: what comes next.
-        home: whose state is told.
+        home: whose state is shown.
         access: names to which `/metrics` answers.
     """
 

@@ -52,7 +52,7 @@ def _test(home: Home, as_json: bool) -> int:
 
     found = send_test(home)
     if not found:
-        raise UsageError(f"Nobody is told: name webhooks or mails in {home.operations}, as docs/operations.md says.")
+        raise UsageError(f"No receivers: name webhooks or mails in {home.operations}, as docs/operations.md says.")
     lines = [(label, f"failed: {error}" if error else "took the test message") for label, error in found.items()]
     say_read(found, table(lines), as_json=as_json)
     return int(any(found.values()))
