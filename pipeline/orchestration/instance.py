@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+from typing import Any
 
 import dagster as dg
 import yaml
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from sweepscope.pipeline.operations.dagster_settings import read_dagster_settings, write_settings
 from sweepscope.pipeline.store.durable_files import storing, write_over
@@ -27,6 +28,7 @@ _NO_CAPTURE = {
         "class": "NoOpComputeLogManager",
     }
 }
+_STORAGES = {"storage", "run_storage", "event_log_storage", "schedule_storage"}
 
 
 def prepare(home: Home) -> dict[str, str]:
@@ -40,17 +42,25 @@ def prepare(home: Home) -> dict[str, str]:
 
 def _write_in_process_settings(home: Home) -> None:
     """Those of `dagster.yaml`, with its storage and limits, but for what steps print."""
-    text = yaml.safe_dump({**read_dagster_settings(home), **_NO_CAPTURE})
+    given = read_dagster_settings(home)
+    text = yaml.safe_dump({**({} if _STORAGES & given.keys() else _open_sqlite(home)), **given, **_NO_CAPTURE})
     path = home.dagster / _IN_PROCESS_NAME
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_over(path, text)
 
 
+def _open_sqlite(home: Home) -> dict[str, Any]:
+    """In place of the storage that Dagster has by default: the same files."""
+    storage = {"module": f"{__package__}.sqlite_storage", "class": "OpenSqliteStorage"}
+    return {"storage": {"custom": {**storage, "config": {"base_dir": str(home.dagster)}}}}
+
+
 def open_instance(home: Home) -> dg.DagsterInstance:
     """The instance, for runs in this process. Raises StoreError where its records cannot be opened."""
     os.environ.update(prepare(home))
-    # The pool logs a traceback of a Ctrl-C that arrives while it closes a connection, and raises it as well.
-    logging.getLogger(f"{NullPool.__module__}.{NullPool.__name__}").addFilter(_is_no_interrupt)
+    # Pools log a traceback of a Ctrl-C that arrives while they close a connection, and raise it as well.
+    for pool in (NullPool, QueuePool):
+        logging.getLogger(f"{pool.__module__}.{pool.__name__}").addFilter(_is_no_interrupt)
     # Two processes that create the tables at the same time fail.
     with (
         exclusive(home.dagster / "opening.lock", "opening Dagster's records"),
