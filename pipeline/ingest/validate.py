@@ -1,6 +1,6 @@
 """Rows that satisfy their table, and rejects for all else. Pure: no files, no store.
 
-pandera judges, by the schemas of `pandera_schema`; this module turns its failure cases into rows of `rejects`. A bad
+pandera judges what breaks a law of `table_laws`; this module turns its failure cases into rows of `rejects`. A bad
 value becomes NULL and its row is kept; a row without a usable key is left out. A new kind of check belongs in `schemas`
 (a column's constraint, a table's rule), not here.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sweepscope.pipeline.ingest.pandera_schema import REPEAT, pandera_schema
+from sweepscope.pipeline.ingest.table_laws import REPEAT, is_faultless, pandera_schema
 from sweepscope.pipeline.io.spill import SLICE_ROWS, is_large, release
 from sweepscope.schemas.core.table import Rule, Table
 from sweepscope.schemas.tables.ledger import REJECTS
@@ -54,7 +54,7 @@ def validate(table: Table, frame: pl.DataFrame) -> Validated:
     if frame.is_empty():
         return Validated(table.empty(), REJECTS.empty())
     typed, misfits = _cast(table, frame)
-    if misfits.is_empty() and is_large(typed) and _is_faultless(table, typed):
+    if misfits.is_empty() and is_large(typed) and _is_faultless_in_slices(table, typed):
         return Validated(typed, REJECTS.empty())
     failures = _failures(table, typed)
     if failures.is_empty() and misfits.is_empty():
@@ -131,6 +131,8 @@ def _quoted(value: object) -> str:
 
 def _failures(table: Table, typed: pl.DataFrame) -> pl.DataFrame:
     """What pandera finds wrong with `typed`, as `_FAILURES`: one row per row and broken constraint."""
+    if is_faultless(table, typed):
+        return _FAILURES.to_frame()
     from pandera.config import ValidationDepth, config_context
     from pandera.errors import SchemaErrors
 
@@ -156,12 +158,12 @@ def _failures(table: Table, typed: pl.DataFrame) -> pl.DataFrame:
     return _FAILURES.to_frame()
 
 
-def _is_faultless(table: Table, typed: pl.DataFrame) -> bool:
+def _is_faultless_in_slices(table: Table, typed: pl.DataFrame) -> bool:
     """Whether every slice of a large frame passes by itself, and no key is in two of them; False where it is unsure."""
     if not _rises_in_groups(typed[list(table.primary_key)]):
         return False
     for rows in typed.iter_slices(SLICE_ROWS):
-        if not _failures(table, rows).is_empty():
+        if not is_faultless(table, rows):
             return False
         release()
     return True

@@ -251,6 +251,8 @@ class Lake:
     def _write(self, table: Table, frame: pl.DataFrame, change: Replacement, before: Release | None) -> int | None:
         """Write one table's part of a commit; its new version, or None when nothing changes."""
         pinned = before.versions.get(table.name) if before else None
+        if frame.is_empty() and (pinned is None or change.stale.is_empty()):
+            return None
         delta = self._table(table)
         base = delta.newest()
         if table.layer == "reference":

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.ingest.pandera_schema import pandera_schema
+from sweepscope.pipeline.ingest.table_laws import pandera_schema
 from sweepscope.pipeline.ingest.validate import merge_rejects, validate
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.registry import TABLES
@@ -236,6 +236,11 @@ def test_the_environment_cannot_switch_validation_off(monkeypatch: pytest.Monkey
 
     with config_context(validation_enabled=False):
         assert validate(RUNS, frame(RUNS, {"tp": 0})).rejects.height == 1
+
+
+def test_good_rows_are_known_without_pandera(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sweepscope.pipeline.ingest.validate.pandera_schema", None)
+    assert validate(RUNS, frame(RUNS, {"tp": 8, "status": "oom", "mfu": 0.4})).rejects.is_empty()
 
 
 def test_merged_rejects_keep_a_count() -> None:
