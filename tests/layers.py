@@ -41,7 +41,7 @@ ROOMS = {
     "pipeline.nccl": "names facts codes hang_row < bench < flight_recorder < lines < tables < summary",
     "pipeline.memory": "names < snapshot < analysis < isolation < gpu_samples < profiler < sources < report",
     "dashboard": "sandbox navigation < format < selection < queries < view_models < text < charts < widgets < report"
-    " < app < sections < app_pages < streamlit_app",
+    " < answers < app < sections < app_pages < streamlit_app",
 }
 """Rooms of a package, in the same order."""
 
@@ -64,6 +64,8 @@ DASHBOARD_MAY_IMPORT = (
     "pipeline.inspection.keep_prices",
     # The last line of a running job's log is read from where it lies, when it is shown.
     "pipeline.inspection.live_log",
+    # Rows go to programs as `sweepscope query --json` writes them.
+    "pipeline.text.json_rows",
     # Queries of users run in a sandbox like hostile snapshots: one implementation of its limits, not two.
     "pipeline.io.sandbox",
     # Its server is guarded like Dagster's, and ends with the process that started it.

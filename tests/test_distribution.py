@@ -23,7 +23,11 @@ import pytest
 from tests.paths import GOLDEN, ROOT
 
 TOP_LEVEL = ("dashboard", "data", "pipeline", "schemas")
-INSTALLED_AS = {"yaml": "pyyaml", "dagster_webserver": "dagster-webserver"}
+INSTALLED_AS = {
+    "yaml": "pyyaml",
+    "dagster_webserver": "dagster-webserver",
+    "fastapi_offline": "fastapi-offline",
+}
 """Import name to the name of its distribution, where they differ."""
 
 HOSTILE = "raise ImportError('a file of the current directory was imported')\n"

@@ -12,9 +12,10 @@ from uuid import uuid4
 
 import streamlit as st
 from starlette.middleware import Middleware
+from starlette.routing import Mount
 from streamlit.starlette import App
 
-from sweepscope.dashboard.app import editing
+from sweepscope.dashboard.app import api, editing
 from sweepscope.dashboard.app.compressed import CompressedStatic
 from sweepscope.dashboard.app.monitoring import Monitoring
 from sweepscope.pipeline.io import event_log
@@ -35,14 +36,15 @@ def main(host: str, port: str) -> None:
     end_with_parent()
     # Streamlit looks for its theme, .streamlit/config.toml, beside the program that was started.
     sys.argv = [str(_SCRIPT)]
-    access = Access.from_environment()
+    access, home = Access.from_environment(), Home.resolve(None, for_writing=False)
     editing.allow(host, access)
     # The first page would wait for some two hundred modules; a browser takes longer to come than they do to load.
     Thread(target=_load_pages, name="load_pages", daemon=True).start()
     app = App(
         _SCRIPT,
+        routes=[Mount(api.PATH, api.api(home))],
         middleware=[
-            Middleware(Monitoring, home=Home.resolve(None, for_writing=False), access=access),
+            Middleware(Monitoring, home=home, access=access),
             Middleware(Guard, access=access),
             Middleware(CompressedStatic, root=_STATIC),
         ],

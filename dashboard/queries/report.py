@@ -81,9 +81,11 @@ ORDER BY gpu_hours_lost DESC NULLS LAST, runs_failed DESC, o.status, r.model"""
     return Query(sql, {**scope.params, "day": day.isoformat()})
 
 
-def cell_runs(scope: Scope) -> Query:
-    """Rows of `runs` of a scope that a cell's proposals rest on."""
-    return Query(f"SELECT * FROM runs WHERE duplicate_of IS NULL AND {scope.condition}", scope.params)
+def cell_runs(scope: Scope, *, model: str | None = None, nodes: int | None = None) -> Query:
+    """Rows of `runs` of a scope, or of one model or node count in it, that a cell's proposals rest on."""
+    given = {name: value for name, value in (("model", model), ("num_nodes", nodes)) if value is not None}
+    where = " AND ".join(["duplicate_of IS NULL", scope.condition, *(f"{name} = ${name}" for name in given)])
+    return Query(f"SELECT * FROM runs WHERE {where}", {**scope.params, **given})
 
 
 def open_plans() -> Query:

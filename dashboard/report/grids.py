@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
 from sweepscope.dashboard.charts import heatmap
@@ -26,7 +28,7 @@ from sweepscope.dashboard.text import scaling as scaling_texts
 from sweepscope.dashboard.view_models import cells, scaling
 from sweepscope.dashboard.view_models.scaling import Baseline
 
-_CELLS = names(
+CELLS = names(
     "model num_nodes num_gpus layout framework mfu tokens_per_s_per_gpu usd_per_m_tokens step_time_s "
     "mem_peak_allocated_bytes repeats "
     "margin chance_best is_tie runner_up_layout outcome"
@@ -70,15 +72,15 @@ def best(con: Reader, chosen: Slice, theme: Theme, of_origin: int, *, number: in
     hovers = [cell_texts.hover(row, metric) for row in grid.iter_rows(named=True)]
     model, scale = best_texts.default_cell(grid)
     cell = grid.filter(model=model, scale=scale).row(0, named=True)
-    figure = heatmap.draw(grid, metric, theme, hovers=hovers, selected=(model, scale))
+    draw = partial(heatmap.draw, grid, metric, theme, hovers=hovers, selected=(model, scale))
     return Section(
         f"best_{number}",
         "Best configurations" if number == 1 else f"Further grid: {overview_texts.slice_words(chosen)}",
         best_texts.cell_answer(cell),
         best_texts.conditions(chosen, grid, of_origin),
         (chosen.origin,),
-        pictures=[Picture(metric.label, figure, best_texts.grid_alt(grid, metric))],
-        listings=[Listing("The winner of each cell", grid, _CELLS, most=200)],
+        pictures=[Picture(metric.label, draw, best_texts.grid_alt(grid, metric))],
+        listings=[Listing("The winner of each cell", grid, CELLS, most=200)],
         queries={
             "Cells": cell_queries.cells(chosen, Filters()),
             "Outcomes": cell_queries.outcomes(chosen, Filters()),
@@ -86,10 +88,10 @@ def best(con: Reader, chosen: Slice, theme: Theme, of_origin: int, *, number: in
     )
 
 
-def scales(con: Reader, chosen: Slice, theme: Theme) -> Section:
-    """How much efficiency is left as nodes are added."""
+def scales(con: Reader, chosen: Slice, theme: Theme, *, model: str | None = None) -> Section:
+    """How much efficiency is left as nodes are added, of every model of the slice or of one."""
     query = scaling_queries.best_layouts(chosen, Filters())
-    points = query.run(con)
+    points = query.run(con).filter(pl.lit(True) if model is None else pl.col("model") == model)
     noun = scaling.size_noun(points)
     points = scaling.against(scaling.with_size(points, noun), Baseline.parse("best"))
     lines = scaling.drawn_lines(points)
@@ -98,11 +100,11 @@ def scales(con: Reader, chosen: Slice, theme: Theme) -> Section:
     if lines:
         hovers = [scaling_texts.hover(row, noun) for row in points.iter_rows(named=True)]
         title = "Scaling efficiency, % of the baseline's throughput per GPU"
-        figure = scaling_charts.draw_share(
-            points, theme, noun=noun, column="scaling_efficiency", lines=lines, hovers=hovers
+        draw = partial(
+            scaling_charts.draw_share, points, theme, noun=noun, column="scaling_efficiency", lines=lines, hovers=hovers
         )
         alt = scaling_texts.alt(points, lines, "scaling_efficiency", title=title, noun=noun)
-        pictures.append(Picture(title, figure, alt))
+        pictures.append(Picture(title, draw, alt))
     return Section(
         "scaling",
         "Scaling",

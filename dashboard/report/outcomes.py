@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import polars as pl
 
@@ -56,11 +57,11 @@ def failed(con: Reader, origin: str, sweep: str | None, theme: Theme) -> Section
             texts.endings_hover(numbers.plain(label), row)
             for label, row in zip(labels, rows.iter_rows(named=True), strict=True)
         ]
-        figure = failure_charts.draw_endings(rows, labels, hovers, theme)
-        pictures.append(Picture("How runs ended, by model", figure, texts.endings_alt("model", rows.height, totals)))
+        draw = partial(failure_charts.draw_endings, rows, labels, hovers, theme)
+        pictures.append(Picture("How runs ended, by model", draw, texts.endings_alt("model", rows.height, totals)))
     if patterns and overall is not None:
-        figure = failure_charts.draw_patterns(patterns, overall, theme)
-        pictures.append(Picture("Settings that fail most", figure, texts.patterns_alt(patterns)))
+        draw = partial(failure_charts.draw_patterns, patterns, overall, theme)
+        pictures.append(Picture("Settings that fail most", draw, texts.patterns_alt(patterns)))
     return Section(
         "failures",
         "Failures and their cost",
@@ -97,14 +98,14 @@ def theory(con: Reader, origin: str, sweep: str | None, theme: Theme) -> Section
     if known.height:
         hovers = [run_texts.hover(row) for row in known.iter_rows(named=True)]
         slow = known.filter("is_penalised").height
-        figure = estimator_charts.draw_mfu(known, hovers, theme)
+        draw = partial(estimator_charts.draw_mfu, known, hovers, theme)
         alt = estimator_texts.parity_alt(known.height, slow, "estimate")
-        pictures.append(Picture("Measured against estimated MFU, each point a run", figure, alt))
+        pictures.append(Picture("Measured against estimated MFU, each point a run", draw, alt))
     drawn = patterns.filter(pl.col("runs") >= PATTERN_RUNS)
     if drawn.height:
-        figure = estimator_charts.draw_patterns(drawn, theme)
+        draw = partial(estimator_charts.draw_patterns, drawn, theme)
         alt = estimator_texts.patterns_alt(drawn.to_dicts(), "estimate")
-        pictures.append(Picture("Measured over estimated step time, by pattern", figure, alt))
+        pictures.append(Picture("Measured over estimated step time, by pattern", draw, alt))
     return Section(
         "theory",
         "Distance to theory",
@@ -125,14 +126,14 @@ def published(con: Reader, origin: str | None, theme: Theme) -> Section | None:
     dots = frontier.dots(with_ceilings, best, is_short=True)
     if not dots:
         return None
-    figure = frontier_charts.draw(dots, theme)
+    draw = partial(frontier_charts.draw, dots, theme)
     return Section(
         "frontier",
         "Frontier",
         frontier_texts.answer(dots, origin),
         frontier_texts.LEGEND,
         _origins(rows, best, origin),
-        pictures=[Picture("Utilisation, % of peak", figure, frontier_texts.alt(dots))],
+        pictures=[Picture("Utilisation, % of peak", draw, frontier_texts.alt(dots))],
         listings=[Listing("Layouts, the best here first", frontier.table(with_ceilings, best), _FRONTIER, most=80)],
         queries={"Published": frontier_queries.published(), "Best here": frontier_queries.own_best(origin or "")},
     )

@@ -76,7 +76,7 @@ def figure_data(picture: Picture, theme: Theme) -> dict[str, object]:
     """The chart as data in the theme's template, with its title and conditions in it: a picture of it has to tell what
     it is.
     """
-    figure = picture.figure
+    figure = picture.draw()
     more = 28 + (16 if picture.conditions else 0)
     top = (figure.layout.margin.t or 8) + more
     title: dict[str, object] = {

@@ -66,13 +66,17 @@ def recent(con: Reader, scope: Scope, day: date) -> Section:
     )
 
 
-def next_steps(con: Reader, scope: Scope, choose: ChooseProfile) -> Section | None:
+def next_steps(
+    con: Reader, scope: Scope, choose: ChooseProfile, *, model: str | None = None, nodes: int | None = None
+) -> Section | None:
     """Untried layouts that promise a gain, and planned runs that are left; None where no cell can be searched.
+
+    `model` and `nodes` leave out the cells of other models and node counts.
 
     Cells with fewer than LEAST_RUNS measured runs are left out, and of the others those beyond MOST_CELLS; both are
     counted.
     """
-    query, planned = queries.cell_runs(scope), queries.open_plans()
+    query, planned = queries.cell_runs(scope, model=model, nodes=nodes), queries.open_plans()
     runs = query.run(con)
     possible = [cell for cell in cells(runs, choose) if cell.request is not None]
     measured = {id(cell): cell.runs.filter(is_sound()).height for cell in possible}

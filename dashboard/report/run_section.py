@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sweepscope.dashboard.charts import steps as steps_chart
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.theme import Theme
@@ -33,8 +35,8 @@ def run(con: Reader, run_id: str, theme: Theme) -> Section:
         curve = curves.curve(
             points, measure, warmup_steps=row["warmup_steps_dropped"] or 0, median=row.get(measure.column)
         )
-        figure = steps_chart.draw(curve, theme, step_texts.axis(row))
-        pictures.append(Picture(measure.title, figure, section_texts.curve_alt(curve)))
+        draw = partial(steps_chart.draw, curve, theme, step_texts.axis(row))
+        pictures.append(Picture(measure.title, draw, section_texts.curve_alt(curve)))
     listings = [
         Listing("Evidence lines", evidence, _EVIDENCE, most=_MOST),
         Listing("Settings and their sources", settings, _SETTINGS, most=_MOST),

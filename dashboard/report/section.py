@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import plotly.graph_objects as go
@@ -13,13 +13,13 @@ from sweepscope.dashboard.queries.query import Query
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart with its title and one sentence on what it shows.
+    """A chart with its title and one sentence on what it shows; `draw` makes its figure, for those who show it.
 
     `conditions` is what was chosen (origin, accelerator, sequence, batch), printed below the title.
     """
 
     title: str
-    figure: go.Figure
+    draw: Callable[[], go.Figure]
     alt: str
     conditions: str = ""
 

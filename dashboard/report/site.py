@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import polars as pl
 
@@ -153,7 +154,7 @@ def _grid(of: Site, one: Slice) -> list[Section]:
     charts = [
         Picture(
             metric.label,
-            heatmap.draw(grid, metric, of.theme, hovers=hovers[metric.key]),
+            partial(heatmap.draw, grid, metric, of.theme, hovers=hovers[metric.key]),
             best_texts.grid_alt(grid, metric),
         )
         for metric in offered(grid)[1:]  # the first is drawn already

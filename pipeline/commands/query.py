@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import sys
 from collections.abc import Mapping
-from decimal import Decimal
+from typing import IO
 
 import duckdb
 import polars as pl
@@ -17,8 +15,9 @@ from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import QueryError, UsageError
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.published import connect, current
+from sweepscope.pipeline.text.json_rows import as_json
 
-FORMATS = ("table", "csv", "json", "parquet")
+FORMATS = ("table", "csv", "json", "parquet", "arrow")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,11 +67,22 @@ def _plain(message: str) -> str:
     return " ".join(line.strip() for line in message.split("\n\n", maxsplit=1)[0].splitlines() if line.strip())
 
 
-def _write(frame: pl.DataFrame, form: str, out: str | None) -> None:
+_BINARY = ("parquet", "arrow")
+
+
+def _write_binary(frame: pl.DataFrame, form: str, out: str | IO[bytes]) -> None:
+    """Parquet, or Arrow's IPC file format, which pandas, polars and R open as Feather."""
     if form == "parquet":
+        frame.write_parquet(out)
+    else:
+        frame.write_ipc(out)
+
+
+def _write(frame: pl.DataFrame, form: str, out: str | None) -> None:
+    if form in _BINARY:
         if not out and sys.stdout.isatty():
-            raise UsageError("Parquet is binary: give --out FILE, or redirect the output.")
-        frame.write_parquet(out or sys.stdout.buffer)
+            raise UsageError(f"{form.capitalize()} is binary: give --out FILE, or redirect the output.")
+        _write_binary(frame, form, out or sys.stdout.buffer)
         return
     text = _text(frame, form)
     if out:
@@ -104,45 +114,6 @@ def _text(frame: pl.DataFrame, form: str) -> str:
         is_wrapped = drawn.count("\n") > min(frame.height, 51) + 3  # borders, names and the line of dots
         whole = "\nCells are wrapped: name fewer columns, or use --format csv or json" if is_wrapped else ""
         return f"{drawn}{more}{whole}"
-
-
-def as_json(frame: pl.DataFrame) -> str:
-    """Rows as a JSON array of objects, every number a number.
-
-    polars writes sums of integers (DuckDB's HUGEINT) and decimals as text, and what is no finite number as null, which
-    is what an unknown value is. JSON has no such numbers, so they become the texts "NaN", "Infinity" and "-Infinity".
-    """
-    special = [column.name for column in frame if _needs_care(column)]
-    if not special:
-        return frame.write_json()
-    rows = json.loads(frame.drop(special).write_json()) or [{} for _ in range(frame.height)]
-    values = frame.select(special).to_dicts()
-    merged = [
-        {name: row[name] if name in row else _plain_value(given[name]) for name in frame.columns}
-        for row, given in zip(rows, values, strict=True)
-    ]
-    return json.dumps(merged, ensure_ascii=False, separators=(",", ":"), default=str)
-
-
-def _needs_care(column: pl.Series) -> bool:
-    if column.dtype.is_float():
-        return not column.is_finite().all()
-    return column.dtype.is_nested() or column.dtype.is_decimal() or column.dtype in _WIDE
-
-
-_WIDE = (pl.Int128, pl.UInt128)
-
-
-def _plain_value(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _plain_value(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_plain_value(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    return value
 
 
 VERB = Verb(

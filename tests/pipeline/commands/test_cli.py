@@ -12,10 +12,11 @@ from pathlib import Path
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from sweepscope.pipeline.__main__ import VERBS, build_parser, main
-from sweepscope.pipeline.commands.query import as_json
+from sweepscope.pipeline.text.json_rows import as_json
 from tests.picotron_runs import OOM_TAIL, picotron_run
 from tests.pipeline.commands.calls import assert_one_line_error, called, started
 
@@ -92,6 +93,9 @@ def test_query_formats(filled: Path, tmp_path: Path) -> None:
     out = tmp_path / "result.parquet"
     assert called("query", sql, "--format", "parquet", "--out", out, home=filled).returncode == 0
     assert pl.read_parquet(out).height == 2
+    arrow = tmp_path / "result.arrow"
+    assert called("query", sql, "--format", "arrow", "--out", arrow, home=filled).returncode == 0
+    assert pa.ipc.open_file(arrow).read_all().to_pylist() == pl.read_parquet(out).to_dicts()
 
 
 def test_a_table_too_wide_to_draw_says_how_to_see_it_whole(filled: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import base64
 import http.client
 import json
 import os
@@ -122,6 +123,7 @@ class Served:
         return ask(self.dagster, "POST", "/graphql", body, Content_Type="application/json", **headers)
 
 
+SECRET = f"Basic {base64.b64encode(b':secret').decode()}"
 WORKING = {"status": "ok", "store": "published", "watcher": "alive"}
 
 
@@ -277,5 +279,9 @@ def test_health_and_counts_need_no_password_and_pages_do(tmp_path: Path) -> None
         assert "sweepscope_healthy 1\n" in text
         assert ask(port, "GET", "/metrics", Host="rebound.example")[0] == 403
         assert ask(port, "POST", "/metrics")[0] == 401
+        assert ask(port, "GET", "/api/overview")[0] == 401
+        assert ask(port, "GET", "/api/overview", Host="rebound.example")[0] == 403
+        status, text = ask(port, "GET", "/api/overview", Authorization=SECRET)
+        assert (status, "sweepscope ingest PATH" in text) == (503, True), text
     finally:
         servers.stop_all([process])
