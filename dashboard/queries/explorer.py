@@ -21,12 +21,20 @@ _SAME_MODEL = """(model = $model OR (num_layers = $num_layers AND hidden_size = 
 
 def models(origin: str | None) -> Query:
     """One row per model of the store as its runs state it: its shape, and how many runs; `origin` first, then most."""
-    sql = f"""SELECT model, any_value(params) AS params, {_SHAPE}, any_value(seq_len) AS seq_len, count(*) AS runs
+    return Query(_models("model IS NOT NULL"), {"origin": origin})
+
+
+def model(origin: str | None, name: str) -> Query:
+    """The rows of `models` about one model, in the same order."""
+    return Query(_models("model = $model"), {"origin": origin, "model": name})
+
+
+def _models(condition: str) -> str:
+    return f"""SELECT model, any_value(params) AS params, {_SHAPE}, any_value(seq_len) AS seq_len, count(*) AS runs
 FROM runs
-WHERE model IS NOT NULL AND duplicate_of IS NULL
+WHERE {condition} AND duplicate_of IS NULL
 GROUP BY model, {_SHAPE}
 ORDER BY count(*) FILTER (origin = $origin) > 0 DESC, runs DESC, model"""
-    return Query(sql, {"origin": origin})
 
 
 def setups(origin: str | None) -> Query:

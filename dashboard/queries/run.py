@@ -184,11 +184,13 @@ def cost(run: Row) -> Query:
     """
     sql = f"""SELECT mine.outcome, mine.gpu_hours, mine.gpu_hours_idle, mine.gpu_hours_held, runs.gpu_hours_basis,
   runs.queue_wait_s, runs.startup_s,
-  runs.num_gpus, sweep_cost.gpu_hours AS sweep_gpu_hours, stretched.duration_s, stretched.usual_duration_s,
+  runs.num_gpus, swept.gpu_hours AS sweep_gpu_hours, stretched.duration_s, stretched.usual_duration_s,
   stretched.stretch_cause, retry.reason
 FROM (SELECT * FROM run_outcomes WHERE {_IN_SWEEP}) AS mine
 JOIN runs USING (run_id)
-LEFT JOIN (SELECT * FROM sweep_cost WHERE origin = $origin AND sweep = $sweep) AS sweep_cost ON true
+LEFT JOIN (
+  SELECT sum(gpu_hours) AS gpu_hours FROM run_outcomes WHERE origin = $origin AND sweep = $sweep
+) AS swept ON true
 LEFT JOIN (SELECT * FROM stretched_runs WHERE run_id = $run_id AND {_IN_SWEEP}) AS stretched ON true
 LEFT JOIN (SELECT * FROM retry_list WHERE run_id = $run_id AND {_IN_SWEEP}) AS retry ON true
 WHERE mine.run_id = $run_id"""

@@ -30,9 +30,15 @@ def shapes(store: Store, origin: str | None) -> dict[str, ModelShape]:
     return explorer.store_models(queries.models(origin).run(store.con))
 
 
+@st.cache_data(max_entries=256, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})
+def _shape(store: Store, origin: str | None, model: str) -> ModelShape | None:
+    """The shape of one model, as `shapes` has it: a store may have thousands."""
+    return explorer.store_models(queries.model(origin, model).run(store.con)).get(model)
+
+
 def setup_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Setup | None:
     """The question that a row of the grid asks, by the constants of `framework`; None where it cannot be estimated."""
-    return setup_of(shapes(store, chosen.origin).get(cell["model"]), chosen, cell, framework)
+    return setup_of(_shape(store, chosen.origin, cell["model"]), chosen, cell, framework)
 
 
 def setup_of(shape: ModelShape | None, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Setup | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -49,7 +50,9 @@ class Finding:
 
 def by_rule(rows: pl.DataFrame) -> list[Finding]:
     """Rows of `queries.network.findings` by rule, in the order of `RULE`, which puts the costly ones first."""
-    grouped = {rule: [row for row in rows.iter_rows(named=True) if row["nccl_rule"] == rule] for rule in RULE}
+    grouped: dict[str, list[dict[str, Any]]] = {rule: [] for rule in RULE}
+    for row in rows.iter_rows(named=True):
+        grouped[row["nccl_rule"]].append(row)
     return [
         Finding(rule, tuple(found), found[0]["remedy"], found[0]["fact_source"])
         for rule, found in grouped.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import polars as pl
 
@@ -16,10 +17,13 @@ _ALIASES: dict[str, str] = {
     "deepseekv2 (4 layers)": "DeepSeek-V2 (4 layers)",
 }
 
+NAMES_KEPT = 2**15
+"""Names of which the canonical form is remembered: several columns and look-ups ask for that of each."""
 _SIZE = re.compile(r"(?<=\d)([bmt])\b")
 _NODE_COUNT = re.compile(r" \(\d+ nodes\)$")  # a place, not a model
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def canonical_model(text: str) -> str:
     """Display name of a model as its source names it.
 

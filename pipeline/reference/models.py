@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import polars as pl
 
 from sweepscope import data
-from sweepscope.pipeline.reference.model_names import canonical_model
+from sweepscope.pipeline.reference.model_names import NAMES_KEPT, canonical_model
 from sweepscope.pipeline.reference.model_shape import ModelShape
 
 LLAMA_2_7B = ModelShape(32, 4096, 32, 32, 11008, 32000, gated_mlp=True, tie_word_embeddings=False)
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def spelling_key(name: str) -> str:
     """Spelling-independent form of a model's name. What parts two numbers counts: a Llama 3 of 3B is none of 33B.
 

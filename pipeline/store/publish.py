@@ -25,7 +25,7 @@ from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.logs.runs import same_runs
 from sweepscope.pipeline.scheduler import reconcile
 from sweepscope.pipeline.store import release as releases
-from sweepscope.pipeline.store import store_file
+from sweepscope.pipeline.store import store_file, stored_views
 from sweepscope.pipeline.store.durable_files import storing, sync
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake, Release
@@ -121,7 +121,7 @@ def fingerprint(views: Mapping[str, str]) -> str:
         str(reconcile.VERSION),
         str(same_runs.VERSION),
         *tables,
-        *views.values(),
+        *stored_views.as_stored(views).values(),
         *(text for view in VIEWS.values() for text in ddl.comments(view)),
     ]
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
@@ -141,7 +141,7 @@ def _publish(home: Home, release: Release, views: Mapping[str, str], done: Store
     )
     _remove_leftovers(home)
     try:
-        if not _is_renewed(home, temporary, release, info, done):
+        if not _is_renewed(home, temporary, release, info, done, views=views):
             _remove_leftovers(home)
             store_file.build(temporary, Lake(home), release, views, info)
         sync(temporary)
@@ -157,7 +157,9 @@ def _publish(home: Home, release: Release, views: Mapping[str, str], done: Store
     return final
 
 
-def _is_renewed(home: Home, path: Path, release: Release, info: StoreInfo, done: StoreInfo | None) -> bool:
+def _is_renewed(
+    home: Home, path: Path, release: Release, info: StoreInfo, done: StoreInfo | None, *, views: Mapping[str, str]
+) -> bool:
     """Whether a store could be written to `path` from the current version, the one that `done` describes."""
     kept = {one.number: one for one in releases.kept(home.releases)}
     if done is None or done.fingerprint != info.fingerprint or done.release not in kept:
@@ -166,7 +168,7 @@ def _is_renewed(home: Home, path: Path, release: Release, info: StoreInfo, done:
     if before.number >= release.number or _is_older(done, before):
         return False
     try:
-        store_file.renew(path, current(home.path), Lake(home), (before, release), info)
+        store_file.renew(path, current(home.path), Lake(home), (before, release), info, views=views)
     except (duckdb.Error, StoreError) as error:  # what is wrong with the disk, building meets as well
         event(_LOG, logging.WARNING, "not_renewed", version=done.version, reason=str(error).splitlines()[0])
         return False

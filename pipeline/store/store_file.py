@@ -18,7 +18,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.io.fault_points import reach
-from sweepscope.pipeline.store import lake_sql, published_contents
+from sweepscope.pipeline.store import lake_sql, published_contents, stored_views
 from sweepscope.pipeline.store.lake import Lake, Release
 from sweepscope.pipeline.store.published import StoreInfo
 from sweepscope.pipeline.store.published_contents import DIFFERENT, Contents
@@ -85,7 +85,7 @@ def build(path: Path, lake: Lake, release: Release, views: Mapping[str, str], in
             _insert(connection, table, *contents.select(connection, table.name))
         reach("store.filled")
         with _transaction(connection):
-            for statement in views.values():
+            for statement in stored_views.as_stored(views).values():
                 connection.execute(statement)
             for table in STORE.values():
                 connection.execute(ddl.create_table(table))
@@ -98,12 +98,21 @@ def build(path: Path, lake: Lake, release: Release, views: Mapping[str, str], in
                     connection.execute(statement)
 
 
-def renew(path: Path, base: Path, lake: Lake, releases: tuple[Release, Release], info: StoreInfo) -> None:
+def renew(
+    path: Path,
+    base: Path,
+    lake: Lake,
+    releases: tuple[Release, Release],
+    info: StoreInfo,
+    *,
+    views: Mapping[str, str],
+) -> None:
     """Write a store to `path` from that of an earlier release in `base`, which has the same views.
 
     Args:
         releases: of the base, and the one to show; both still kept by the lake.
         info: of the store, but for its rows.
+        views: statements by view, of which the base has been built.
 
     Raises:
         StaleFileError: the base does not hold the rows of its release.
@@ -118,7 +127,8 @@ def renew(path: Path, base: Path, lake: Lake, releases: tuple[Release, Release],
     with _attached(path) as connection:
         for name, exchange in exchanged.items():
             _exchange(connection, TABLES[name], exchange, contents)
-        _reconcile(connection, contents, exchanged)
+        changed = {*exchanged, *_reconcile(connection, contents, exchanged)}
+        _compute_again(connection, views, changed)
         reach("store.filled")
         rows = {name: count(connection, name) for name in TABLES}
         _check(connection, contents, rows)
@@ -213,8 +223,21 @@ def _exchange(connection: duckdb.DuckDBPyConnection, table: Table, exchange: Exc
         _insert(connection, table, *lake_sql.select(connection, table, exchange.new))
 
 
-def _reconcile(connection: duckdb.DuckDBPyConnection, contents: Contents, exchanged: Mapping[str, Exchange]) -> None:
+def _compute_again(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str], changed: Collection[str]) -> None:
+    """Compute the stored views of which tables have changed."""
+    statements = stored_views.as_stored(views)
+    for name in stored_views.outdated(views, changed):
+        with _transaction(connection):
+            for statement in (statements[name], *ddl.comments(VIEWS[name])):
+                connection.execute(statement)
+
+
+def _reconcile(
+    connection: duckdb.DuckDBPyConnection, contents: Contents, exchanged: Mapping[str, Exchange]
+) -> Collection[str]:
     """Put the rows of runs that the store before showed otherwise than the lake, or this one does, in their place.
+
+    Returns the tables that this changes.
 
     Runs whose rows differ as they did before are left alone, unless files with rows of theirs were exchanged.
     """
@@ -225,7 +248,7 @@ def _reconcile(connection: duckdb.DuckDBPyConnection, contents: Contents, exchan
     moved = _runs_of(connection, [path for name in DIFFERENT for path in exchanged.get(name, _NOTHING).paths])
     runs = both.filter(is_other | pl.col("run_id").is_in(moved.implode())).select("run_id")
     if runs.is_empty():
-        return
+        return ()
     connection.register("reconciled", runs.to_arrow())
     is_one = "WHERE run_id IN (SELECT run_id FROM reconciled)"
     for name in DIFFERENT:
@@ -233,6 +256,7 @@ def _reconcile(connection: duckdb.DuckDBPyConnection, contents: Contents, exchan
             connection.execute(f"DELETE FROM {ddl.quote(name)} {is_one}")
             query, parameters = contents.select(connection, name)
             _insert(connection, TABLES[name], f"SELECT * FROM ({query}) AS shown {is_one}", parameters)
+    return DIFFERENT
 
 
 def _runs_of(connection: duckdb.DuckDBPyConnection, paths: Collection[Path]) -> pl.Series:

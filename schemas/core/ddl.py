@@ -55,7 +55,7 @@ def create_table(table: Table) -> str:
 
 def comments(table: Table) -> list[str]:
     """COMMENT ON statements for the table or view and each of its columns."""
-    kind = "VIEW" if table.layer == "view" else "TABLE"
+    kind = "VIEW" if table.layer == "view" and not table.is_stored else "TABLE"
     head = f"COMMENT ON {kind} {quote(table.name)} IS {literal(f'{table.description} Grain: {table.grain}.')}"
     of_columns = (
         f"COMMENT ON COLUMN {quote(table.name)}.{quote(column.name)} IS {literal(comment(column))}"

@@ -23,8 +23,12 @@ def dictionary(tables: Iterable[Table]) -> str:
 
 
 def _contents(tables: list[Table]) -> str:
-    rows = [f"| [{table.name}](#{table.name}) | {table.layer} | {_cell(table.grain)} |" for table in tables]
+    rows = [f"| [{table.name}](#{table.name}) | {_layer(table)} | {_cell(table.grain)} |" for table in tables]
     return "\n".join(["| table | layer | grain |", "|---|---|---|", *rows, ""])
+
+
+def _layer(table: Table) -> str:
+    return f"{table.layer}, stored" if table.is_stored else table.layer
 
 
 def _section(table: Table) -> str:

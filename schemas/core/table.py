@@ -47,6 +47,7 @@ class Table:
         rules: laws between columns of one row.
         redefines: columns whose name means another thing in other tables (a file's `status` is not a run's).
         nullable_key: key columns that may be NULL (a file can be rejected as a whole, without a line).
+        is_stored: of a view: publishing keeps its rows in the store.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Table:
     rules: tuple[Rule, ...] = ()
     redefines: tuple[str, ...] = ()
     nullable_key: tuple[str, ...] = ()
+    is_stored: bool = False
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:

@@ -180,6 +180,7 @@ RUN_GPU_MEMORY = Table(
     grain="one row per run attempt, file of samples and GPU",
     primary_key=("run_id", "source_path", "gpu"),
     layer="view",
+    is_stored=True,
     columns=columns(
         "run_id source_path",
         text("gpu", "host, if known, and UUID or index of the GPU"),

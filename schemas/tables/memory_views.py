@@ -38,6 +38,7 @@ RUN_SNAPSHOTS = Table(
     grain="one row per file and device of which the run is known",
     primary_key=("source_path", "device"),
     layer="view",
+    is_stored=True,
     nullable_key=("device",),
     columns=columns("run_id source_path device"),
 )
@@ -49,6 +50,7 @@ MEMORY_WATERFALL = Table(
     grain="one row per run attempt with any measured memory (duplicates are left out)",
     primary_key=("run_id",),
     layer="view",
+    is_stored=True,
     redefines=("mem_peak_allocated_bytes", "mem_peak_reserved_bytes", "outside_allocator_bytes", "mem_total_bytes"),
     columns=columns(
         "run_id",

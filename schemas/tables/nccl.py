@@ -195,6 +195,7 @@ NCCL_FINDINGS = Table(
     grain="one row per rule and file; per host for slow_host, per run or sweep for mixed versions",
     primary_key=("nccl_rule", "source_path", "evidence"),
     layer="view",
+    is_stored=True,
     redefines=("host",),
     columns=columns(
         text("nccl_rule", "which rule found it", RULE),

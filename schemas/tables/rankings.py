@@ -43,6 +43,7 @@ RANKED_LAYOUTS = Table(
     grain="one row per cell, layout, versions and cluster",
     primary_key=(*CELL_KEY, "rank_in_cell"),
     layer="view",
+    is_stored=True,
     columns=columns(
         *CELL_KEY,
         integer("rank_in_cell", "count", "1 = fastest layout of the cell", minimum=1),

@@ -21,6 +21,7 @@ RUN_OUTCOMES = Table(
     grain="one row per run attempt that counts (duplicates are left out)",
     primary_key=("run_id",),
     layer="view",
+    is_stored=True,
     redefines=("gpu_hours", "gpu_hours_held", "gpu_hours_idle"),
     columns=columns(
         "run_id origin sweep status",

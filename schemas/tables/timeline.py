@@ -15,6 +15,7 @@ RUN_FILES = Table(
     grain="one row per run attempt and file, within the lines of the attempt",
     primary_key=("run_id", "path"),
     layer="view",
+    is_stored=True,
     redefines=("path",),
     columns=columns(
         "run_id",
@@ -30,6 +31,7 @@ RUN_HOSTS = Table(
     grain="one row per run attempt and node",
     primary_key=("run_id", "host"),
     layer="view",
+    is_stored=True,
     redefines=("host",),
     columns=columns("run_id", _HOST, text("host_source", "best source that names the node", HOST_SOURCE)),
 )

@@ -14,6 +14,7 @@ import duckdb
 import polars as pl
 
 from sweepscope.pipeline.store.publish import VIEW_FOLDER, load_views
+from sweepscope.pipeline.store.stored_views import as_stored
 from sweepscope.schemas.core import ddl
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.registry import TABLES, VIEWS
@@ -43,7 +44,7 @@ def large_store(source: Path, target: Path, *, runs: int) -> int:
             _fill(connection, table, copies)
         connection.execute(ddl.create_table(STORE_INFO))
         connection.execute("INSERT INTO store_info SELECT * FROM small.store_info")
-        for statement in load_views(VIEW_FOLDER).values():
+        for statement in as_stored(load_views(VIEW_FOLDER)).values():
             connection.execute(statement)
         connection.execute("USE memory")
         connection.execute("DETACH large")

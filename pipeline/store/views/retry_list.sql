@@ -28,6 +28,7 @@ configurations AS (
 evidence AS (
     SELECT run_id, text, min(line_no) AS line_no
     FROM events
+    WHERE run_id IN (SELECT run_id FROM configurations)
     GROUP BY run_id, text
 )
 SELECT

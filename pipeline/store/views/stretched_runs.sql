@@ -12,15 +12,24 @@ WITH timed AS (
     JOIN runs AS r USING (run_id)
     WHERE o.has_cell AND o.duration_s IS NOT NULL
 ),
-with_norm AS (
+norms AS (
     SELECT
-        *,
-        median(duration_s) FILTER (status = 'completed') OVER alike AS usual_duration_s,
-        count(*) FILTER (status = 'completed') OVER alike AS runs_alike
+        origin, sweep, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, steps_planned,
+        median(duration_s) AS usual_duration_s, count(*) AS runs_alike
     FROM timed
-    WINDOW alike AS (
-        PARTITION BY origin, sweep, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, steps_planned
-    )
+    WHERE status = 'completed'
+    GROUP BY ALL
+    HAVING count(*) >= stretched_peers()
+),
+with_norm AS (
+    SELECT t.*, n.usual_duration_s, n.runs_alike
+    FROM timed AS t
+    JOIN norms AS n
+        ON n.origin = t.origin AND n.model = t.model AND n.num_nodes = t.num_nodes AND n.seq_len = t.seq_len
+        AND n.gbs_tokens = t.gbs_tokens AND n.sweep IS NOT DISTINCT FROM t.sweep
+        AND n.num_gpus IS NOT DISTINCT FROM t.num_gpus AND n.accelerator IS NOT DISTINCT FROM t.accelerator
+        AND n.steps_planned IS NOT DISTINCT FROM t.steps_planned
+    WHERE t.duration_s >= n.usual_duration_s * stretched_factor()
 )
 SELECT
     run_id, origin, sweep, framework, model, num_nodes, num_gpus, layout, status, started_at, duration_s,
@@ -33,4 +42,3 @@ SELECT
     (duration_s - usual_duration_s) / 3600 * num_gpus AS excess_gpu_hours,
     source_path
 FROM with_norm
-WHERE runs_alike >= stretched_peers() AND duration_s >= usual_duration_s * stretched_factor()

@@ -219,7 +219,7 @@ def test_a_file_size_limit_is_said_and_changes_nothing(published: Home) -> None:
 
 _FULL_DISK = """
 set -e
-mount -t tmpfs -o size=3m tmpfs "$2/store"
+mount -t tmpfs -o size=6m tmpfs "$2/store"
 cp -a "$2/before/." "$2/store"
 "$1" -c "$3" "$2" 0 || code=$?
 ls -A "$2/store"

@@ -7,13 +7,14 @@ import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 from sweepscope.pipeline.store import maintenance, publish, store_file
 from sweepscope.pipeline.store.checksum import digests
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
 from sweepscope.pipeline.store.published import connect, current, store_info
-from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.registry import TABLES, VIEWS
 from tests.pipeline.store.lake_rows import Tables, accelerators, frame, together, unit
 from tests.properties import draws
 
@@ -26,8 +27,8 @@ def renewed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     outcomes: list[bool] = []
     is_renewed = publish._is_renewed
 
-    def noted(*args: object) -> bool:
-        outcomes.append(is_renewed(*args))  # type: ignore[arg-type]  # handed on as they came
+    def noted(*args: object, **more: object) -> bool:
+        outcomes.append(is_renewed(*args, **more))  # type: ignore[arg-type]  # handed on as they came
         return outcomes[-1]
 
     monkeypatch.setattr(publish, "_is_renewed", noted)
@@ -51,11 +52,16 @@ def job(name: str, state: str) -> Tables:
 
 
 def assert_as_built(home: Home) -> None:
-    """The store has what the lake has, and what a build from nothing has."""
+    """The store has what the lake has, and what a build from nothing has; its stored views are those of its tables."""
     report = maintenance.verify(home)
     assert report.problems == ()
     with connect(current(home.path)) as connection:
         info, rows = store_info(connection), {name: store_file.count(connection, name) for name in TABLES}
+        for name, text in publish.load_views(publish.VIEW_FOLDER).items():
+            if name in VIEWS and VIEWS[name].is_stored:
+                _, _, select = text.partition(f"CREATE VIEW {name} AS")
+                computed = connection.sql(f"FROM ({select.strip().removesuffix(';')}\n) ORDER BY ALL").pl()
+                assert_frame_equal(connection.sql(f"FROM {name} ORDER BY ALL").pl(), computed)
     assert (info.release, info.row_count) == (Lake(home).release().number, sum(rows.values()))  # type: ignore[union-attr]  # it has one
 
 

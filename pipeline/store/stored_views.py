@@ -1,0 +1,40 @@
+"""Views whose rows a store keeps: computed when it is published, as a table of the view's name.
+
+Pages look up a run or a file in them, and no condition on either reaches into their windows and joins: each page would
+compute all of the rows. A renewed store computes those again whose tables have changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from sweepscope.schemas.core import ddl
+from sweepscope.schemas.registry import TABLES, VIEWS
+
+_NOT_CODE = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
+
+
+def as_stored(views: Mapping[str, str]) -> dict[str, str]:
+    """The statements by view, those of stored ones such that they create a table, in the order of its key."""
+    return {
+        name: _create_table(name, text) if name in VIEWS and VIEWS[name].is_stored else text
+        for name, text in views.items()
+    }
+
+
+def outdated(views: Mapping[str, str], changed: Collection[str]) -> list[str]:
+    """Stored views that read any of the changed tables, themselves or through other views, in order of creation."""
+    return [name for name in views if name in VIEWS and VIEWS[name].is_stored and _tables(name, views) & set(changed)]
+
+
+def _create_table(name: str, text: str) -> str:
+    head, _, select = text.partition(f"CREATE VIEW {name} AS")
+    key = ", ".join(map(ddl.quote, VIEWS[name].primary_key))
+    return f"{head}CREATE OR REPLACE TABLE {name} AS FROM (\n{select.strip().removesuffix(';')}\n) ORDER BY {key}"
+
+
+def _tables(name: str, views: Mapping[str, str]) -> set[str]:
+    """Tables that a view's rows come from; rather one too many, where a column has a table's name, than one too few."""
+    words = set(re.findall(r"\w+", _NOT_CODE.sub("", views[name]))) - {name}
+    return (words & set(TABLES)).union(*(_tables(other, views) for other in words & set(VIEWS) & set(views)))
