@@ -38,7 +38,7 @@ ROOMS = {
     "pipeline.logs": "synonyms facts < expressions < dialect < steady_state < evidence < engine < sidecars < trackers"
     " < extractors < diagnostics < dialects < declared < inference < bundled < registry < runs",
     "pipeline.estimate": "physics < learned < search < rows < calibration < advice < planning",
-    "pipeline.nccl": "names facts codes hang_row < bench < flight_recorder < lines < tables < summary",
+    "pipeline.nccl": "names facts codes hang_row < bench < flight_recorder < lines < tables < summary inspector",
     "pipeline.memory": "names < snapshot < analysis < isolation < gpu_samples < profiler < sources < report",
     "dashboard": "sandbox navigation < format < selection < queries < view_models < text < charts < widgets < report"
     " < answers < app < sections < app_pages < streamlit_app",

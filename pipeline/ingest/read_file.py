@@ -101,7 +101,7 @@ def _read_kind(source: int, row: dict[str, object], reader: Reader, batch: Batch
     if row["kind"] == "memory":
         return read_memory(row, reader, reader.chunks(), batch)
     if row["kind"] == "tracker":
-        return read_tracker(source, reader, batch)
+        return read_tracker(source, row, reader, batch)
     if row["kind"] == "flight_record":
         return read_dump(source, reader, batch)
     return read_stated(reader) if row["kind"] == "statements" else read_sidecar(row, reader, batch)

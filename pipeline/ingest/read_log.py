@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.read_sidecar import (
     read_bench,
+    read_calls,
     read_jobs,
     read_memory,
     reading_whole,
@@ -19,13 +20,14 @@ from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import HOLE, SNIFF_BYTES, Holes, text_chunks
 from sweepscope.pipeline.memory.gpu_samples.samples import is_table
 from sweepscope.pipeline.nccl.bench import formats
+from sweepscope.pipeline.nccl.inspector import is_inspector
 from sweepscope.pipeline.nccl.names import is_bench_file
 from sweepscope.pipeline.store.checkpoints import Record
 from sweepscope.pipeline.text import lines
 
 
 def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
-    """Ledger columns of a log; also of a table (scheduler, GPU samples, nccl-tests) that is named like a log."""
+    """Ledger columns of a log; also of a table (scheduler, GPU samples, NCCL's tools) that is named like a log."""
     if before := batch.resume_state.resume(row, reader):
         holes = Holes(reader.position)
         return _read_lines(source, row, reader, holes.filled(reader.chunks()), batch, holes=holes, before=before)
@@ -34,16 +36,25 @@ def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAc
     head = next(chunks, b"")
     whole = itertools.chain([head], chunks)
     with reading_whole(reader):
-        if jobs := recognise_scheduler_table(head):
-            return read_jobs(jobs, row, whole, batch)
-        start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
-        if is_table(start):
-            return read_memory(row, reader, whole, batch)
-        if read := formats.reader_of(start):
-            return read_bench(source, whole, batch, read)
+        if table := _read_table(source, row, reader, batch, head=head, whole=whole):
+            return table
     if is_bench_file(reader.path):
         return {"kind": "other", "status": "skipped", "error": "JSON, but not of nccl-tests"}
     return _read_lines(source, row, reader, whole, batch, holes=holes)
+
+
+def _read_table(
+    source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator, *, head: bytes, whole: Iterable[bytes]
+) -> dict[str, object] | None:
+    """Ledger columns of a table, by its first bytes; None for a log."""
+    if jobs := recognise_scheduler_table(head):
+        return read_jobs(jobs, row, whole, batch)
+    start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
+    if is_table(start):
+        return read_memory(row, reader, whole, batch)
+    if read := formats.reader_of(start):
+        return read_bench(source, whole, batch, read)
+    return read_calls(row, reader, whole, batch) if is_inspector(start) else None
 
 
 def _read_lines(

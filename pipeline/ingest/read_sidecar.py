@@ -31,9 +31,11 @@ from sweepscope.pipeline.memory.gpu_samples.samples import is_samples
 from sweepscope.pipeline.memory.sources import read_memory_file
 from sweepscope.pipeline.nccl.bench import formats
 from sweepscope.pipeline.nccl.facts import Facts as NcclFacts
+from sweepscope.pipeline.nccl.inspector import read_inspector
 from sweepscope.pipeline.scheduler import registry as schedulers
 from sweepscope.schemas import limits
 from sweepscope.schemas.tables.ledger import REJECTS
+from sweepscope.schemas.tables.nccl import NCCL_INSPECTOR
 from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 _LOG = logging.getLogger(__name__)
@@ -76,6 +78,19 @@ def read_bench(
     """Ledger columns of results of nccl-tests or rccl-tests. Raises ValueError for damaged ones."""
     text = text_of(chunks)
     batch.nccl.add_facts(read(text, source))
+    return {"kind": "nccl", "parser": "nccl"}
+
+
+def read_calls(
+    row: dict[str, object], reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator
+) -> dict[str, object]:
+    """Ledger columns of a file of NCCL's Inspector. Raises LimitError for one that is too large."""
+    found, rejects = read_inspector(text_of(chunks, limits.STREAMED_BYTES))
+    location = {name: pl.lit(row[name], pl.String) for name in ("run_dir", "sweep")}
+    rows = NCCL_INSPECTOR.conform(found.with_columns(source_path=pl.lit(reader.path), **location))
+    batch.other.setdefault(NCCL_INSPECTOR.name, []).append(rows)
+    for line, reason, raw in rejects:
+        batch.reject(reader.path, line, reason, raw, table=NCCL_INSPECTOR.name)
     return {"kind": "nccl", "parser": "nccl"}
 
 

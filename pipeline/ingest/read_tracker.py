@@ -1,10 +1,13 @@
-"""Read files in which trackers keep several runs: databases in a sandbox, MLflow's folders, W&B's exports."""
+"""Read files in which trackers keep several runs: databases in a sandbox, MLflow's folders, W&B's exports.
+
+Reports of Nsight Systems are databases, too: what one is shows when it is open.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import IO
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any
 
 from sweepscope.pipeline.errors import InputError, LimitError, NothingYetError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
@@ -13,10 +16,13 @@ from sweepscope.pipeline.io.files import exists
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.sandbox import ProcessLimits, Sandbox
 from sweepscope.pipeline.logs.trackers import entries, mlflow_folder, names
-from sweepscope.pipeline.logs.trackers.databases import read_database
+from sweepscope.pipeline.logs.trackers.databases import read_runs
 from sweepscope.pipeline.logs.trackers.entries import entry_of
+from sweepscope.pipeline.logs.trackers.sqlite_image import columns_of, opened
 from sweepscope.pipeline.logs.trackers.tracked_run import TrackedRun
 from sweepscope.pipeline.logs.trackers.wandb_exports import read_csv, read_parquet
+from sweepscope.pipeline.memory.profiler import nsys
+from sweepscope.pipeline.memory.sources import frames_of
 from sweepscope.schemas import limits
 
 PARSER = "other"
@@ -32,7 +38,7 @@ _NO_CONTENT = {"content_bytes": None, "content_digest": None, "content_head": No
 """Of a file that is one of many of a run: thousands hold the same value, and are no copies of each other."""
 
 
-def read_tracker(source: int, reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
+def read_tracker(source: int, row: Mapping[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns of a file of a tracker. Raises ValueError for a damaged one."""
     if names.is_log(reader.path):
         return {"status": "skipped", "error": "the log of a database, which is read with it", **_NO_CONTENT}
@@ -42,7 +48,7 @@ def read_tracker(source: int, reader: Reader, batch: BatchAccumulator) -> dict[s
         data = b"".join(bounded(reader.chunks(), limits.STREAMED_BYTES))
         cells = limits.TABLE_CELLS_PER_BYTE * max(len(data), limits.MIB)
         return _add_runs(source, reader, read_parquet(data, _stem(reader.path), most_cells=cells), batch)
-    return _read_database(source, reader, batch)
+    return _read_database(source, row, reader, batch)
 
 
 def read_export(source: int, reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator) -> dict[str, object]:
@@ -84,13 +90,32 @@ def with_folders(batch: BatchAccumulator) -> None:
     batch.tracked_parts.clear()
 
 
-def _read_database(source: int, reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
+def _read_database(
+    source: int, row: Mapping[str, object], reader: Reader, batch: BatchAccumulator
+) -> dict[str, object]:
     log = b"".join(_log_of(reader.path))  # before the database: what moves over meanwhile is in both then
     data = b"".join(bounded(reader.chunks(), limits.DATABASE_BYTES))
     found = _read_limited(data, log)
     if found is None:
         return {"status": "skipped", "error": "a database of a program that is no tracker", **_NO_CONTENT}
+    if isinstance(found, dict):
+        return _add_trace(row, reader, found, batch)
     return _add_runs(source, reader, found, batch)
+
+
+def _add_trace(
+    row: Mapping[str, object], reader: Reader, traced: dict[str, Any], batch: BatchAccumulator
+) -> dict[str, object]:
+    """Ledger columns of a report of Nsight Systems."""
+    for name, frame in frames_of(traced, reader.path, row).items():
+        batch.other.setdefault(name, []).append(frame)
+    columns: dict[str, object] = {"kind": "memory", "parser": nsys.PARSER}
+    if not any(traced.values()):
+        columns |= {
+            "status": "skipped",
+            "error": "a report without kernels of NCCL, and without a range named as a step",
+        }
+    return columns
 
 
 def _log_of(path: str) -> Iterator[bytes]:
@@ -102,13 +127,16 @@ def _log_of(path: str) -> Iterator[bytes]:
             return  # it has just gone: the database has all of it
 
 
-def _read_limited(data: bytes, log: bytes) -> list[TrackedRun] | None:
-    """The runs of a database, by a process of its own. Raises ValueError."""
+def _read_limited(data: bytes, log: bytes) -> list[TrackedRun] | dict[str, Any] | None:
+    """The runs of a database, or rows by table of a trace, by a process of its own. Raises ValueError."""
     answer = _SANDBOX.run([len(data).to_bytes(_SIZE_BYTES), data, log], _LIMITS, answer_bytes=_ANSWER_BYTES)
     kind, rest = answer.raw[:1], answer.raw[1:]
     if answer.exit_code == 0 and len(answer.raw) <= _ANSWER_BYTES:
         if kind == b"R":
             return entries.from_bytes(rest)
+        if kind == b"T":
+            traced: dict[str, Any] = json.loads(rest)
+            return traced
         if kind == b"N":
             return None
         if kind == b"E":
@@ -118,15 +146,20 @@ def _read_limited(data: bytes, log: bytes) -> list[TrackedRun] | None:
 
 
 def read_one(given: IO[bytes], out: IO[bytes]) -> None:
-    """Child side: `R` and the runs, `N` for a database of another program, or `E` and the reason.
+    """Child side: `R` and the runs, `T` and a trace's rows, `N` for another program's database, or `E` and the reason.
 
     No frame is made here: in a fork polars would wait for its threads for ever.
     """
     size = int.from_bytes(given.read(_SIZE_BYTES))
     data = given.read(size)
     try:
-        runs = read_database(data, given.read())
-        answer = b"N" if runs is None else b"R" + entries.to_bytes(runs)
+        with opened(data, given.read()) as connection:
+            tables = columns_of(connection)
+            if nsys.is_export(tables):
+                answer = b"T" + json.dumps(nsys.read_export(connection, tables)).encode()
+            else:
+                runs = read_runs(connection, tables)
+                answer = b"N" if runs is None else b"R" + entries.to_bytes(runs)
     except ValueError as error:
         answer = b"E" + json.dumps(str(error)).encode()
     out.write(answer)

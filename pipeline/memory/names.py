@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-PARSERS = ("memory_snapshot", "memory_stats", "memory_summary", "memory_timeline", "kineto", "gpu_samples")
+PARSERS = ("memory_snapshot", "memory_stats", "memory_summary", "memory_timeline", "kineto", "nsys", "gpu_samples")
 """Names of the readers, as the ledger keeps them."""
 
 _PICKLE = re.compile(r"\.(?:pickle|pkl)$")

@@ -81,13 +81,13 @@ def _snapshot(path: str, chunks: Iterable[bytes], location: Mapping[str, object]
         raise
     if not rows["memory_snapshots"]:
         return MemoryFile("memory_snapshot", skipped="a snapshot with no segments and no events: nothing was allocated")
-    return MemoryFile("memory_snapshot", _frames(rows, path, location))
+    return MemoryFile("memory_snapshot", frames_of(rows, path, location))
 
 
 def _trace(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
     steps = StepTimeline()
     rows, odd = kineto.read_trace(steps.watch(chunks))
-    traced = _frames(steps.rows(), path, location, rank=steps.rank)
+    traced = frames_of(steps.rows(), path, location, rank=steps.rank)
     if not rows["memory_snapshots"]:
         if traced:
             return MemoryFile("kineto", traced)
@@ -98,12 +98,12 @@ def _trace(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -
         )
     for row in rows["memory_snapshots"]:
         row["warnings"] = f"{odd:,} memory events could not be read" if odd else None
-    return MemoryFile("kineto", {**_frames(rows, path, location), **traced})
+    return MemoryFile("kineto", {**frames_of(rows, path, location), **traced})
 
 
 def _timeline(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
     rows = timeline.read_timeline(b"".join(bounded(chunks, limits.STREAMED_BYTES)))
-    return MemoryFile("memory_timeline", _frames(rows, path, location))
+    return MemoryFile("memory_timeline", frames_of(rows, path, location))
 
 
 def _samples(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
@@ -116,12 +116,12 @@ def _statistics(path: str, chunks: Iterable[bytes], location: Mapping[str, objec
     text = text_of(chunks, limits.STREAMED_BYTES)
     if allocator_stats.is_summary(text):
         rows = allocator_stats.read_summaries(text)
-        return MemoryFile("memory_summary", _frames({"memory_snapshots": rows}, path, location))
+        return MemoryFile("memory_summary", frames_of({"memory_snapshots": rows}, path, location))
     rows = allocator_stats.read_statistics(text)
-    return MemoryFile("memory_stats", _frames({"memory_snapshots": rows}, path, location))
+    return MemoryFile("memory_stats", frames_of({"memory_snapshots": rows}, path, location))
 
 
-def _frames(
+def frames_of(
     rows: Mapping[str, list[dict[str, Any]] | dict[str, list[Any]]],
     path: str,
     location: Mapping[str, object],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sweepscope.schemas.columns.shared import columns
 from sweepscope.schemas.core.column import flag, integer, number, text
 from sweepscope.schemas.core.table import Table
-from sweepscope.schemas.vocab.nccl import FLAVOUR, GRAPH, LINK_LAYER, RULE, SEVERITY, TRAFFIC_BASIS
+from sweepscope.schemas.vocab.nccl import FLAVOUR, GRAPH, LINK_LAYER, RULE, SEVERITY, TIMING_SOURCE, TRAFFIC_BASIS
 
 NCCL_FILES = Table(
     name="nccl_files",
@@ -174,6 +174,31 @@ NCCL_TUNING = Table(
     ),
 )
 
+NCCL_INSPECTOR = Table(
+    name="nccl_inspector",
+    description="Collectives and sends of a run as NCCL's Inspector plugin timed them: how long calls of one size "
+    "took, and which bandwidth they reached. Joined to `runs` by run_dir.",
+    grain="one row per file, communicator, rank, operation, peer, size and kind of clock",
+    primary_key=("source_path", "comm_hash", "rank", "op", "peer", "message_bytes", "timing_source"),
+    nullable_key=("comm_hash", "rank", "peer", "timing_source"),
+    redefines=("comm_hash", "rank", "calls"),
+    columns=columns(
+        "source_path run_dir sweep host",
+        text("comm_hash", "hash of the communicator, in hexadecimal: the same on all of its ranks"),
+        text("comm_name", "name that the framework gave the communicator; NULL where it gave none"),
+        integer("rank", "id", "rank in the communicator", minimum=0),
+        "nranks num_nodes op",
+        integer("peer", "id", "the other rank of Send and Recv; NULL for collectives", minimum=0),
+        "message_bytes",
+        text("timing_source", "which clock timed the calls", TIMING_SOURCE),
+        integer("calls", "count", "calls that the plugin wrote; it drops some where they come too fast", minimum=1),
+        number("call_time_s", "s", "time of a call, the median", minimum=0),
+        number("fastest_call_s", "s", "time of the fastest call", minimum=0),
+        number("slowest_call_s", "s", "time of the slowest call", minimum=0),
+        number("call_busbw_bytes_per_s", "bytes/s", "bus bandwidth of a call as printed, the median", minimum=0),
+    ),
+)
+
 NCCL_WARNINGS = Table(
     name="nccl_warnings",
     description="NCCL WARN lines, alike ones together, with what they mean.",
@@ -232,5 +257,6 @@ TABLES = (
     NCCL_DEVICES,
     NCCL_COLLECTIVES,
     NCCL_TUNING,
+    NCCL_INSPECTOR,
     NCCL_WARNINGS,
 )

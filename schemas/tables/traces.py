@@ -1,4 +1,4 @@
-"""Traces of torch.profiler: how long each step took, and how much of the exchange ran behind compute."""
+"""Traces of torch.profiler and Nsight Systems: how long each step took, and what of the exchange ran behind compute."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from sweepscope.schemas.core.table import Table
 
 TRACE_STEPS = Table(
     name="trace_steps",
-    description="Each step in a trace of torch.profiler: its time, and what the GPU did in it. Joined to `runs` by "
-    "run_dir. `hidden_exchange_share` is what Holistic Trace Analysis calls overlap.",
-    grain="one row per file and step",
-    primary_key=("source_path", "step"),
+    description="Each step in a trace of torch.profiler or Nsight Systems: its time, and what the GPU did in it. "
+    "Joined to `runs` by run_dir. `hidden_exchange_share` is what Holistic Trace Analysis calls overlap.",
+    grain="one row per file, process and step",
+    primary_key=("source_path", "pid", "step"),
+    nullable_key=("pid",),
     rules=(
         within("compute_s", "device_busy_s"),
         within("exchange_s", "device_busy_s"),
         within("exposed_exchange_s", "exchange_s"),
     ),
-    redefines=("rank", "step", "duration_s"),
+    redefines=("rank", "pid", "step", "duration_s"),
     columns=columns(
         "source_path run_dir sweep",
         integer("rank", "id", "rank that the trace states, else that of the file's name"),
+        integer("pid", "id", "process, in reports that hold several (Nsight Systems); NULL otherwise"),
         integer("step", "count", "number of the step, as the profiler counts them: of a schedule, its own"),
         number("duration_s", "s", "time of the step, between the marks of the profiler", positive=True),
         number("device_busy_s", "s", "time in which any kernel or copy ran on the GPU; NULL without a GPU", minimum=0),
@@ -34,16 +36,18 @@ TRACE_STEPS = Table(
 
 TRACE_COLLECTIVES = Table(
     name="trace_collectives",
-    description="Kernels of NCCL or RCCL in a trace of torch.profiler, within its steps, by operation.",
-    grain="one row per file and operation",
-    primary_key=("source_path", "trace_op"),
-    redefines=("rank", "calls"),
+    description="Kernels of NCCL or RCCL in a trace of torch.profiler or Nsight Systems, by operation.",
+    grain="one row per file, process and operation",
+    primary_key=("source_path", "pid", "trace_op"),
+    nullable_key=("pid",),
+    redefines=("rank", "pid", "calls"),
     columns=columns(
         "source_path run_dir sweep",
         integer("rank", "id", "rank that the trace states, else that of the file's name"),
+        integer("pid", "id", "process, in reports that hold several (Nsight Systems); NULL otherwise"),
         text("trace_op", "the collective, as NCCL names it in its kernels"),
         integer("calls", "count", "kernels"),
-        integer("traced_steps", "count", "steps of the trace"),
+        integer("traced_steps", "count", "steps of the trace; NULL where it marks none"),
         number("kernel_s", "s", "sum of their times; several may run at once", minimum=0),
         number("longest_kernel_s", "s", "the longest of them: with one that waits, all do", minimum=0),
     ),

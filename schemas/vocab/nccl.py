@@ -21,6 +21,13 @@ TRAFFIC_BASIS: dict[str, str] = {
     "send": "Send calls, to the peer that they name",
 }
 
+TIMING_SOURCE: dict[str, str] = {
+    "kernel_gpu": "the GPU's, in the kernel",
+    "kernel_cpu": "the processor's, from the kernel's begin to its end",
+    "collective_cpu": "the processor's, around the call",
+    "unknown": "the plugin does not know",
+}
+
 LINK_LAYER: dict[str, str] = {
     "IB": "InfiniBand",
     "IB/SHARP": "InfiniBand that can reduce in the network",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 
 from sweepscope.pipeline.logs.trackers import mlflow_store, trackio_store
@@ -19,8 +20,14 @@ def read_database(
     Raises ValueError for what is no database, is damaged, or of an unknown version of its tracker.
     """
     with opened(data, wal) as connection:
-        tables = columns_of(connection)
-        for store in _STORES:
-            if store.is_store(tables):
-                return list(store.read(connection, tables, wanted))
+        return read_runs(connection, columns_of(connection), wanted)
+
+
+def read_runs(
+    connection: sqlite3.Connection, tables: dict[str, set[str]], wanted: Callable[[str], bool] = is_wanted
+) -> list[TrackedRun] | None:
+    """`read_database` of an opened one. Raises ValueError for an unknown version of its tracker."""
+    for store in _STORES:
+        if store.is_store(tables):
+            return list(store.read(connection, tables, wanted))
     return None
