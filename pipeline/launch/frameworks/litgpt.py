@@ -1,6 +1,8 @@
 """litgpt: the YAML of `litgpt pretrain` (litgpt/pretrain.py setup, litgpt/args.py TrainArgs, litgpt/config.py Config).
 
-With several devices it is FSDP's HYBRID_SHARD: states are sharded within a node and copied over nodes.
+With several devices it is FSDP's HYBRID_SHARD: states are sharded within a node and copied over nodes. Without a data
+module litgpt would download hundreds of gigabytes (litgpt/data/tinyllama.py), and it has none of random tokens: one is
+written beside (litgpt/data/base.py DataModule).
 """
 
 from __future__ import annotations
@@ -13,7 +15,49 @@ import yaml
 from sweepscope.pipeline.launch.framework import HERE, Files, Framework
 from sweepscope.pipeline.launch.planned import Planned
 
-CONFIG = "hyperparameters.yaml"
+CONFIG, DATA = "hyperparameters.yaml", "random_tokens"
+
+_DATA_MODULE = '''"""Random tokens, because speed and memory do not depend on the text.
+
+Name a module of litgpt.data in the YAML to train for real.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from litgpt.data import DataModule
+from torch.utils.data import DataLoader
+
+
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, rows, length, vocab_size):
+        self.rows, self.length, self.vocab_size = rows, length, vocab_size
+
+    def __len__(self):
+        return self.rows
+
+    def __getitem__(self, index):
+        generator = torch.Generator().manual_seed(index)
+        return torch.randint(self.vocab_size, (self.length,), generator=generator)
+
+
+@dataclass
+class RandomTokens(DataModule):
+    vocab_size: int = 32000
+    rows: int = 1000
+
+    def __post_init__(self):
+        super().__init__()
+
+    def connect(self, tokenizer=None, batch_size=1, max_seq_length=None):
+        self.batch_size, self.length = batch_size, (max_seq_length or 2048) + 1
+
+    def train_dataloader(self):
+        return DataLoader(Rows(self.rows, self.length, self.vocab_size), batch_size=self.batch_size)
+
+    def val_dataloader(self):
+        return DataLoader(Rows(self.batch_size, self.length, self.vocab_size), batch_size=self.batch_size)
+'''
 
 
 def config(run: Planned) -> dict[str, Any]:
@@ -38,6 +82,10 @@ def config(run: Planned) -> dict[str, Any]:
             "bias": False,
             "rotary_percentage": 1.0,
         },
+        "data": {
+            "class_path": f"{DATA}.RandomTokens",
+            "init_args": {"vocab_size": shape.vocab_size, "rows": run.gbs * run.steps},
+        },
         "out_dir": "out",
         "precision": "bf16-true",
         "train": {
@@ -47,7 +95,6 @@ def config(run: Planned) -> dict[str, Any]:
             "micro_batch_size": run.mbs,
             "lr_warmup_steps": min(1, run.steps - 1),
             "max_tokens": run.gbs * run.seq_len * run.steps,
-            "max_steps": run.steps,
             "max_seq_length": run.seq_len,
             "tie_embeddings": shape.tie_word_embeddings,
             "max_norm": 1.0,
@@ -62,7 +109,7 @@ def config(run: Planned) -> dict[str, Any]:
 
 
 def _files(run: Planned) -> Files:
-    return {CONFIG: yaml.safe_dump(config(run), sort_keys=False)}
+    return {CONFIG: yaml.safe_dump(config(run), sort_keys=False), f"{DATA}.py": _DATA_MODULE}
 
 
 def _refuse(row: Mapping[str, Any]) -> str | None:
@@ -76,7 +123,7 @@ def _refuse(row: Mapping[str, Any]) -> str | None:
 LITGPT = Framework(
     name="litgpt",
     framework="litgpt",
-    about=f"{CONFIG} for `litgpt pretrain`, FSDP within nodes and copies over them",
+    about=f"{CONFIG} for `litgpt pretrain`, random tokens, FSDP within nodes and copies over them",
     degrees=frozenset({"dp_replicate"}),
     zero_stages=(3,),
     recompute=("none",),

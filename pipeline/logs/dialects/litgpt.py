@@ -73,6 +73,7 @@ _NAMES = (
     | {"n_embd": "hidden_size", "n_query_groups": "num_kv_heads", "intermediate_size": "ffn_hidden_size"}
     | {"vocab_size": "vocab_size", "padded_vocab_size": "arg:padded_vocab_size", "gradient_accumulation_steps": "gas"}
     | {"gradient_accumulation_iters": "gas", "global_batch_size": "gbs", "max_iters": "arg:max_iters"}
+    | {"max_tokens": "arg:max_tokens"}
 )
 _PRECISIONS = {"bf16": "bf16", "16": "fp16", "32": "fp32", "bfloat16": "bf16", "16-bit": "fp16"}
 # The option `bf16-true`, `16-mixed`; what Fabric prints of mixed ones.
@@ -122,11 +123,16 @@ COMBINED = (
         ("num_gpus", "gpus_per_node"),
         setting_source="derived",
     ),
-    # The scripts of 2023 end after so many micro batches.
+    # The scripts of 2023 end after so many micro batches, pretraining after so many tokens (litgpt/pretrain.py fit).
     CombinedSetting(
         "steps_planned",
-        pl.when(pl.col("steps_planned").is_null()).then(whole("arg:max_iters") // whole("gas")),
-        ("arg:max_iters",),
+        pl.when(pl.col("steps_planned").is_null()).then(
+            pl.coalesce(
+                whole("arg:max_iters") // whole("gas"),
+                whole("arg:max_tokens") // (whole("gbs") * whole("seq_len")),
+            )
+        ),
+        ("arg:max_iters", "arg:max_tokens"),
     ),
 )
 

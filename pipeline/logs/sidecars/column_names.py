@@ -72,6 +72,7 @@ LITGPT = {
     "train.global_batch_size": "gbs",
     "train.max_seq_length": "seq_len",
     "train.max_steps": "steps_planned",
+    "train.max_tokens": "arg:max_tokens",
     "devices": "gpus_per_node",
     "num_nodes": "num_nodes",
     "model_name": "model",

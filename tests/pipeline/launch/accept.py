@@ -160,12 +160,15 @@ def deepspeed(folder: Path) -> dict[str, Any]:
 
 def litgpt(folder: Path) -> dict[str, Any]:
     from jsonargparse import ArgumentParser  # type: ignore[import-not-found] # as above
-    from litgpt.pretrain import setup  # type: ignore[import-not-found] # as above
+    from litgpt.pretrain import setup, validate_args  # type: ignore[import-not-found] # as above
 
+    sys.path.insert(0, str(folder))  # the scripts start it there, and the data module lies beside
     parser = ArgumentParser()
     parser.add_argument("--config", action="config")
     parser.add_function_arguments(setup)
     args = parser.parse_args(["--config", str(folder / "hyperparameters.yaml")])
+    made = parser.instantiate_classes(args)
+    validate_args(made.train, made.eval, None, resume=False)  # arguments that the parser knows and the script refuses
     return {
         "mbs": args.train.micro_batch_size,
         "gbs": args.train.global_batch_size,
@@ -173,6 +176,7 @@ def litgpt(folder: Path) -> dict[str, Any]:
         "gpus_per_node": args.devices,
         "num_nodes": args.num_nodes,
         "hidden_size": args.model_config.n_embd,
+        "vocab_size": args.data.init_args.vocab_size,
     }
 
 
