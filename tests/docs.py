@@ -46,20 +46,19 @@ gpus-per-node = 4
 _EVERYWHERE = frozenset({"help", "home", "shared", "json", "verbose"})
 
 
-def command_line() -> str:
-    """The README's table of commands."""
+def commands() -> str:
+    """What each command does, as a table."""
     from sweepscope.pipeline.__main__ import VERBS
 
-    rows = [f"| `sweepscope {name}` | {does} |" for name, does in VERBS.items()]
-    options = "Every command takes `--help`, `--home DIR` and `--json`; [docs/cli.md](docs/cli.md) has all options."
-    return "\n".join(["## Commands", "", "| command | what it does |", "|---|---|", *rows, "", options])
+    rows = [f"| [`sweepscope {name}`](#sweepscope-{name}) | {does} |" for name, does in VERBS.items()]
+    return "\n".join(["", "| command | what it does |", "|---|---|", *rows, ""])
 
 
 def reference() -> str:
     """docs/cli.md: every command with its arguments, as the parser has them."""
     from sweepscope.pipeline.__main__ import build_parser
 
-    return _HEAD + "".join(_commands("sweepscope", build_parser()))
+    return _HEAD + commands() + "".join(_commands("sweepscope", build_parser()))
 
 
 def for_models() -> str:
@@ -159,7 +158,6 @@ def generated() -> dict[Path, str]:
         DICTIONARY: dictionary(ALL.values()),
         COMMANDS: reference(),
         FOR_MODELS: for_models(),
-        README: with_generated(README.read_text(encoding="utf-8"), "command line", command_line()),
         ARCHITECTURE: with_generated(ARCHITECTURE.read_text(encoding="utf-8"), "layers", layers()),
     }
 
