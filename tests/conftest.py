@@ -28,6 +28,9 @@ os.environ["XDG_CONFIG_HOME"] = os.path.join(tempfile.gettempdir(), "sweepscope-
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=draws(100))
 settings.load_profile("default")
 
+# Single tests that take minutes: they begin first, so that no worker is left with one of them at the end.
+_LONGEST = {"chaos", "browser", "test_shared_lake.py", "test_resume.py", "test_dask_cluster.py"}
+
 # Where single tests take seconds: they start processes, ingest whole sweeps, or drive a browser.
 _LONG = {
     "app_pages",
@@ -64,11 +67,11 @@ def pytest_runtest_setup() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Modules that take long are `slow`, and go first: no worker has one of them left when the others are done."""
+    """Modules that take long are `slow`, and go before the others; those that take longest go first."""
     for item in items:
         if not _LONG.isdisjoint(item.path.parts) or _reads_whole_logs(item):
             item.add_marker("slow")
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: (_LONGEST.isdisjoint(item.path.parts), item.get_closest_marker("slow") is None))
 
 
 @pytest.hookimpl(optionalhook=True)

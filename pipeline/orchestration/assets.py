@@ -257,19 +257,20 @@ def _check(name: str, *, passed: bool, **metadata: int) -> dg.AssetCheckResult:
     group_name="store",
     kinds={"duckdb", "sql"},
     owners=OWNERS,
-    description="The views of the published store (cells, winners, findings), each prepared once against its tables.",
+    description="The views of the published store (cells, winners, findings), as publishing bound them to its tables.",
     deps=[store],
 )
 def marts(store_home: HomeResource) -> dg.MaterializeResult[None]:
-    """Number of columns of each view of the published version; one that does not fit its tables fails the run."""
+    """Number of columns of each view of the published version; one that is missing fails the run."""
     with one_sentence():
         connection = connect(current(store_home.home.path))
     try:
-        # Prepared and not counted: counting reads every run that there is, for a batch of a few.
-        columns = {f"columns_{name}": len(connection.sql(f'SELECT * FROM "{name}"').columns) for name in VIEWS}
+        # From the catalog: preparing every view takes longer than reading a small batch, and creating one does it.
+        query = "SELECT table_name, count(*) FROM duckdb_columns() GROUP BY table_name"
+        found = dict(connection.execute(query).fetchall())
     finally:
         connection.close()
-    return dg.MaterializeResult(metadata=columns)
+    return dg.MaterializeResult(metadata={f"columns_{name}": int(found[name]) for name in VIEWS})
 
 
 ASSETS = [discovered, parsed, validated, lake, store, marts]

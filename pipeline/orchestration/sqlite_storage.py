@@ -43,6 +43,7 @@ class OpenEventLog(SqliteEventLogStorage):
 
     def __init__(self, base_dir: str) -> None:
         self._engines: dict[str, sa.Engine] = {}
+        self._found_tables: set[str] = set()
         super().__init__(base_dir)
 
     @contextmanager
@@ -58,6 +59,12 @@ class OpenEventLog(SqliteEventLogStorage):
                 self._initialized_dbs.add(shard)
             with engine.begin() as connection:
                 yield connection
+
+    def has_table(self, table_name: str) -> bool:
+        """Whether the index has a table; asked anew for each event about a check."""
+        if table_name not in self._found_tables and super().has_table(table_name):
+            self._found_tables.add(table_name)
+        return table_name in self._found_tables
 
     def dispose(self) -> None:
         """Close the files."""

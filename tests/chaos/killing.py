@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 
 import duckdb
@@ -68,18 +69,21 @@ class Chaos:
         ingests: int,
         watches: int,
         seconds: float = float("inf"),
+        points_per_moment: int = 1,
+        readers_rest: float = 0.0,
         on_kill: Callable[[int], None] = lambda _kills: None,
     ) -> Outcome:
         """What came of so many killed ingests (every fifth a compaction) and so many killed watchers.
 
-        After `seconds` no further ingest is started. `on_kill` gets the number of kills so far.
+        After `seconds` no further ingest is started. After so many named points a moment is chosen at random.
+        `readers_rest` is that of `Readers`. `on_kill` gets the number of kills so far.
         """
         end = time.monotonic() + seconds
         for _ in range(5):
             self.sweep.grow()
         self._command("ingest")
-        with Readers(self.home, self.sweep.legal) as readers:
-            points = self._points()
+        with Readers(self.home, self.sweep.legal, rest=readers_rest) as readers:
+            points = self._points(points_per_moment)
             while sum(self.outcome.kills.values()) < ingests and time.monotonic() < end:
                 self._kill_one(next(points))
                 on_kill(sum(self.outcome.kills.values()))
@@ -93,11 +97,11 @@ class Chaos:
         self._compare_with_one_go()
         return outcome
 
-    def _points(self) -> Iterator[str | None]:
-        """Every point in turn, with moments at random (None) between them."""
-        while True:
-            for name in OF_OWN_LAKES:
-                yield name
+    def _points(self, per_moment: int) -> Iterator[str | None]:
+        """Every point in turn, and a moment at random (None) after so many."""
+        for number, name in enumerate(cycle(OF_OWN_LAKES), 1):
+            yield name
+            if number % per_moment == 0:
                 yield None
 
     def _kill_one(self, point: str | None) -> None:

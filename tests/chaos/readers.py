@@ -26,11 +26,15 @@ WHERE origin = 'measured' GROUP BY run
 
 @dataclass
 class Readers:
-    """Threads that query the published store until they are stopped, and what they found wrong."""
+    """Threads that query the published store until they are stopped, and what they found wrong.
+
+    Between two reads a thread rests `rest` times as long as the last one took.
+    """
 
     home: Home
     legal: Path
     number: int = 2
+    rest: float = 0.0
     reads: int = 0
     lost: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
@@ -52,13 +56,14 @@ class Readers:
     def _read_on(self) -> None:
         seen: dict[str, int] = {}
         while not self._stop.is_set():
+            begin = time.monotonic()
             try:
                 seen = self._read(seen)
             except NoStoreError:
                 time.sleep(0.1)
             except (SweepscopeError, duckdb.Error) as error:
                 self.half.append(f"a read failed: {error}")
-            time.sleep(0.05)
+            time.sleep(0.05 + self.rest * (time.monotonic() - begin))
 
     def _read(self, before: dict[str, int]) -> dict[str, int]:
         connection = connect(current(self.home.path))

@@ -1,7 +1,7 @@
 """The same facts in the same words: what pages say of how many and how well, held against plain SQL over the store.
 
 Each count is derived here from `runs` alone, by the shortest statement, and compared with each sentence that states it:
-over the demo, each corpus of real files, one run, only failures, and no run at all.
+over the demo, corpora of real files (all of them with `SWEEPSCOPE_THOROUGH=1`), one run, only failures, and no run.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from tests.dashboard.app_pages.test_data_pages import look_at, text_of
 from tests.dashboard.store_rows import Row, make_real_home, run_row
 from tests.paths import CORPUS, NO_CORPUS
 from tests.pipeline.ingest_in_memory import LATER
+from tests.properties import THOROUGH
 
-CORPORA = ("picotron_sweep", "real_runs", "logs", "nccl", "memory")
+CORPORA = ("real_runs", "logs", *(("picotron_sweep", "nccl", "memory") if THOROUGH else ()))
 Facts = dict[str, Any]
 
 

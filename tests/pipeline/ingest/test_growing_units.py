@@ -30,7 +30,7 @@ def at(folder: str) -> LakeOfLogs:
     return LakeOfLogs(Path(os.path.realpath(folder)))
 
 
-@settings(max_examples=draws(60), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(splits(RUN), st.randoms(use_true_random=False))
 def test_files_that_come_one_after_another_give_the_same_rows(files: dict[str, str], random: object) -> None:
     order = sorted(files)
@@ -48,7 +48,7 @@ def test_files_that_come_one_after_another_give_the_same_rows(files: dict[str, s
         assert rows(logs) == rows(again)
 
 
-@settings(max_examples=draws(40), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(splits(RUN), st.data())
 def test_it_does_not_matter_which_folder_is_given(files: dict[str, str], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as second:

@@ -142,7 +142,7 @@ _SEEDS = st.lists(st.integers(0, 10_000), min_size=1, max_size=2, unique=True)
 
 @stated_examples()
 @given(seeds=_SEEDS)
-@example(seeds=[0, 4])
+@example(seeds=[4])
 def test_every_dialect_gives_the_same_wherever_it_was_cut(seeds: list[int]) -> None:
     files = {
         str(path.relative_to(GOLDEN)): path.read_bytes()
@@ -155,7 +155,7 @@ def test_every_dialect_gives_the_same_wherever_it_was_cut(seeds: list[int]) -> N
 
 @stated_examples()
 @given(seeds=_SEEDS)
-@example(seeds=[1, 6])
+@example(seeds=[6])
 def test_run_directories_give_the_same_while_their_files_grow(seeds: list[int]) -> None:
     is_same_however_it_grows(
         {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -16,7 +16,7 @@ from sweepscope.pipeline.store.lake import Lake
 from sweepscope.pipeline.store.published import connect, current, store_info
 from sweepscope.schemas.registry import TABLES, VIEWS
 from tests.pipeline.store.lake_rows import Tables, accelerators, frame, together, unit
-from tests.properties import draws
+from tests.properties import stated_examples
 
 pytestmark = pytest.mark.usefixtures("few_views_in_module")
 
@@ -141,7 +141,7 @@ _ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=draws(12), deadline=None)
+@stated_examples(more=12)
 @given(_ACTIONS)
 @example([("commit", "a", 2), ("publish", "", 0), ("commit", "a", 4), ("publish", "", 0), ("forget", "a", 0)])
 @example([("commit", "a", 2), ("commit", "b", 2), ("publish", "", 0), ("compact", "", 0), ("history", "a", 2)])
