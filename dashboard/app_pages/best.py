@@ -28,7 +28,7 @@ from sweepscope.dashboard.text import history as history_texts
 from sweepscope.dashboard.view_models import cells
 from sweepscope.dashboard.view_models.explorer import Pick
 from sweepscope.dashboard.view_models.ranking import ranked_rows
-from sweepscope.dashboard.widgets import basic, choices, grid_panel, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, folds, grid_panel, lists, tables, urls
 
 TITLE = "Best configurations"
 _TABLE = names(
@@ -188,18 +188,21 @@ def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataF
 def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str, Any]) -> None:
     everything = queries.ranking(chosen, view.filters).run(view.store.con)
     title = f"All completed layouts, {cell_texts.cell_name(cell)}"
-    with st.expander(title):
-        above = st.container()
-        shown = [name for name in _TABLE if name != "run_id" and (ranked.is_empty() or ranked[name].count())]
-        ticked, opened = tables.ticking_table(ranked, shown, key="ranked_layouts")
-        with above:
-            if ranked.height > 1:
-                compare_links.draw_ticked([ranked["run_id"][place] for place in ticked])
-        if opened is not None:
-            shell.follow(urls.run_url(ranked["run_id"][opened]))
-        tables.csv_button(everything, "ranked_layouts")
+    folds.fold(title, lambda: _draw_layouts(ranked, everything), key="layouts")
     _draw_history(chosen, view, cell)
     basic.notes(texts.HOW_TO_READ)
+
+
+def _draw_layouts(ranked: pl.DataFrame, everything: pl.DataFrame) -> None:
+    above = st.container()
+    shown = [name for name in _TABLE if name != "run_id" and (ranked.is_empty() or ranked[name].count())]
+    ticked, opened = tables.ticking_table(ranked, shown, key="ranked_layouts")
+    with above:
+        if ranked.height > 1:
+            compare_links.draw_ticked([ranked["run_id"][place] for place in ticked])
+    if opened is not None:
+        shell.follow(urls.run_url(ranked["run_id"][opened]))
+    tables.csv_button(everything, "ranked_layouts")
 
 
 def _draw_history(chosen: Slice, view: View, cell: dict[str, Any]) -> None:

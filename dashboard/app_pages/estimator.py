@@ -218,14 +218,9 @@ def _draw_patterns(view: View, patterns: pl.DataFrame, against: str) -> None:
 
 
 def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame, unseen: pl.DataFrame) -> None:
-    basic.section("How accurate, by framework, accelerator and size", "ratios are measured over estimated")
     accuracy = queries.accuracy(scope).run(view.store.con)
-    tables.table(accuracy, _ACCURACY)
-    basic.section(
-        "Constants, and how far off they were on rows that their fit had not seen",
-        "each fit was repeated without one group of its rows, which it then had to predict",
-    )
-    tables.table(unseen, _PROFILES)
+    tables.table_twin(texts.ACCURACY, accuracy, _ACCURACY, csv_name="estimator_accuracy", is_counted=True)
+    tables.table_twin(texts.UNSEEN, unseen, _PROFILES, csv_name="estimator_constants", is_counted=True)
     slowest = runs.sort("time_ratio", descending=True).head(_TABLE_ROWS)
     shown = f"the {numbers.number(_TABLE_ROWS)} slowest of " if runs.height > _TABLE_ROWS else ""
     tables.table_twin(

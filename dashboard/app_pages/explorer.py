@@ -27,7 +27,7 @@ from sweepscope.dashboard.text import explorer as texts
 from sweepscope.dashboard.view_models import explorer
 from sweepscope.dashboard.view_models.explorer import CUSTOM, Setup
 from sweepscope.dashboard.view_models.explorer_layout import answer_for, reached
-from sweepscope.dashboard.widgets import basic, choices, lists, tables
+from sweepscope.dashboard.widgets import basic, choices, folds, lists, tables
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found
 from sweepscope.pipeline.estimate.search.whatif import Choice, resolve
@@ -71,14 +71,22 @@ def _page(view: View) -> None:
         page_head.say_no_own_grid(view)
     if found.launchable:
         _explore(view, setup, request, runs)
-    _draw_search(found, request)
-    switch_points.draw(view.theme, setup, request, runs)
-    if found.fitting and cell is not None:
-        rows = advisor.draw_next(view.store, request, cell, on_select=_take_next)
-        st.session_state["explorer_next"] = [Choice.of(row) for row in rows.iter_rows(named=True)]
-    if found.launchable:
+    part = choices.segments("What to show below", "part", list(texts.PARTS), _part(), shown=texts.PARTS.__getitem__)
+    if part == "layouts":
+        _draw_search(found, request)
+        if found.fitting and cell is not None:
+            rows = advisor.draw_next(view.store, request, cell, on_select=_take_next)
+            st.session_state["explorer_next"] = [Choice.of(row) for row in rows.iter_rows(named=True)]
+    elif part == "switches":
+        switch_points.draw(view.theme, setup, request, runs)
+    elif found.launchable:
         recipe.draw(view, setup.model, request, found, origin)
     basic.notes(texts.HOW_TO_READ)
+
+
+def _part() -> str:
+    """The part that the page begins with: the flowchart where the address names a branch of it."""
+    return "rules" if any(name.startswith("way_") for name in st.query_params) else "layouts"
 
 
 def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> Setup | str:
@@ -229,8 +237,8 @@ def _draw_search(found: Found, request: Request) -> None:
         shown = [name for name in _TABLE if named[name].count()]
         tables.picking_table(named, shown, key="top_layouts", on_select=_take_row)
         tables.csv_button(named, "layouts")
-    with st.expander("Layouts left out, and why"):
-        lists.items([(text, value, None) for text, value in texts.pruned(found)])
+    reasons = [(text, value, None) for text, value in texts.pruned(found)]
+    folds.fold("Layouts left out, and why", lambda: lists.items(reasons), key="left_out")
 
 
 _page(shell.begin())

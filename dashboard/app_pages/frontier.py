@@ -74,7 +74,7 @@ def _draw_table(published: pl.DataFrame, best_here: pl.DataFrame) -> None:
     basic.section("Layouts as published", "the best here first; a dash: its source does not state it")
     above = st.container()
     shown = [name for name in _TABLE if rows[name].count()]
-    ticked, opened = tables.ticking_table(rows, shown, key="layouts", height=420)
+    ticked, opened = tables.ticking_table(rows, shown, key="layouts", height=290)
     with above:
         compare_links.draw_ticked([rows["run_id"][place] for place in ticked])
     if opened is not None:

@@ -21,7 +21,7 @@ from sweepscope.dashboard.text import memory as texts
 from sweepscope.dashboard.text import memory_run as run_texts
 from sweepscope.dashboard.text import origins as origin_texts
 from sweepscope.dashboard.view_models import memory
-from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, folds, lists, tables, urls
 
 TITLE = "Memory"
 _PEAKS_SHOWN = 10
@@ -179,9 +179,12 @@ def _draw_snapshots(snapshots: pl.DataFrame) -> None:
         url = urls.snapshot_url(row["source_path"], row["device"])
         lines.append((run_texts.snapshot_name(row), run_texts.snapshot_facts(row), url))
     lists.items(lines)
-    with st.expander(f"All {numbers.count(snapshots.height, 'file')}"):
-        tables.table(snapshots, [name for name in _SNAPSHOTS if snapshots[name].count()], wide=("warnings",))
-        tables.csv_button(snapshots, "memory_snapshots")
+    folds.fold(f"All {numbers.count(snapshots.height, 'file')}", lambda: _draw_files(snapshots), key="snapshots")
+
+
+def _draw_files(snapshots: pl.DataFrame) -> None:
+    tables.table(snapshots, [name for name in _SNAPSHOTS if snapshots[name].count()], wide=("warnings",))
+    tables.csv_button(snapshots, "memory_snapshots")
 
 
 def _draw_tables(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame) -> None:

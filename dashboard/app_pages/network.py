@@ -24,7 +24,7 @@ from sweepscope.dashboard.text import origins as origin_texts
 from sweepscope.dashboard.text import topology as topology_texts
 from sweepscope.dashboard.view_models import network
 from sweepscope.dashboard.view_models.network import Finding
-from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, folds, lists, tables, urls
 
 TITLE = "Network"
 _UNKNOWN = "?"
@@ -169,10 +169,12 @@ def _draw_init(view: View, inits: pl.DataFrame) -> None:
 
 def _draw_topology(view: View, scope: Scope) -> None:
     offered = topology_queries.communicators(scope).run(view.store.con).to_dicts()
-    basic.section("Topology", "hosts, ranks and what connects them" if offered else "")
     if offered:
-        topology.draw(view.store.con, view.theme, offered)
+        title = "Topology: hosts, ranks and what connects them"
+        is_asked = bool({"communicator", "show"} & set(st.query_params))
+        folds.fold(title, lambda: topology.draw(view.store.con, view.theme, offered), key="topology", is_open=is_asked)
     else:
+        basic.section("Topology")
         basic.note(topology_texts.NONE)
 
 
@@ -217,14 +219,11 @@ def _draw_hang(view: View, hang: dict[str, Any]) -> None:
 def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
     con = view.store.con
     files = queries.files(scope).run(con)
-    debug_files = f"{numbers.count(files.height, 'file')} with NCCL debug output"
-    basic.section("Versions, transports and channels", debug_files if files.height else "")
     if files.is_empty():
         basic.note("No file here holds NCCL debug output. Set NCCL_DEBUG=INFO in the job.")
     else:
-        named = files.with_columns(file=pl.col("source_path").str.split("/").list.last())
-        tables.table(named, [name for name in _FILES if named[name].count()], wide=("transports", "nccl_env"))
-        tables.csv_button(files, "nccl_files")
+        title = f"Versions, transports and channels of {numbers.count(files.height, 'file')} with NCCL debug output"
+        folds.fold(title, lambda: _draw_files(files), key="files")
     if findings.height:
         tables.table_twin("Findings as a table", findings, _FINDINGS, csv_name="nccl_findings", is_counted=True)
     bench = [queries.bandwidths(scope, name).run(con) for name in queries.operations(scope).run(con)["op"]]
@@ -239,6 +238,12 @@ def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
             csv_name="nccl_bandwidths",
         )
     basic.notes(texts.HOW_TO_READ)
+
+
+def _draw_files(files: pl.DataFrame) -> None:
+    named = files.with_columns(file=pl.col("source_path").str.split("/").list.last())
+    tables.table(named, [name for name in _FILES if named[name].count()], wide=("transports", "nccl_env"))
+    tables.csv_button(files, "nccl_files")
 
 
 _page(shell.begin())

@@ -29,7 +29,7 @@ from sweepscope.dashboard.text import cell as cell_texts
 from sweepscope.dashboard.text import live as live_texts
 from sweepscope.dashboard.text import overview as texts
 from sweepscope.dashboard.view_models import cells, live
-from sweepscope.dashboard.widgets import basic, grid_panel, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, folds, grid_panel, lists, tables, urls
 
 TITLE = "Overview"
 _GRIDS_LISTED = 4
@@ -180,8 +180,8 @@ def _draw_other_grids(chosen: Slice, view: View) -> None:
     basic.section("Other grids", "other accelerator, sequence, batch or study; those with most results first")
     lists.items(lines[:_GRIDS_LISTED])
     if lines[_GRIDS_LISTED:]:
-        with st.expander(numbers.count(len(lines) - _GRIDS_LISTED, "more grid")):
-            lists.items(lines[_GRIDS_LISTED:])
+        title = numbers.count(len(lines) - _GRIDS_LISTED, "more grid")
+        folds.fold(title, lambda: lists.items(lines[_GRIDS_LISTED:]), key="grids")
 
 
 def _proposals(grid: pl.DataFrame, chosen: Slice, view: View) -> list[texts.Item]:

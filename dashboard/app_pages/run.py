@@ -24,7 +24,7 @@ from sweepscope.dashboard.text import run_sections as section_texts
 from sweepscope.dashboard.text import run_steps as step_texts
 from sweepscope.dashboard.view_models import configuration, curves, memory
 from sweepscope.dashboard.view_models.curves import MEASURES
-from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, folds, lists, tables, urls
 from sweepscope.dashboard.widgets.basic import link, rich
 
 _SETTINGS = ("name", "value", "setting_source", "is_used", "source_path", "line_no")
@@ -113,8 +113,9 @@ def _draw_evidence(run: dict[str, Any], evidence: pl.DataFrame) -> None:
     found = int(evidence["found"][0]) if evidence.height else 0
     basic.note(section_texts.source_note(run, found=found))
     if found > len(rows):
-        with st.expander(f"All {numbers.count(found, 'evidence line')}"):
-            tables.table(evidence, ("line_no", "kind", "rank", "host", "text", "source_path"))
+        columns = ("line_no", "kind", "rank", "host", "text", "source_path")
+        title = f"All {numbers.count(found, 'evidence line')}"
+        folds.fold(title, lambda: tables.table(evidence, columns), key="evidence")
 
 
 def _draw_publication(published: pl.DataFrame) -> None:
@@ -148,9 +149,12 @@ def _draw_memory(view: View, run: dict[str, Any]) -> None:
     if fit:
         st.html(f'<p class="ss-plain">{rich(memory_texts.verdict_text(fit, run["status"]))}</p>')
     if len(bars) > 1:
-        with st.expander("From the estimate to the card"):
-            chart = memory_chart.draw_waterfall(bars, view.theme)
-            basic.chart(chart, key="waterfall", alt=memory_texts.waterfall_alt(bars))
+        alt = memory_texts.waterfall_alt(bars)
+        folds.fold(
+            "From the estimate to the card",
+            lambda: basic.chart(memory_chart.draw_waterfall(bars, view.theme), key="waterfall", alt=alt),
+            key="waterfall",
+        )
     artefacts = memory_queries.of_run(run_id).run(con).to_dicts()
     if artefacts:
         rows = []
@@ -235,28 +239,34 @@ def _draw_cost(view: View, run: dict[str, Any]) -> None:
 def _draw_tables(view: View, run: dict[str, Any], settings: pl.DataFrame, points: pl.DataFrame) -> None:
     run_id = run["run_id"]
     if settings.height:
-        with st.expander(section_texts.settings_title(settings.height, configuration.conflicts(settings))):
-            tables.table(settings, _SETTINGS)
+        title = section_texts.settings_title(settings.height, configuration.conflicts(settings))
+        folds.fold(title, lambda: tables.table(settings, _SETTINGS), key="settings")
     arguments = queries.arguments(run_id)
     launched = arguments.run(view.store.con) if view.store.has("arguments") else settings.clear()
     if launched.height:
-        with st.expander(section_texts.arguments_title(launched.height)):
-            tables.table(launched, _ARGUMENTS)
-            tables.csv_button(launched, f"arguments_{run_id}")
+        title = section_texts.arguments_title(launched.height)
+        folds.fold(title, lambda: _draw_arguments(launched, run_id), key="arguments")
     if points.height:
-        logged = queries.all_steps(run_id)
         steps = int(points["steps_in_row"].sum())
-        with st.expander(f"Steps · {numbers.number(steps)}"):
-            note = section_texts.step_table_note(steps, points.height)
-            basic.note(" ".join(part for part in (note, step_texts.step_note(run)) if part))
-            tables.table(points, _STEPS)
-            tables.csv_later(logged, view.store.con, f"steps_{run_id}", rows=steps)
+        folds.fold(f"Steps · {numbers.number(steps)}", lambda: _draw_steps(view, run, points, steps), key="steps")
     with st.container(horizontal=True):
         evidence, settings_query = queries.evidence(run_id), queries.settings(run_id)
         money = queries.money_and_energy(run_id)
         stated = {"Settings": settings_query, "Arguments": arguments}
         basic.sql_popover({"Run": queries.run(run_id), "Evidence": evidence, **stated, "Cost": money})
         shell.share_popover()
+
+
+def _draw_arguments(launched: pl.DataFrame, run_id: str) -> None:
+    tables.table(launched, _ARGUMENTS)
+    tables.csv_button(launched, f"arguments_{run_id}")
+
+
+def _draw_steps(view: View, run: dict[str, Any], points: pl.DataFrame, steps: int) -> None:
+    note = section_texts.step_table_note(steps, points.height)
+    basic.note(" ".join(part for part in (note, step_texts.step_note(run)) if part))
+    tables.table(points, _STEPS)
+    tables.csv_later(queries.all_steps(run["run_id"]), view.store.con, f"steps_{run['run_id']}", rows=steps)
 
 
 _page(shell.begin())

@@ -20,7 +20,7 @@ from sweepscope.schemas.thresholds import PENALISED_RATIO
 _ROW_HEIGHT = 28
 _AXIS_HEIGHT = 48
 _PARITY_HEIGHT = 440
-_WEBGL_FROM = 5_000  # points; below that SVG is drawn sharper and prints
+_WEBGL_FROM = 300  # points: each is an element of SVG, which a browser lays out one by one
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 _FINE_TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 2.5, 3, 4)
 _FINE_BELOW = 4.0  # times between the ends of the axis

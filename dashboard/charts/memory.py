@@ -9,7 +9,7 @@ import polars as pl
 
 from sweepscope.dashboard.charts.grid import HALF, Grid, left_margin, short_labels
 from sweepscope.dashboard.charts.layer import Layer
-from sweepscope.dashboard.charts.marks import beside, box, note
+from sweepscope.dashboard.charts.marks import box
 from sweepscope.dashboard.format.numbers import gib
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.schemas.thresholds import MEM_NEAR_LIMIT
@@ -22,17 +22,27 @@ def draw(cells: pl.DataFrame, theme: Theme) -> go.Figure:
     """Tracks under the heatmap's columns. Needs `mem_peak_bytes`, `memory_bytes`, `model`, `params`, `scale`."""
     grid = Grid.of(cells)
     figure, layer = go.Figure(), Layer()
+    columns, rows, texts, colors = [], [], [], []
     for cell in cells.iter_rows(named=True):
         column, row = grid.at(cell["model"], cell["scale"])
         share = _share(cell)
         _bar(layer, column, row, 1.0, theme.cell)
         if share is not None:
             _bar(layer, column, row, min(share, 1.0), theme.hatch)
-        color = theme.soft if cell["mem_peak_bytes"] is None else theme.ink
-        layer.add_annotation(**beside(column - HALF, row, 6), **note(_text(cell, share), color))
+        columns.append(column - HALF)
+        rows.append(row)
+        texts.append(_text(cell, share))
+        colors.append(theme.soft if cell["mem_peak_bytes"] is None else theme.ink)
     layer.lay_on(figure)
-    # Shapes alone give plotly no data range to lay the axes on.
-    figure.add_scatter(x=[0], y=[0], mode="markers", marker={"opacity": 0}, hoverinfo="skip")
+    figure.add_scatter(
+        x=columns,
+        y=rows,
+        mode="text",
+        text=texts,
+        textposition="middle right",
+        textfont={"size": 12, "color": colors},
+        hoverinfo="skip",
+    )
     figure.update_layout(
         height=_ROW_HEIGHT * len(grid.models),
         margin={"l": left_margin(grid.models), "r": 0, "t": 0, "b": 0},

@@ -22,7 +22,7 @@ from sweepscope.dashboard.view_models.compare import Subject
 from sweepscope.dashboard.view_models.compare_losses import Difference
 from sweepscope.dashboard.view_models.compare_speed import Race
 from sweepscope.dashboard.view_models.curves import MEASURES
-from sweepscope.dashboard.widgets import basic, choices, lists, side_by_side, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, folds, lists, side_by_side, tables, urls
 
 
 def draw_curves(view: View, columns: Sequence[Subject]) -> None:
@@ -64,8 +64,8 @@ def draw_difference(view: View, race: Race, explained: Difference | None) -> Non
     figure = charts.draw_difference(explained, view.theme)
     basic.chart(figure, key="difference", alt=section_texts.difference_alt(explained, first, second))
     basic.note(texts.terms_sentence(explained, texts.short_names(pair)[first], most=3))
-    with st.expander("The two waterfalls as a table"):
-        tables.table(section_texts.difference_table(explained, first, second))
+    rows = section_texts.difference_table(explained, first, second)
+    folds.fold("The two waterfalls as a table", lambda: tables.table(rows), key="difference")
 
 
 def _why_no_difference(view: View, pair: Sequence[Subject]) -> str:

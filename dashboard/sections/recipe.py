@@ -6,6 +6,7 @@ Evidence is kept per version of the store.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import polars as pl
 import streamlit as st
@@ -18,9 +19,9 @@ from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.text import advisor as texts
 from sweepscope.dashboard.text import recipe as recipe_texts
-from sweepscope.dashboard.widgets import basic, choices, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, folds, tables, urls
 from sweepscope.pipeline.estimate.advice.branches import Branch, Decision, chosen_branches, decisions
-from sweepscope.pipeline.estimate.advice.recipe import Advice, walk
+from sweepscope.pipeline.estimate.advice.recipe import Advice, Stop, walk
 from sweepscope.pipeline.estimate.advice.rule_scores import score, weigh
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import Found
@@ -61,13 +62,17 @@ def draw(view: View, model: str, request: Request, found: Found, origin: str | N
             )
             basic.note(stop.branch if own else recipe_texts.ANOTHER_WAY)
             basic.note(texts.of_step(stop))
-            with st.expander(recipe_texts.rules_title(stop), expanded=False):
-                rules = "".join(_rule(advice, book, scores, here) for advice in stop.advice)
-                st.html(f'<ul class="ss-rules ss-narrow">{rules}</ul>')
+            title = recipe_texts.rules_title(stop)
+            folds.fold(title, partial(_draw_rules, stop, book, scores, here), key=f"rules_{stop.step.id}")
     basic.note(texts.walked(stops, book) + recipe_texts.OWN_RULES)
     _draw_scales(view, request, origin)
     if scores is not None:
         _draw_scoreboard(scores)
+
+
+def _draw_rules(stop: Stop, book: Book, scores: pl.DataFrame | None, here: Mapping[str, str]) -> None:
+    rules = "".join(_rule(advice, book, scores, here) for advice in stop.advice)
+    st.html(f'<ul class="ss-rules ss-narrow">{rules}</ul>')
 
 
 def _draw_decisions(book: Book, made: Sequence[Decision]) -> dict[str, Branch]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import polars as pl
 import streamlit as st
 
 from sweepscope.dashboard.format import numbers
@@ -10,7 +13,7 @@ from sweepscope.dashboard.queries import hang as hang_queries
 from sweepscope.dashboard.queries import run_network as queries
 from sweepscope.dashboard.queries.reader import Reader
 from sweepscope.dashboard.text import run_network as texts
-from sweepscope.dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, folds, lists, tables, urls
 
 _COMMUNICATORS = names(
     "nranks num_nodes communicators ring_channels coll_channels nvls_channels transports init_time_s slowest_init_s "
@@ -48,6 +51,9 @@ def draw(con: Reader, run_id: str) -> None:
     shown = [(name, frame, columns) for name, (frame, columns) in listed.items() if frame.height]
     if shown:
         named = ", ".join(f"{numbers.count(frame.height, 'row')} of {name}" for name, frame, _ in shown)
-        with st.expander(f"NCCL in tables · {named}"):
-            for _, frame, columns in shown:
-                tables.table(frame, [name for name in columns if frame[name].count()])
+        folds.fold(f"NCCL in tables · {named}", lambda: _draw_tables(shown), key="nccl")
+
+
+def _draw_tables(shown: Sequence[tuple[str, pl.DataFrame, Sequence[str]]]) -> None:
+    for _, frame, columns in shown:
+        tables.table(frame, [name for name in columns if frame[name].count()])

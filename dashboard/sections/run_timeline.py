@@ -19,7 +19,7 @@ from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.queries.reader import Reader
 from sweepscope.dashboard.text import timeline as texts
 from sweepscope.dashboard.view_models import timeline as timelines
-from sweepscope.dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, folds, lists, tables, urls
 from sweepscope.dashboard.widgets.basic import link, rich
 
 _HEADS = ("Time", "What", "Source", "Rank · node", "Text", "Line")
@@ -39,8 +39,8 @@ def draw(con: Reader, theme: Theme, run: dict[str, Any]) -> None:
         basic.section("Timeline", texts.qualifier(entries))
         _draw(con, theme, run["run_id"], entries)
     else:
-        with st.expander(f"Timeline · {texts.qualifier(entries)}"):
-            _draw(con, theme, run["run_id"], entries)
+        title = f"Timeline · {texts.qualifier(entries)}"
+        folds.fold(title, lambda: _draw(con, theme, run["run_id"], entries), key="timeline")
 
 
 def hosts(con: Reader, run_id: str) -> tuple[str, str] | None:
@@ -65,15 +65,19 @@ def _draw(con: Reader, theme: Theme, run_id: str, entries: Sequence[Row]) -> Non
             basic.note(texts.queue_note(entries))
     groups = timelines.grouped(entries)
     _draw_groups(groups[:_GROUPS_SHOWN], is_one_day=_is_one_day(entries))
-    count = int(entries[0]["found"])
-    with st.expander(f"All {numbers.count(count, 'entry', 'entries')}, and how to read them"):
-        if len(groups) > _GROUPS_SHOWN:
-            _draw_groups(groups[_GROUPS_SHOWN:], is_one_day=_is_one_day(entries))
-        frame = pl.DataFrame(entries, infer_schema_length=None)
-        tables.table(frame, [name for name in _COLUMNS if frame[name].count()], wide=("text",))
-        tables.csv_later(queries.all_entries(run_id), con, f"timeline_{run_id}", rows=count)
-        basic.notes(texts.HOW_TO_READ)
+    title = f"All {numbers.count(int(entries[0]['found']), 'entry', 'entries')}, and how to read them"
+    folds.fold(title, lambda: _draw_all(con, run_id, entries, groups[_GROUPS_SHOWN:]), key="entries")
     basic.sql_popover({"Timeline": queries.entries(run_id)})
+
+
+def _draw_all(con: Reader, run_id: str, entries: Sequence[Row], further: list[timelines.Group]) -> None:
+    if further:
+        _draw_groups(further, is_one_day=_is_one_day(entries))
+    frame = pl.DataFrame(entries, infer_schema_length=None)
+    tables.table(frame, [name for name in _COLUMNS if frame[name].count()], wide=("text",))
+    rows = int(entries[0]["found"])
+    tables.csv_later(queries.all_entries(run_id), con, f"timeline_{run_id}", rows=rows)
+    basic.notes(texts.HOW_TO_READ)
 
 
 def _is_one_day(entries: Sequence[Row]) -> bool:

@@ -26,6 +26,8 @@ BEFORE_ESTIMATES = (
     "**sweepscope ingest PATH**."
 )
 NOT_ESTIMATED = "**None of these runs can be compared with an estimate.** The reasons and remedies are listed below."
+ACCURACY = "Accuracy by framework, accelerator and size (ratios are measured over estimated)"
+UNSEEN = "Constants, and their errors on rows left out of the fit (each fit was repeated without one group of rows)"
 HOW_TO_READ = (
     "**How to read it.** An estimate is what the hardware allows: matrix products, attention, exchange, bubble and "
     "memory traffic from first principles, with the constants listed above. Error is estimated against measured step "

@@ -30,6 +30,7 @@ from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, EXPECTATION, PHYSICS, Found
 from sweepscope.pipeline.reference.layout_text import full_layout_text, layout_key
 
+PARTS = {"layouts": "Fastest layouts", "switches": "Where the layout changes", "rules": "Flowchart and rules"}
 RANKED_BY = {AUTO: "what runs reach, where enough are known", PHYSICS: "what the hardware allows"}
 
 HOW_TO_READ = (

@@ -12,7 +12,7 @@ from sweepscope.dashboard.format import columns as column_texts
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.queries.reader import Reader
-from sweepscope.dashboard.widgets import urls
+from sweepscope.dashboard.widgets import folds, urls
 
 _ROW_HEIGHT = 32  # of tables, in pixels
 _LETTER_WIDTH, _BLANK_WIDTH = 6.8, 3.4  # of a table's text, in pixels, on average
@@ -141,9 +141,13 @@ def table_twin(
         csv: rows of the download, `frame` unless given.
         is_counted: whether the title ends with the number of rows.
     """
-    with st.expander(f"{title}, {numbers.count(frame.height, 'row')}" if is_counted else title):
+
+    def draw() -> None:
         table(frame, [name for name in columns if frame.is_empty() or frame[name].count()])
         csv_button(frame if csv is None else csv, csv_name)
+
+    counted = f"{title}, {numbers.count(frame.height, 'row')}" if is_counted else title
+    folds.fold(counted, draw, key=csv_name)
 
 
 def csv_button(frame: pl.DataFrame, name: str) -> None:

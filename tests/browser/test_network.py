@@ -56,6 +56,7 @@ def test_choosing_a_hang_shows_its_ranks_and_leads_to_its_page(browser: Any, dia
 
 def test_the_topology_draws_ranks_and_links_and_a_ring_by_choice(browser: Any, diagnosed: str) -> None:
     with opened(browser, f"{diagnosed}/network") as page:
+        page.get_by_text("Topology: hosts, ranks").click()
         picture = page.locator(".st-key-topology .js-plotly-plot")
         picture.locator(".textpoint text").first.wait_for()
         assert sorted(map(int, picture.locator(".textpoint text").all_text_contents())) == list(range(16))

@@ -77,6 +77,7 @@ def test_13b_on_32_nodes_without_a_run_and_what_the_batch_does_within_four_click
         choose(reader, "Nodes", "32")
         shown = page.locator(".ss-answer", has_text=re.compile("32.nodes"))
         shown.filter(has_text="Llama 2 13B should train fastest with").wait_for()
+        reader.on(page.get_by_role("radio", name="Where the layout changes"))
         page.get_by_text(re.compile(r"On 256 GPUs the smallest batch that keeps 90.% is")).first.wait_for()
         assert reader.made <= 4
 

@@ -79,7 +79,7 @@ def test_the_table_says_the_same_memory_as_the_bars(home: Path) -> None:
 
 
 def test_the_page_says_where_the_layout_has_to_change_and_by_which_ratios(home: Path) -> None:
-    app = look_at(home, "explorer")
+    app = look_at(home, "explorer", part="switches")
     text = text_of(app).replace("\xa0", " ")
     assert "The ratios that decide" in text
     assert re.search(r"Communication per step.*of which ~[0-9.]+ s shows", text)
@@ -182,7 +182,7 @@ def test_the_overview_names_what_to_run_next_and_leads_to_it(home: Path) -> None
 
 
 def test_another_branch_of_the_flowchart_has_its_own_rules(home: Path) -> None:
-    own = text_of(look_at(home, "explorer"))
+    own = text_of(look_at(home, "explorer", part="rules"))
     other = look_at(home, "explorer", way_memory="poor")
     assert "Short of memory: recompute all activations" not in own
     assert "Another branch than this question takes" not in own
@@ -192,5 +192,5 @@ def test_another_branch_of_the_flowchart_has_its_own_rules(home: Path) -> None:
 
 
 def test_the_chart_of_scale_and_size_says_what_runs_answer(home: Path) -> None:
-    text = text_of(look_at(home, "explorer"))
+    text = text_of(look_at(home, "explorer", part="rules"))
     assert "Above 100B on fewer than 512 GPUs the slides have a question mark. No run of this store is there." in text

@@ -12,12 +12,12 @@ def test_a_bar_is_the_share_of_the_card() -> None:
     figure = memory.draw(grid(cell(mem_peak_bytes=42_735_763_456)), LIGHT)
     track, bar = figure.layout.shapes
     assert (bar.x1 - bar.x0) / (track.x1 - track.x0) == pytest.approx(0.5)
-    assert figure.layout.annotations[0].text.replace("\xa0", " ") == "40 GiB"
+    assert figure.data[0].text[0].replace("\xa0", " ") == "40 GiB"
 
 
 def test_near_the_limit_is_said() -> None:
     figure = memory.draw(grid(cell(mem_peak_bytes=80_000_000_000)), LIGHT)
-    assert figure.layout.annotations[0].text.replace("\xa0", " ") == "<b>75 GiB</b> near limit"
+    assert figure.data[0].text[0].replace("\xa0", " ") == "<b>75 GiB</b> near limit"
 
 
 def test_a_bar_never_leaves_its_track() -> None:
@@ -32,7 +32,7 @@ def test_a_bar_never_leaves_its_track() -> None:
 def test_a_missing_peak_draws_no_bar(row: dict[str, object], text: str) -> None:
     figure = memory.draw(grid(row), LIGHT)
     assert len(figure.layout.shapes) == 1
-    assert figure.layout.annotations[0].text.replace("\xa0", " ") == text
+    assert figure.data[0].text[0].replace("\xa0", " ") == text
 
 
 def test_rows_share_the_heatmaps_columns() -> None:
