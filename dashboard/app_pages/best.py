@@ -62,7 +62,11 @@ def _page(view: View) -> None:
         _draw_filters(view, chosen)
         shell.share_popover(view, {"model": model, "nodes": scale})
         basic.sql_popover({"Cells": found, "Outcomes": ended, "Ranking of the selected cell": ranking})
-    answer = texts.filtered_answer(grid, view.filters) if view.filters.narrows_layouts else texts.cell_answer(cell)
+    answer = (
+        texts.filtered_answer(grid, view.filters)
+        if view.filters.narrows_layouts
+        else texts.cell_answer(cell, metric.key)
+    )
     _draw_head(head, answer, grid, chosen, view)
     ranked = ranking.run(view.store.con)
     usual = estimator_pick.usual_framework(whole)
@@ -74,7 +78,7 @@ def _page(view: View) -> None:
     with left:
         _draw_grid(grid, metric, view, (model, scale), picks)
     with right, st.container(gap="xsmall"):
-        _draw_panel(cell, ranked)
+        _draw_panel(cell, ranked, metric)
         _draw_pick(view, chosen, cell, ranked, usual)
         notes.draw_cell(view, _identity(chosen, cell))
     _draw_tables(chosen, view, ranked, cell)
@@ -151,13 +155,13 @@ def _draw_below(grid: pl.DataFrame, metric: Metric, view: View, estimated: str) 
     basic.note(texts.LAYOUT_KEY)
 
 
-def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
+def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame, metric: Metric) -> None:
     basic.section(cell_texts.cell_name(cell), cell_texts.gpus_aside(cell))
     if cell["run_id"] is None:
         basic.note(panel_texts.panel_reason(cell))
         lists.rows([("Outcomes", basic.rich(cell["outcome"]))])
         return
-    value, unit = panel_texts.big_number(cell)
+    value, unit = panel_texts.big_number(cell, metric.key)
     run = basic.link(cell["layout"] or "layout unknown", urls.run_url(cell["run_id"]))
     st.html(
         f'<p class="ss-big">{basic.rich(value)} <small>{basic.rich(unit)}</small></p><p class="ss-layout">{run}</p>'
@@ -166,8 +170,8 @@ def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
     if cell["runner_up_run_id"] is not None:
         address = urls.compare_url([cell["run_id"], cell["runner_up_run_id"]])
         st.html(f'<p class="ss-plain ss-way">{basic.link("Compare with the runner-up", address)}</p>')
-    basic.section("Ranking", panel_texts.ranking_qualifier(ranked))
-    rows = ranked_rows(ranked)
+    basic.section("Ranking", panel_texts.ranking_qualifier(ranked, metric.key))
+    rows = ranked_rows(ranked, metric=metric.key)
     grid_panel.ranking(rows)
     if len(rows) > 2:
         address = urls.compare_url([row.run_id for row in rows])

@@ -18,13 +18,17 @@ from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best as grid_texts
 from sweepscope.dashboard.text import scaling as texts
 from sweepscope.dashboard.view_models import scaling
-from sweepscope.dashboard.view_models.scaling import Baseline
+from sweepscope.dashboard.view_models.scaling import COST, Baseline
 from sweepscope.dashboard.widgets import basic, choices, tables
 
 TITLE = "Scaling"
 _ALL = "models"
 _LINES = {_ALL: "best of each model"}
-_MEASURES = {"efficiency": ("efficiency", "scaling_efficiency"), "mfu": ("MFU", "mfu")}
+_MEASURES = {
+    "efficiency": ("efficiency", "scaling_efficiency"),
+    "mfu": ("MFU", "mfu"),
+    "cost": ("$ per million tokens", COST),
+}
 _TABLE = names(
     "line num_nodes num_gpus layout mfu tokens_per_s_per_gpu usd_per_m_tokens tokens_per_s scaling_efficiency "
     "baseline_size ideal_tokens_per_s repeats run_id"
@@ -48,7 +52,7 @@ def _page(view: View) -> None:
     points = scaling.against(scaling.with_size(query.run(view.store.con), noun), baseline)
     lines = scaling.drawn_lines(points)
     with head:
-        answer = texts.answer(points, lines, baseline, chosen, noun, subject=subject)
+        answer = texts.answer(points, lines, baseline, chosen, noun, subject=subject, column=column)
         meta = texts.meta(points, lines, chosen)
         basic.head(TITLE, answer, meta, origins=(chosen.origin,), links=shell.other_origins(view))
         shell.say_ignored(view)
@@ -68,7 +72,8 @@ def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tupl
     shown = choices.select(
         "Lines", "lines", [_ALL, *names], width=190, shown=lambda name: _LINES.get(name, f"strategies of {name}")
     )
-    measure = choices.select("Show", "show", list(_MEASURES), width=130, shown=lambda name: _MEASURES[name][0])
+    measures = [name for name in _MEASURES if name != "cost" or models[COST].count()]
+    measure = choices.select("Show", "show", measures, width=130, shown=lambda name: _MEASURES[name][0])
     baseline = choices.select(
         "Baseline",
         "baseline",
@@ -87,9 +92,7 @@ def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, noun: str,
     hovers = [texts.hover(row, noun) for row in points.iter_rows(named=True)]
     left, right = st.columns(2, gap="large")
     with left, st.container(gap="xsmall"):
-        title = "Scaling efficiency, % of the baseline's throughput per GPU"
-        if column == "mfu":
-            title = "MFU of the best layout, %"
+        title = texts.SHARE_TITLES[column]
         basic.section(title)
         figure = charts.draw_share(points, theme, noun=noun, column=column, lines=lines, hovers=hovers)
         basic.chart(figure, key="share", alt=texts.alt(points, lines, column, title=title, noun=noun))

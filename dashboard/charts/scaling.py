@@ -12,8 +12,9 @@ import polars as pl
 
 from sweepscope.dashboard.charts.line_labels import LABEL_GAP, name_ends, spread
 from sweepscope.dashboard.charts.marks import hovering, note
-from sweepscope.dashboard.format.numbers import number, plain, shortened
+from sweepscope.dashboard.format.numbers import dollars, number, plain, shortened
 from sweepscope.dashboard.format.theme import MARKERS, Theme, category_colors
+from sweepscope.dashboard.view_models.scaling import COST
 
 HEIGHT = 430
 
@@ -34,25 +35,36 @@ _TOP, _BOTTOM = 12, 48
 def draw_share(
     points: pl.DataFrame, theme: Theme, *, noun: str, column: str, lines: Sequence[str], hovers: Sequence[str]
 ) -> go.Figure:
-    """`column` ("scaling_efficiency" or "mfu", fractions) in percent per line; 100 % is dotted for efficiency."""
-    top = 50.0 if column == "mfu" else 100.0
-    highest = points.select(pl.col(column).max() * 100).item()
-    top = max(top, 10 * (int((highest or 0) // 10) + 1)) if (highest or 0) > top else top
+    """`column` ("scaling_efficiency" or "mfu", fractions) in percent per line; 100 % is dotted for efficiency.
+
+    COST is drawn in dollars, from 0 to a little above the dearest point.
+    """
+    is_cost = column == COST
+    unit = 1 if is_cost else 100
+    highest = float(points.select(pl.col(column).max()).item() or 0.0) * unit
+    top = highest * 1.08 if is_cost else _percent_top(highest, 50.0 if column == "mfu" else 100.0)
     ends: list[End] = []
     figure = go.Figure()
     for line, rows, tips in _lines(points, lines, hovers):
-        values = [None if value is None else value * 100 for value in rows[column]]
+        values = [None if value is None else value * unit for value in rows[column]]
         _add_line(figure, line, rows["size"].to_list(), values, tips=tips, lines=lines, theme=theme)
         if values and values[-1] is not None:
-            ends.append(End(line, rows["size"][-1], values[-1], number(values[-1], 1 if column == "mfu" else 0)))
+            text = dollars(values[-1]) if is_cost else number(values[-1], 1 if column == "mfu" else 0)
+            ends.append(End(line, rows["size"][-1], values[-1], text))
     if column == "scaling_efficiency":
         figure.add_hline(y=100, line={"width": 1, "dash": "dot", "color": theme.axis})
         figure.add_annotation(x=1, xref="paper", xanchor="right", y=100, yanchor="bottom", **note("ideal", theme.mute))
     _layout(figure, points, noun)
     per_pixel = (top * 1.04) / (HEIGHT - _TOP - _BOTTOM)
-    figure.update_yaxes(range=[0, top * 1.04], showgrid=True, dtick=10 if top <= 50 else 20)
+    ticks = {"tickprefix": "$", "nticks": 6} if is_cost else {"dtick": 10 if top <= 50 else 20}
+    figure.update_yaxes(range=[0, top * 1.04], showgrid=True, **ticks)
     _label_ends(figure, ends, lines=lines, theme=theme, gap=LABEL_GAP * per_pixel)
     return figure
+
+
+def _percent_top(highest: float, usual: float) -> float:
+    """End of an axis in percent: the usual one, or the next ten above what is beyond it."""
+    return max(usual, 10.0 * (int(highest // 10) + 1)) if highest > usual else usual
 
 
 def draw_throughput(

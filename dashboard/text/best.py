@@ -15,16 +15,25 @@ from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text.cell import UNKNOWN_LAYOUT, Cell, cell_name, certainty, lead, where
 
 
-def cell_answer(cell: Cell) -> str:
-    """The fastest layout of the selected cell, its lead and how sure that is; or why the cell is empty."""
+def cell_answer(cell: Cell, metric: str = "") -> str:
+    """The fastest layout of the selected cell, its lead and how sure that is; or why the cell is empty.
+
+    Where cost is the chosen `metric`, what a million tokens cost with it follows.
+    """
     if cell["run_id"] is None:
         return empty_answer(cell)
     layout = unbroken(cell["layout"] or UNKNOWN_LAYOUT)
     ran_by = phrase(cell, [name for name in {"framework", *cell["differing"]} if cell[name]])
     return (
         f"On {where(cell)}, {cell['model']} trains fastest with **{layout}: {performance(cell)}**{ran_by}, "
-        f"{lead(cell)}.{certainty(cell)}"
+        f"{lead(cell)}.{certainty(cell)}{_cost(cell) if metric == 'cost' else ''}"
     )
+
+
+def _cost(cell: Cell) -> str:
+    if cell["usd_per_m_tokens"] is None:
+        return ""
+    return f" A million tokens cost **{numbers.dollars(cell['usd_per_m_tokens'])}**."
 
 
 def empty_answer(cell: Cell) -> str:

@@ -15,12 +15,14 @@ from sweepscope.dashboard.text.allowed import allowed
 from sweepscope.dashboard.text.cell import Cell, noise, repeats
 from sweepscope.dashboard.view_models.cells import outcome_text
 from sweepscope.dashboard.view_models.explorer import Pick
-from sweepscope.dashboard.view_models.ranking import shows_mfu
+from sweepscope.dashboard.view_models.ranking import unit
 from sweepscope.pipeline.reference.layout_text import full_layout_text, layout_key
 
 
-def big_number(cell: Cell) -> tuple[str, str]:
-    """The panel's figure and its unit."""
+def big_number(cell: Cell, metric: str = "") -> tuple[str, str]:
+    """The panel's figure and its unit: dollars where cost is the chosen `metric` and known."""
+    if metric == "cost" and cell["usd_per_m_tokens"] is not None:
+        return numbers.dollars(cell["usd_per_m_tokens"]), "per million tokens"
     if cell["mfu"] is not None:
         return percent(cell["mfu"]), "MFU"
     return number(cell["tokens_per_s_per_gpu"]), "tokens/s/GPU"
@@ -102,8 +104,14 @@ def panel_reason(cell: Cell) -> str:
     return f"**{mark.text}**" + (f" · {reason}" if reason else "")
 
 
-def ranking_qualifier(ranked: pl.DataFrame) -> str:
+_RANKED_IN = {
+    "cost": "$ per million tokens, gap in tokens/s/GPU",
+    "mfu": "MFU %, gap in tokens/s/GPU",
+    "throughput": "tokens/s/GPU, gap to the winner",
+}
+
+
+def ranking_qualifier(ranked: pl.DataFrame, metric: str = "") -> str:
     """What the bars show."""
-    unit = "MFU %, gap in tokens/s/GPU" if shows_mfu(ranked.head(6)) else "tokens/s/GPU, gap to the winner"
     more = f", first 6 of {number(ranked.height)}" if ranked.height > 6 else ""
-    return f"{unit}; line: 95 % interval{more}"
+    return f"{_RANKED_IN[unit(ranked.head(6), metric)]}; line: 95 % interval{more}"

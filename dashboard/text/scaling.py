@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import polars as pl
 
@@ -10,7 +10,7 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.numbers import capital, count, number, percent
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.slices import Slice
-from sweepscope.dashboard.view_models.scaling import Baseline
+from sweepscope.dashboard.view_models.scaling import COST, Baseline
 
 HOW_TO_READ = (
     "**How to read it.** Efficiency is the tokens/s/GPU at a size over that of the baseline: a flat line on the left, "
@@ -39,11 +39,19 @@ def baseline_option(value: str, noun: str) -> str:
 
 
 def answer(
-    points: pl.DataFrame, lines: Sequence[str], baseline: Baseline, chosen: Slice, noun: str, *, subject: str = ""
+    points: pl.DataFrame,
+    lines: Sequence[str],
+    baseline: Baseline,
+    chosen: Slice,
+    noun: str,
+    *,
+    subject: str = "",
+    column: str = "",
 ) -> str:
     """How much efficiency is left at the largest size, and which step costs most.
 
-    `subject` is the model whose strategies are compared; "" when each line is a model.
+    `subject` is the model whose strategies are compared; "" when each line is a model. What a million tokens cost
+    comes last, or first where that is the `column` of the chart.
     """
     drawn = points.filter(pl.col("line").is_in(list(lines)) & pl.col("scaling_efficiency").is_not_null())
     if drawn["size"].n_unique() < 2:
@@ -60,7 +68,10 @@ def answer(
     of = f"{subject}: " if subject else ""
     batch = f"with a fixed {numbers.token_count(chosen.gbs_tokens)}-token batch, " if chosen.gbs_tokens else ""
     text = f"{of}{batch}**at {count(largest, noun)} {_joined(parts)}.**"
-    return capital(text) + _steepest(drawn, noun) + _price(drawn, noun)
+    price = _price(drawn, noun)
+    if column == COST and price:
+        return f"**{price.strip()}** {capital(text).replace('**', '')}"
+    return capital(text) + _steepest(drawn, noun) + price
 
 
 def _price(drawn: pl.DataFrame, noun: str) -> str:
@@ -137,9 +148,19 @@ def hover(point: Row, noun: str) -> str:
         f"{percent(point['mfu'])} MFU" if point["mfu"] is not None else "MFU not computed",
         speed,
     ]
+    if point.get(COST) is not None:
+        lines.append(f"{numbers.dollars(point[COST])} per million tokens")
     if share is not None:
         lines.append(f"{percent(share, 0)} of its run on {count(point['baseline_size'], noun)}")
     return "<br>".join(lines)
+
+
+SHARE_TITLES = {
+    "scaling_efficiency": "Scaling efficiency, % of the baseline's throughput per GPU",
+    "mfu": "MFU of the best layout, %",
+    COST: "$ per million tokens of the best layout",
+}
+_SHOWN: dict[str, Callable[[float], str]] = {"tokens_per_s": number, COST: numbers.dollars}
 
 
 def alt(points: pl.DataFrame, lines: Sequence[str], column: str, *, title: str, noun: str) -> str:
@@ -149,7 +170,7 @@ def alt(points: pl.DataFrame, lines: Sequence[str], column: str, *, title: str, 
         rows = points.filter((pl.col("line") == line) & pl.col(column).is_not_null()).sort("size")
         if rows.height:
             first, last = rows.row(0, named=True), rows.row(-1, named=True)
-            show = number if column == "tokens_per_s" else percent
+            show = _SHOWN.get(column, percent)
             parts.append(
                 f"{line} from {show(first[column])} on {count(first['size'], noun)} "
                 f"to {show(last[column])} on {count(last['size'], noun)}"

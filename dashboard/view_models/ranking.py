@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from sweepscope.dashboard.format.implementation import differing, label
-from sweepscope.dashboard.format.numbers import MINUS, number, percent
+from sweepscope.dashboard.format.numbers import MINUS, dollars, number, percent
 
 
 @dataclass(frozen=True)
@@ -30,15 +32,15 @@ class RankedRow:
     is_tied: bool
 
 
-def ranked_rows(ranked: pl.DataFrame, *, limit: int = 6) -> list[RankedRow]:
+def ranked_rows(ranked: pl.DataFrame, *, metric: str = "", limit: int = 6) -> list[RankedRow]:
     """The first `limit` layouts of a cell; `ranked` are rows of `queries.cells.ranking`.
 
-    Values are in the unit that `shows_mfu` decides.
+    Values are in the unit that `unit` decides for the chosen `metric`.
     """
     if ranked.is_empty():
         return []
     top = ranked.head(limit)
-    is_mfu = shows_mfu(top)
+    shown = _VALUES[unit(top, metric)]
     has_tie = ranked["ties_with_first"].sum() > 1
     several = differing(ranked.iter_rows(named=True))  # of the whole cell, whatever of it is drawn
     rows = []
@@ -50,7 +52,7 @@ def ranked_rows(ranked: pl.DataFrame, *, limit: int = 6) -> list[RankedRow]:
                 run_id=row["run_id"],
                 layout=" · ".join(part for part in (row["layout"] or "layout unknown", row["variant"]) if part),
                 ran_by=label(row, several),
-                value=number(row["mfu"] * 100, 1) if is_mfu else number(row["tokens_per_s_per_gpu"]),
+                value=shown(row),
                 gap="" if index == 0 else behind if behind.startswith("0.0") else f"{MINUS}{behind}",
                 share=speed / highest,
                 interval=(row["low_tokens_per_s_per_gpu"] / speed, row["high_tokens_per_s_per_gpu"] / speed),
@@ -62,6 +64,23 @@ def ranked_rows(ranked: pl.DataFrame, *, limit: int = 6) -> list[RankedRow]:
             )
         )
     return rows
+
+
+_VALUES: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "cost": lambda row: dollars(row["usd_per_m_tokens"]),
+    "mfu": lambda row: number(row["mfu"] * 100, 1),
+    "throughput": lambda row: number(row["tokens_per_s_per_gpu"]),
+}
+
+
+def unit(top: pl.DataFrame, metric: str = "") -> str:
+    """What layouts are shown by, as a key of `format.metrics`: cost where it is the chosen `metric` and all have one.
+
+    Else MFU where `shows_mfu`, or throughput. The order is the same by each: the price is one per accelerator.
+    """
+    if metric == "cost" and "usd_per_m_tokens" in top.columns and top["usd_per_m_tokens"].null_count() == 0:
+        return "cost"
+    return "mfu" if shows_mfu(top) else "throughput"
 
 
 def shows_mfu(top: pl.DataFrame) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 MAX_LINES = 6
+COST = "usd_per_m_tokens"
 
 
 @dataclass(frozen=True)

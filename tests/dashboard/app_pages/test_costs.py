@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -62,6 +63,33 @@ def test_best_configurations_has_it_as_a_metric_and_a_fact(home: Path) -> None:
 
 def test_scaling_tells_what_tokens_cost_as_nodes_are_added(home: Path) -> None:
     assert "From 2 to 4 nodes a million tokens of Llama 8B go from $0.111 to $0.139." in plain(home, "scaling")
+
+
+def test_the_chosen_metric_is_that_of_headline_panel_and_ranking(home: Path) -> None:
+    text = plain(home, "best", metric="cost", model="Llama 8B", nodes="2")
+    assert "A million tokens cost <b>$0.111</b>." in text
+    assert '<p class="ss-big">$0.111 <small>per million tokens</small></p>' in text
+    assert "$ per million tokens, gap in tokens/s/GPU; line: 95 % interval" in text
+    by_speed = plain(home, "best", metric="throughput", model="Llama 8B", nodes="2")
+    assert "A million tokens cost" not in by_speed
+    assert "$ per million tokens, gap" not in by_speed
+
+
+def test_scaling_draws_what_tokens_cost_where_it_is_chosen(home: Path) -> None:
+    text = plain(home, "scaling", show="cost")
+    assert text.index("From 2 to 4 nodes a million tokens of Llama 8B go from $0.111 to $0.139.") < text.index("keeps")
+    assert "$ per million tokens of the best layout" in text
+    chart = json.loads(look_at(home, "scaling", show="cost").get("plotly_chart")[0].proto.spec)
+    (line,) = [trace for trace in chart["data"] if trace.get("name") == "Llama 8B"]
+    assert line["y"] == pytest.approx([2.0 / 3600 / 5000 * 1e6, 2.0 / 3600 / 4000 * 1e6])
+    assert any("$0.139" in note["text"] for note in chart["layout"]["annotations"])
+
+
+def test_without_a_price_dollars_are_not_offered(tmp_path: Path) -> None:
+    home = make_real_home(tmp_path / "home", runs=[run_row("a1"), run_row("a2", num_nodes=4, num_gpus=32, dp=32)])
+    for page, label in (("best", "Metric"), ("scaling", "Show")):
+        (box,) = [box for box in look_at(home, page).selectbox if box.label == label]
+        assert "$ per million tokens" not in box.options
 
 
 def test_a_run_has_its_dollars_and_its_energy(home: Path) -> None:
