@@ -111,7 +111,7 @@ def _selectors(grid: pl.DataFrame) -> tuple[str, str, Metric]:
     return (
         choices.select("Model", "model", axes.models, model, width=150),
         choices.select("Nodes", "nodes", axes.scales, scale, width=110),
-        METRICS[choices.select("Metric", "metric", offered, shown=lambda key: METRICS[key].label, width=150)],
+        METRICS[choices.select("Metric", "metric", offered, shown=lambda key: METRICS[key].label, width=195)],
     )
 
 

@@ -73,7 +73,7 @@ def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tupl
         "Lines", "lines", [_ALL, *names], width=190, shown=lambda name: _LINES.get(name, f"strategies of {name}")
     )
     measures = [name for name in _MEASURES if name != "cost" or models[COST].count()]
-    measure = choices.select("Show", "show", measures, width=130, shown=lambda name: _MEASURES[name][0])
+    measure = choices.select("Show", "show", measures, width=195, shown=lambda name: _MEASURES[name][0])
     baseline = choices.select(
         "Baseline",
         "baseline",
@@ -93,8 +93,11 @@ def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, noun: str,
     left, right = st.columns(2, gap="large")
     with left, st.container(gap="xsmall"):
         title = texts.SHARE_TITLES[column]
-        basic.section(title)
-        figure = charts.draw_share(points, theme, noun=noun, column=column, lines=lines, hovers=hovers)
+        basic.section(title, "log scale" if column == COST else "")
+        if column == COST:
+            figure = charts.draw_cost(points, theme, noun=noun, lines=lines, hovers=hovers)
+        else:
+            figure = charts.draw_share(points, theme, noun=noun, column=column, lines=lines, hovers=hovers)
         basic.chart(figure, key="share", alt=texts.alt(points, lines, column, title=title, noun=noun))
     with right, st.container(gap="xsmall"):
         title = "Cluster throughput, tokens per second"

@@ -29,7 +29,7 @@ def draw(cells: pl.DataFrame, theme: Theme) -> go.Figure:
         _bar(layer, column, row, 1.0, theme.cell)
         if share is not None:
             _bar(layer, column, row, min(share, 1.0), theme.hatch)
-        columns.append(column - HALF)
+        columns.append(column - HALF + 0.02)  # the room that a label has on its left
         rows.append(row)
         texts.append(_text(cell, share))
         colors.append(theme.soft if cell["mem_peak_bytes"] is None else theme.ink)

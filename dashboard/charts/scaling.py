@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log2, log10
+from math import ceil, floor, log2, log10
 from typing import Any
 
 import plotly.graph_objects as go
@@ -35,36 +35,50 @@ _TOP, _BOTTOM = 12, 48
 def draw_share(
     points: pl.DataFrame, theme: Theme, *, noun: str, column: str, lines: Sequence[str], hovers: Sequence[str]
 ) -> go.Figure:
-    """`column` ("scaling_efficiency" or "mfu", fractions) in percent per line; 100 % is dotted for efficiency.
-
-    COST is drawn in dollars, from 0 to a little above the dearest point.
-    """
-    is_cost = column == COST
-    unit = 1 if is_cost else 100
-    highest = float(points.select(pl.col(column).max()).item() or 0.0) * unit
-    top = highest * 1.08 if is_cost else _percent_top(highest, 50.0 if column == "mfu" else 100.0)
+    """`column` ("scaling_efficiency" or "mfu", fractions) in percent per line; 100 % is dotted for efficiency."""
+    top = 50.0 if column == "mfu" else 100.0
+    highest = points.select(pl.col(column).max() * 100).item()
+    top = max(top, 10 * (int((highest or 0) // 10) + 1)) if (highest or 0) > top else top
     ends: list[End] = []
     figure = go.Figure()
     for line, rows, tips in _lines(points, lines, hovers):
-        values = [None if value is None else value * unit for value in rows[column]]
+        values = [None if value is None else value * 100 for value in rows[column]]
         _add_line(figure, line, rows["size"].to_list(), values, tips=tips, lines=lines, theme=theme)
         if values and values[-1] is not None:
-            text = dollars(values[-1]) if is_cost else number(values[-1], 1 if column == "mfu" else 0)
-            ends.append(End(line, rows["size"][-1], values[-1], text))
+            ends.append(End(line, rows["size"][-1], values[-1], number(values[-1], 1 if column == "mfu" else 0)))
     if column == "scaling_efficiency":
         figure.add_hline(y=100, line={"width": 1, "dash": "dot", "color": theme.axis})
         figure.add_annotation(x=1, xref="paper", xanchor="right", y=100, yanchor="bottom", **note("ideal", theme.mute))
     _layout(figure, points, noun)
     per_pixel = (top * 1.04) / (HEIGHT - _TOP - _BOTTOM)
-    ticks = {"tickprefix": "$", "nticks": 6} if is_cost else {"dtick": 10 if top <= 50 else 20}
-    figure.update_yaxes(range=[0, top * 1.04], showgrid=True, **ticks)
+    figure.update_yaxes(range=[0, top * 1.04], showgrid=True, dtick=10 if top <= 50 else 20)
     _label_ends(figure, ends, lines=lines, theme=theme, gap=LABEL_GAP * per_pixel)
     return figure
 
 
-def _percent_top(highest: float, usual: float) -> float:
-    """End of an axis in percent: the usual one, or the next ten above what is beyond it."""
-    return max(usual, 10.0 * (int(highest // 10) + 1)) if highest > usual else usual
+def draw_cost(
+    points: pl.DataFrame, theme: Theme, *, noun: str, lines: Sequence[str], hovers: Sequence[str]
+) -> go.Figure:
+    """Dollars per million tokens of each line on log axes, as models differ by orders of magnitude."""
+    figure = go.Figure()
+    ends: list[End] = []
+    for line, rows, tips in _lines(points, lines, hovers):
+        values = rows[COST].to_list()
+        _add_line(figure, line, rows["size"].to_list(), values, tips=tips, lines=lines, theme=theme)
+        if values and values[-1]:
+            ends.append(End(line, rows["size"][-1], log10(values[-1]), dollars(values[-1])))
+    _layout(figure, points, noun)
+    figure.update_layout(margin_r=150)  # names and prices
+    known = [value for value in points.filter(pl.col("line").is_in(list(lines)))[COST].drop_nulls() if value > 0]
+    if known:
+        bottom, top = log10(min(known)) - 0.1, log10(max(known)) + 0.1
+        low, high = floor(bottom), ceil(top)
+        ticks = [factor * 10.0**power for power in range(low, high + 1) for factor in (1, 2, 5)]
+        shown = [value for value in ticks if bottom <= log10(value) <= top]
+        texts = [f"${value:g}" for value in shown]
+        figure.update_yaxes(type="log", range=[bottom, top], showgrid=True, tickvals=shown, ticktext=texts)
+        _label_ends(figure, ends, lines=lines, theme=theme, gap=LABEL_GAP * (top - bottom) / (HEIGHT - _TOP - _BOTTOM))
+    return figure
 
 
 def draw_throughput(

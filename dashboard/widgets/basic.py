@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,19 @@ import streamlit as st
 from sweepscope.dashboard.charts import narrow
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.file_names import picture_name
+from sweepscope.dashboard.format.numbers import plain
 from sweepscope.dashboard.format.symbols import Mark
 from sweepscope.dashboard.format.theme import Theme, named_theme, template
 from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.selection.filters import NARROWING, chips, parse_query
 from sweepscope.dashboard.widgets import urls
 
 _STYLE = (Path(__file__).parents[1] / "assets" / "style.css").read_text()
 PICTURE_FORMATS = {"png": "PNG", "svg": "SVG"}
 _TITLE = "page_title"  # key of the session's state: names the pictures of its charts
+_CAPTION = "page_caption"  # key of the session's state: what is printed in them
+_CAPTION_HEIGHT = 16  # px
+_CAPTION_CHARS = 110  # what fits below a chart of half a page
 _HARDLY_CUT = 24  # px beyond the edge that hide nothing of interest
 HIGH_CONTRAST = "high_contrast"  # key of the session's state, and of the switch in the sidebar
 WINDOW_WIDTH = "window_width"  # key of the session's state that it is kept under
@@ -77,6 +83,7 @@ def head(
 ) -> None:
     """Title, the answer in one sentence, and the line on origin, n and conditions; `links` are (text, url) after it."""
     st.session_state[_TITLE] = title
+    st.session_state[_CAPTION] = ", ".join(part for part in (" and ".join(origins), meta) if part)
     st.title(title, anchor=False)
     badges = "".join(badge(origin) for origin in origins)
     after = ", ".join(link(text, url) for text, url in links)
@@ -201,6 +208,7 @@ def chart(
     In a zoomable figure, whose axis and drag mode allow it, a double click goes back to all of it. `is_fitted`: whether
     it is drawn as for a narrow window; by default where the window is.
     """
+    _add_caption(figure)
     # not transparent: a picture of a dark page would be light letters on nothing
     figure.update_layout(template=template(current_theme()), paper_bgcolor=current_theme().page)
     if is_narrow() if is_fitted is None else is_fitted:
@@ -211,6 +219,33 @@ def chart(
     else:
         selecting: dict[str, Any] = {"on_select": on_select, "selection_mode": "points"}
         st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config, **selecting)
+
+
+def _add_caption(figure: go.Figure) -> None:
+    """Prints page, filters, origin and conditions below the chart, for the picture that a reader saves of it.
+
+    On the page itself the style sheet hides a figure's title: the head is in sight.
+    """
+    asked, _ = parse_query({name: st.query_params.get_all(name) for name in st.query_params})
+    filters = [chip.label for chip in chips(asked) if chip.name in NARROWING]  # the head names the grid
+    page, head = st.session_state.get(_TITLE, ""), st.session_state.get(_CAPTION, "")
+    text = " · ".join(part for part in (page, *filters, head) if part).replace("**", "")
+    title = {
+        "text": plain(textwrap.shorten(text, _CAPTION_CHARS, placeholder=" …")),
+        "font": {"size": 10, "color": current_theme().mute},
+        "automargin": True,
+        "yref": "container",
+        "y": 0,
+        "yanchor": "bottom",
+        "pad": {"b": 4, "t": 4},
+        "x": 0.005,
+        "xanchor": "left",
+    }
+    figure.update_layout(title=title)
+    if figure.layout.margin.b is not None:  # else plotly finds the room
+        figure.update_layout(margin_b=figure.layout.margin.b + _CAPTION_HEIGHT)
+        if figure.layout.height is not None:
+            figure.update_layout(height=figure.layout.height + _CAPTION_HEIGHT)
 
 
 def _config(key: str, *, is_zoomable: bool) -> dict[str, Any]:

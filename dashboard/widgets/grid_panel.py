@@ -48,7 +48,8 @@ def _scale(metric: Metric, highest: float) -> str:
     if metric.paint == "mfu":
         clipped = " · clipped above 50 %" if highest > MFU_SCALE_TOP else ""
         return f"{html.escape(metric.label)} 0 % {bar} 50 %{clipped}"
-    return f"slow {bar} fast · {rich(metric.explanation)}"
+    ends = ("dear", "cheap") if metric.key == "cost" else ("slow", "fast")
+    return f"{ends[0]} {bar} {ends[1]} · {rich(metric.explanation)}"
 
 
 def ranking(rows: Sequence[RankedRow]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,3 +118,7 @@ def test_a_chart_is_saved_under_a_name_that_tells_page_and_filters(browser: Any,
             chart.locator(".modebar-btn").first.click(force=True)
         name = f"sweepscope-best-configurations-heat-model-Llama-8.86B-nodes-16.{ending}"
         assert download.value.suggested_filename == name
+        assert not page.locator(".st-key-heat .gtitle").is_visible(), "the page's head says it"
+        if ending == "svg":
+            picture = Path(download.value.path()).read_text(encoding="utf-8")
+            assert re.search(r"Best configurations · published, [\d,]+ of [\d,]+ published runs", picture)
