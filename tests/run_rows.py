@@ -81,9 +81,16 @@ def open_store(
     published: pl.DataFrame | None = None,
     events: pl.DataFrame | None = None,
     estimates: pl.DataFrame | None = None,
+    arguments: pl.DataFrame | None = None,
 ) -> duckdb.DuckDBPyConnection:
     """A store with the given runs, the bundled accelerators, and every view."""
-    given = {"runs": runs, "published_runs": published, "events": events, "estimates": estimates}
+    given = {
+        "runs": runs,
+        "published_runs": published,
+        "events": events,
+        "estimates": estimates,
+        "arguments": arguments,
+    }
     frames = {name: TABLES[name].conform(frame) for name, frame in given.items() if frame is not None}
     path = Path(_folder().name) / f"{next(_NUMBERS)}.duckdb"
     path.write_bytes(empty_store())

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sweepscope.dashboard.format.implementation import IMPLEMENTATION
+from sweepscope.dashboard.queries.options import naming_options
 from sweepscope.dashboard.queries.query import BY_SIZE, Query, all_of, in_slice, layout_condition
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.selection.slices import Slice
 
 _WINNER = (
-    "run_id, layout, variant, framework, framework_version, torch_version, nccl_version, cluster, "
+    "run_id, layout, variant, options_id, framework, framework_version, torch_version, nccl_version, cluster, "
     "dp, tp, pp, cp, ep, vpp, zero_stage, dp_replicate, mbs, gas, recompute, "
     "precision, sequence_parallel, pipeline_schedule, strategy, mfu, "
     "hfu, tokens_per_s_per_gpu, tokens_per_s, step_time_s, model_tflops_per_gpu, "
@@ -108,8 +109,8 @@ ORDER BY model, num_nodes, num_gpus, runs DESC, status"""
 def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None = None) -> Query:
     """Completed layouts that pass the filters in rank order: of one cell (a row of `cells`), or of the whole slice.
 
-    `behind` is how much less tokens/s/GPU a layout has than the first of its cell; `ties_with_first` is true of the
-    first as well.
+    `variant` has the options in which rows of one layout differ; `behind` is how much less tokens/s/GPU a layout has
+    than the first of its cell; `ties_with_first` is true of the first as well.
     """
     where, params = in_slice(chosen, "ranked_layouts")
     layouts, more = layout_condition(filters)
@@ -117,7 +118,7 @@ def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None =
     if cell is not None:
         within = "model = $model AND num_nodes = $num_nodes AND num_gpus IS NOT DISTINCT FROM $num_gpus"
         more = {**more, **{name: cell[name] for name in ("model", "num_nodes", "num_gpus")}}
-    sql = f"""SELECT model, num_nodes, rank_in_cell, num_gpus, {_WINNER},
+    sql = f"""SELECT model, params, num_nodes, rank_in_cell, num_gpus, {_WINNER},
   1 - tokens_per_s_per_gpu / first(tokens_per_s_per_gpu) OVER cell AS behind,
   is_tied(
     lead_over(first(tokens_per_s_per_gpu) OVER cell, tokens_per_s_per_gpu),
@@ -129,9 +130,8 @@ WHERE {all_of(where, layouts, within)}
 WINDOW cell AS (
   PARTITION BY model, num_nodes, num_gpus ORDER BY rank_in_cell
   ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
-)
-ORDER BY {BY_SIZE}, num_nodes, num_gpus, rank_in_cell"""
-    return Query(sql, {**params, **more})
+)"""
+    return naming_options(Query(sql, {**params, **more}), f"{BY_SIZE}, num_nodes, num_gpus, rank_in_cell")
 
 
 def tries(chosen: Slice, cell: Mapping[str, object]) -> Query:

@@ -137,6 +137,7 @@ JOIN runs AS this ON this.run_id = $run_id
   AND mine.framework IS NOT DISTINCT FROM this.framework
   AND mine.layout IS NOT DISTINCT FROM this.layout
   AND mine.variant IS NOT DISTINCT FROM this.variant
+  AND mine.options_id IS NOT DISTINCT FROM this.options_id
   AND mine.recompute IS NOT DISTINCT FROM this.recompute
   AND mine.precision IS NOT DISTINCT FROM this.precision
   AND mine.sequence_parallel IS NOT DISTINCT FROM this.sequence_parallel

@@ -9,6 +9,7 @@ import polars as pl
 
 from sweepscope.pipeline.derive.complete import complete_runs
 from sweepscope.pipeline.derive.doubts import without_doubtful
+from sweepscope.pipeline.derive.options import with_options
 from sweepscope.pipeline.estimate.rows.argument_facts import facts_of_arguments
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_runs
 from sweepscope.pipeline.ingest.read_batch import read_batch
@@ -82,6 +83,8 @@ def parse_batch(
         "files": SCHEMAS["files"].conform(batch.files),
     }
     placed = under_their_files(all_tables, batch.tracked)
+    runs, arguments = with_options(placed["runs"], placed["arguments"])
+    placed |= {"runs": SCHEMAS["runs"].conform(runs), "arguments": SCHEMAS["arguments"].conform(arguments)}
     return {name: _by_part(frame, batch.parts) for name, frame in placed.items()}
 
 

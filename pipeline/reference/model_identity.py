@@ -96,9 +96,10 @@ def registered_shape(row: Mapping[str, Any]) -> ModelShape | None:
     """Shape of the registered model that a row of `runs` names; None where the row contradicts it.
 
     `row` has `model`, `params` and the columns of SHAPE. A padded vocabulary and untied embeddings contradict nothing:
-    they add parameters that no token needs.
+    they add parameters that no token needs. A name of one's own has the shape of a model whose name begins with the
+    same word and that has as many parameters, to the last one: `llama-1b` with 1,235,814,400 is Llama 3.2 1B's.
     """
-    name = _registered_name(row["model"])
+    name = _registered_name(row["model"]) or (row["params"] and _alike(row["model"], row["params"]))
     known = find_model(name) if name else None
     if known is None:
         return None
@@ -110,6 +111,20 @@ def registered_shape(row: Mapping[str, Any]) -> ModelShape | None:
     params = row["params"]
     is_size = params is None or any(abs(params / size - 1) <= LABEL_TOLERANCE for size in _sizes(name))
     return shape_of(known) if 0 <= padding <= VOCAB_PADDING and is_size else None
+
+
+@cache
+def _alike(name: str, params: int) -> str | None:
+    """A registered model whose name begins with the same word, with as many parameters to the last one.
+
+    >>> _alike("llama-1b", 1_235_814_400), _alike("llama-1b", 1_235_000_000), _alike("my-1b", 1_235_814_400)
+    ('Llama 3.2 1B', None, None)
+    """
+    return next((known for known in known_models() if _word(known) == _word(name) and params in _sizes(known)), None)
+
+
+def _word(name: str) -> str:
+    return re.split(r"\d", _family(name), maxsplit=1)[0]
 
 
 @cache

@@ -76,6 +76,7 @@ _LAYOUT = (
     integer("gbs_tokens", "tokens", "global batch in tokens = gbs * seq_len", minimum=1),
     text("layout", "layout in one text, e.g. DP8 TP4 PP2 · GAS16 MBS2 · Z1; unknown parts are left out"),
     text("variant", "what else sets a run apart from others of its layout, in its source's words (async TP, a kernel)"),
+    text("options_id", "digest of the options in `arguments`; runs of a layout that differ in it are no repeats"),
     text("recompute", "activation recomputation", vocab.RECOMPUTE),
     flag("sequence_parallel", "Megatron sequence parallelism is on"),
     text("precision", "precision of the matrix products", vocab.PRECISION),

@@ -12,8 +12,8 @@ CELL_KEY = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens",
 _WINNER = (
     "run_id framework framework_version torch_version nccl_version cluster params gpus_per_node "
     "dp tp pp cp ep vpp zero_stage mbs gas recompute precision "
-    "sequence_parallel pipeline_schedule layout variant strategy tokens_per_s_per_gpu tokens_per_s step_time_s "
-    "mfu mfu_logged hfu model_tflops_per_gpu mem_peak_allocated_bytes mem_peak_reserved_bytes"
+    "sequence_parallel pipeline_schedule layout variant options_id strategy tokens_per_s_per_gpu tokens_per_s "
+    "step_time_s mfu mfu_logged hfu model_tflops_per_gpu mem_peak_allocated_bytes mem_peak_reserved_bytes"
 )
 
 _NOISE = (

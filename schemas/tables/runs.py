@@ -152,6 +152,7 @@ ARGUMENTS = Table(
         text("name", "as it is spelled there; sections of a configuration with dots between"),
         text("value", "as it is printed, at most 2,000 characters; credentials are hidden"),
         text("setting_source", "where it is stated; of several places the one that counts most", vocab.SETTING_SOURCE),
+        flag("is_option", "it may change how steps run: no path, name, seed, schedule of learning, logging or saving"),
         "source_path line_no",
     ),
 )

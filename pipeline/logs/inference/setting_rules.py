@@ -17,7 +17,8 @@ _LINES = {"=": "{name} = {value}", ":": "{name} : {value}", ":=": "{name} := {va
     mark: f"{{name}} {mark} {{value}}" for mark in ("->", "=>", "|", "│", "┃")
 }
 _OPTIONS = {"": "--{name} {value}", "=": "--{name}={value}"}
-_WORDS = {"recompute": {"True": "full", "true": "full", "False": "none", "false": "none", "None": "none"}}
+_SWITCHED = {"True": "full", "true": "full", "False": "none", "false": "none", "None": "none"}
+_WORDS = {"recompute": {**_SWITCHED, **{word: word for word in ("full", "selective", "none")}}}
 
 
 @dataclass

@@ -31,6 +31,11 @@ _RECORD = re.compile(
 _OPTION = re.compile(
     r"(?:^|\s)--?(?P<name>[A-Za-z][\w.-]{0,79})(?P<form>[= ]|\s+)(?P<open>[\"']?)(?P<value>[^\s\"'-][^\s\"']*)"
 )
+# A name of several words with only its value behind it, between commas: `NVIDIA H100, world size 16, seq len 2048`.
+_CLAUSE = re.compile(
+    r"(?:^|[,;|(\[]\s*|:\s+)(?P<name>[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,4})(?P<form> )(?P<open>)"
+    r"(?P<value>\d{1,3}(?:,\d{3})+|\d+)(?=\s*(?:[;|()\]]|,(?!\d)|$))"
+)
 _NOT_OURS = re.compile(
     r"\b(?:vision|image|audio|encoder|teacher|draft|critic|reward|ref|reference|student|lora|tokenizer|"
     r"optim(?:izer)?|eval|val|valid|"
@@ -97,7 +102,7 @@ def stated(lines: Iterable[tuple[int, str]]) -> Iterator[Stated]:
 
 def _in_line(line_no: int, text: str) -> Iterator[Stated]:
     taken: set[int] = set()
-    for pattern, form in ((_RECORD, "words"), (_OPTION, "option"), (_PAIR, "")):
+    for pattern, form in ((_RECORD, "words"), (_OPTION, "option"), (_PAIR, ""), (_CLAUSE, "words")):
         position = 0
         while hit := pattern.search(text, position):
             found = _of_pair(line_no, text, hit, form) if hit.start("value") not in taken else None

@@ -45,7 +45,7 @@ lead_of_winner AS (
 SELECT
     w.origin, w.model, w.num_nodes, w.num_gpus, w.seq_len, w.gbs_tokens, w.accelerator,
     w.run_id, w.framework, w.framework_version, w.torch_version, w.nccl_version, w.cluster, w.params, w.gpus_per_node, w.dp, w.tp, w.pp, w.cp, w.ep, w.vpp, w.zero_stage,
-    w.mbs, w.gas, w.recompute, w.precision, w.sequence_parallel, w.pipeline_schedule, w.layout, w.variant, w.strategy,
+    w.mbs, w.gas, w.recompute, w.precision, w.sequence_parallel, w.pipeline_schedule, w.layout, w.variant, w.options_id, w.strategy,
     w.tokens_per_s_per_gpu, w.tokens_per_s, w.step_time_s, w.mfu, w.mfu_logged, w.hfu, w.model_tflops_per_gpu,
     w.mem_peak_allocated_bytes, w.mem_peak_reserved_bytes, w.repeats, w.repeat_spread,
     w.run_noise, w.noise_basis, w.noise_repeats, w.low_tokens_per_s_per_gpu, w.high_tokens_per_s_per_gpu,

@@ -1,6 +1,6 @@
 -- Every completed layout of each cell, fastest first. Repeats of one layout are one row: the medians over its runs,
 -- and their spread, which limits how far a lead can be trusted. Runs of another version of the framework, torch or
--- NCCL, or on another cluster, are no repeats: what they differ by is no noise. Runs whose logs do not name the version
+-- NCCL, with other options, or on another cluster, are no repeats: what they differ by is no noise. Runs whose logs do not name the version
 -- are repeats of each other only. Tokens/s/GPU decides, not MFU: within a cell the model and
 -- the card are the same, and tokens/s/GPU depends on no FLOP convention.
 -- A cell is one number of accelerators: on a single node 1, 2 and 4 of them are different questions.
@@ -15,7 +15,7 @@ WITH layouts AS (
         origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator,
         -- what makes a layout: everything that a user can choose
         framework, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, dp_replicate, mbs, gas,
-        recompute, precision, sequence_parallel, pipeline_schedule, layout, variant, o.strategy,
+        recompute, precision, sequence_parallel, pipeline_schedule, layout, variant, options_id, o.strategy,
         -- what ran it
         framework_version, torch_version, nccl_version, cluster,
         -- two runs of which the layout is not known in full are not repeats of each other
@@ -105,7 +105,7 @@ SELECT
         ORDER BY tokens_per_s_per_gpu DESC, layout, run_id
     ) AS rank_in_cell,
     run_id, framework, framework_version, torch_version, nccl_version, cluster, params, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute,
-    precision, sequence_parallel, pipeline_schedule, layout, variant, strategy, tokens_per_s_per_gpu, tokens_per_s,
+    precision, sequence_parallel, pipeline_schedule, layout, variant, options_id, strategy, tokens_per_s_per_gpu, tokens_per_s,
     step_time_s, mfu, mfu_logged, hfu, model_tflops_per_gpu, mem_peak_allocated_bytes, mem_peak_reserved_bytes, dp_replicate,
     repeats, repeat_spread, speed_resolution,
     mean_tokens_per_s_per_gpu,

@@ -43,7 +43,7 @@ SELECT
         [num_nodes, num_gpus, seq_len, gbs_tokens, dp, tp, pp, cp, ep, vpp, zero_stage, dp_replicate, mbs, gas],
         lambda number: coalesce(number::VARCHAR, '?')
     )::VARCHAR, coalesce(recompute, '?'), coalesce(precision, '?'), coalesce(sequence_parallel::VARCHAR, '?'),
-        coalesce(pipeline_schedule, '?'), coalesce(variant, '?'),
+        coalesce(pipeline_schedule, '?'), coalesce(variant, '?'), coalesce(options_id, '?'),
         CASE WHEN model IS NULL OR (dp + tp + pp + mbs + gas) IS NULL THEN source_path END
     )) AS configuration_id,
     strftime(started_at, '%Y-%m-%d') AS day,

@@ -22,7 +22,7 @@ compared AS (
     FROM seen
     WINDOW alike AS (
         PARTITION BY origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, framework, cluster, layout,
-            variant, recompute, precision, sequence_parallel, pipeline_schedule, dp_replicate, gpus_per_node
+            variant, options_id, recompute, precision, sequence_parallel, pipeline_schedule, dp_replicate, gpus_per_node
         ORDER BY began, run_id
     )
 )

@@ -720,6 +720,22 @@ def test_a_number_in_a_sentence_is_read() -> None:
     assert tables_of({"train.log": text})["runs"]["params"].item() == 123_456
 
 
+def test_a_clause_of_a_heading_states_a_setting() -> None:
+    head = "torch 2.11.0, NVIDIA H100 80GB HBM3, world size 16\nrunning (micro batch 4, seq len 2,048), tensor parallel 2\n"
+    (run,) = tables_of({"train.log": log(FORMS["words"], head=head)})["runs"].to_dicts()
+    assert (run["num_gpus"], run["mbs"], run["seq_len"], run["tp"]) == (16, 4, 2048, 2)
+    saved = "saved (global step 300, data parallel rank 0)\n"
+    (run,) = tables_of({"train.log": log(FORMS["words"], head=saved)})["runs"].to_dicts()
+    assert (run["steps_planned"], run.get("dp")) == (STEPS, None)
+
+
+@pytest.mark.parametrize("recompute", ["full", "selective", "none"])
+def test_recomputation_is_read_from_arguments_in_our_own_words(recompute: str) -> None:
+    head = f"Namespace(seq=2048, mbs=4, recompute='{recompute}', compile='none')\n"
+    (run,) = tables_of({"train.log": log(FORMS["words"], head=head)})["runs"].to_dicts()
+    assert run["recompute"] == recompute
+
+
 def test_the_heading_of_launches_may_stand_below_a_rule() -> None:
     def launch(hour: int) -> str:
         mark = f"2025-10-18 {hour:02d}:46:50,232 - __main__ - INFO -"
