@@ -9,7 +9,6 @@ import polars as pl
 
 from sweepscope.pipeline.derive.complete import complete_runs
 from sweepscope.pipeline.derive.doubts import without_doubtful
-from sweepscope.pipeline.derive.options import with_options
 from sweepscope.pipeline.estimate.rows.argument_facts import facts_of_arguments
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_runs
 from sweepscope.pipeline.ingest.read_batch import read_batch
@@ -19,6 +18,7 @@ from sweepscope.pipeline.io.spill import release
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import assemble
+from sweepscope.pipeline.logs.runs.options import with_options
 from sweepscope.pipeline.logs.runs.stated import of_table
 from sweepscope.pipeline.store.checkpoints import Records
 from sweepscope.pipeline.text.secret_columns import hidden_in, hide_frame

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sweepscope.pipeline.estimate.physics.elementwise import SCORES
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
 from sweepscope.pipeline.estimate.physics.profile import Profile, recomputes
 from sweepscope.pipeline.estimate.physics.question import Question
@@ -38,9 +39,9 @@ def attention_activation_bytes(asked: Question, at: Layouts) -> Array:
     shape, profile = asked.shape, asked.profile
     h, a = shape.hidden_size, shape.num_heads
     core: Array | float = 4.0 * a
-    if not profile.is_flash:
-        core = np.where(at.recompute == 1, 0.0, (5.0 if profile.has_dropout else 4.0) * a * asked.seq_len)
     dropout = 1.0 if profile.has_dropout else 0.0
+    if not profile.is_flash:
+        core = np.where(at.recompute == 1, 0.0, (SCORES[profile.softmax].kept + dropout) * a * asked.seq_len)
     if shape.kv_lora_rank:
         normed = normed_bytes(profile)
         latents = (2.0 + normed) * (shape.q_lora_rank + shape.kv_lora_rank) + 2.0 * shape.rope_head_dim

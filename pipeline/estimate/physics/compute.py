@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sweepscope.pipeline.estimate.physics.elementwise import PLAIN_ACTIVATION, usual_bytes
+from sweepscope.pipeline.estimate.physics.elementwise import PLAIN_ACTIVATION, SCORES, usual_bytes
 from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.estimate.physics.profile import Profile
 from sweepscope.pipeline.estimate.physics.question import Question
@@ -20,7 +20,10 @@ from sweepscope.pipeline.reference.model_shape import ModelShape
 TILE = 128
 """Rows and columns of one output tile of a matrix product on recent tensor cores (CUTLASS's default thread block)."""
 
-KERNELS_PER_LAYER = 30
+KERNELS_PER_LAYER = {True: 30, False: 18}
+"""Kernels of a forward pass by whether the feed-forward block has a gate: eager Llama-like layers run their norms and
+rotary embedding operator by operator; layers without a gate have PyTorch's own LayerNorm, GELU and no rotary embedding
+(nanoGPT's: 2 norms, 4 products with 4 casts of weights, 3 transposes, attention, GELU, 2 residuals)."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ def attention_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array, seq_le
     """Scores and values, forward and backward.
 
     Fused: causal half of 4 T s width FLOPs at `attention_efficiency`. Not fused: all of them as batched products, and
-    the traffic of score-sized tensors (softmax, mask, dropout: 2 bytes read and written, about five times over).
+    the traffic of score-sized tensors (`elementwise.SCORES`).
     """
     c = on.profile
     width = (shape.query_width + shape.value_width) / 2 / tp
@@ -118,9 +121,10 @@ def attention_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array, seq_le
         share = c.attention_efficiency * seq_len / (seq_len + c.attention_half_tokens)
         forward = full / 2 / (on.attention_flops * share)
         return forward, c.attention_backward * forward
-    scores = 10.0 * tokens * seq_len * shape.num_heads / tp / on.memory_bytes_per_s
-    forward = full / (c.attention_efficiency * on.attention_flops) + scores
-    return forward, 2.0 * forward
+    product = full / (c.attention_efficiency * on.attention_flops)
+    scores = tokens * seq_len * shape.num_heads / tp / on.memory_bytes_per_s
+    moved = SCORES[c.softmax]
+    return product + moved.forward * scores, 2.0 * product + moved.backward * scores
 
 
 def elementwise_s(on: Machine, shape: ModelShape, tokens: Array, *, tp: Array, sigma: Array, width: Array) -> Array:

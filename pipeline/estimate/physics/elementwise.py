@@ -85,6 +85,30 @@ OPERATORS: Final[dict[str, Operator]] = {
         "product (2+2). Fused (flash-attention's csrc/xentropy, in 16 bit): read and written once each way.",
     ),
 }
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Bytes per score of attention that is not fused: moved in a forward and in a backward pass, and kept."""
+
+    forward: float
+    backward: float
+    kept: float
+
+
+SCORES: Final = {
+    "fused": Scores(10.0, 20.0, 4.0),
+    "eager": Scores(26.0, 28.0, 6.0),
+    "megatron": Scores(26.0, 28.0, 4.0),
+}
+"""By how the softmax of attention that is not fused runs.
+
+Fused: scale, mask and softmax in one kernel (Megatron-LM fusions/fused_softmax.py) between products and dropout. Eager
+(transformers models/llama/modeling_llama.py: eager_attention_forward): product (2), scale (2+2), mask (2+2), softmax to
+fp32 (2+4), to 16 bit (4+2), product (2), copies of heads (2); backward: products (2+2), to fp32 (2+4), softmax (4+4+2),
+scale (2+2), products (2+2); keeps probabilities in both widths. Megatron-LM without the fusion (the same file:
+forward_torch_softmax) runs as many operators and keeps 16 bit.
+"""
 PLAIN_ACTIVATION: Final = Bytes(4.0, 4.0)
 """Of an activation function without a gate, one kernel in any form; so is PyTorch's own LayerNorm."""
 

@@ -78,7 +78,7 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
         ep = np.where(dual, beside, ep)
 
     # The processor launches kernels one by one: where they are short, it sets the pace of everything on the device.
-    launches = KERNELS_PER_LAYER * profile.kernel_launch_s
+    launches = KERNELS_PER_LAYER[shape.gated_mlp] * profile.kernel_launch_s
     busy = linear + forward + passes_only + tp_forward + ep / 2.0
     busy_backward = 2.0 * linear + backward + 2.2 * passes_only + tp_backward + ep / 2.0
     idle, idle_backward = np.maximum(launches - busy, 0.0), np.maximum(2.0 * launches - busy_backward, 0.0)

@@ -110,6 +110,10 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, stage: int) -> Memory
     in_turn = (at.zero_stage >= 2) & (at.vpp > 1) & (at.gas <= at.pp)
     whole = np.where(in_turn, np.maximum(np.minimum(2.0 / at.vpp, 1.0) * whole, gradients), whole)
     gradients = np.where((at.pp > 1) & (at.gas > 1), whole, gradients)
+    if profile.frees_gradients:
+        # One replica without accumulation has no gradients in its forward pass; each comes where activations go.
+        is_alone = (at.batch_shards == 1) & (at.pp == 1) & (at.gas == 1)
+        gradients = np.where(is_alone, np.maximum(gradients - grown * (activations + logits), 0.0), gradients)
     # Buckets of replicas' gradients in 16 bit beside the kept ones (PyTorch's DDP), where there are replicas.
     gradients = gradients + np.where(at.batch_shards > 1, profile.grad_bucket_bytes, 0.0) * (dense + experts)
     exchanged = np.where(at.tp > 1, profile.exchange_buffer_bytes, 0.0) * tokens * shape.hidden_size

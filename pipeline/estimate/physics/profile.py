@@ -45,8 +45,10 @@ class Profile:
     is sent to, once each (0: a copy per expert). `recomputed_modules` are words of MODULES, with commas between;
     `kept_product_bytes` are those of a number that products and activation functions keep. `selective` says what
     selective recomputation drops: "attention", the core of attention that is not fused (Korthikanti section 5.1), or
-    "products", every second matrix product and all between (torchtitan's `_get_custom_policy`). `folder` is that of the
-    profile's file and of its track record.
+    "products", every second matrix product and all between (torchtitan's `_get_custom_policy`). `softmax` is
+    how that of attention that is not fused runs (`elementwise.SCORES`). A replica that `frees_gradients` after its step
+    has none beside the activations of the next (`memory`). `folder` is that of the profile's file and of its track
+    record.
     """
 
     gemm_peak_share: float
@@ -113,6 +115,8 @@ class Profile:
     schedule: str = "1f1b"
     fuses_accumulation: bool = False
     is_launch_open: bool = False
+    frees_gradients: bool = False
+    softmax: str = "fused"
     recomputed_modules: str = ""
     selective: str = "attention"
     kept_product_bytes: float = 2.0

@@ -108,7 +108,9 @@ def _attention(stated: _Stated) -> str | None:
     """The kernel that is asked for, in the framework's word; None where it chooses by itself."""
     names = ("attn_implementation", "_attn_implementation", "attention_backend", "attn_impl")
     words = (stated.get(name, "").casefold().rpartition(".")[2].strip("'<>") for name in names)
-    return next((word for word in words if word in _KERNELS), None)
+    kernel = next((word for word in words if word in _KERNELS), None)
+    # Megatron's and Transformer Engine's unfused attention has a softmax of one kernel, unless that is switched off.
+    return "eager" if kernel == "unfused" and _switch(stated, "masked_softmax_fusion") is False else kernel
 
 
 def _is_flash(stated: _Stated) -> str | None:

@@ -33,6 +33,8 @@ FACTS: Final = (
 )
 """Columns that `with_facts` reads."""
 _NOT_FUSED = ("false", "no", "none", "0", "torch", "megatron", "eager", "math")
+_EAGER = re.compile(r"(?i)\b(?:eager|math|naive)\b")
+"""Attention kernels that are none: an operator for each step of the softmax."""
 _BYTES = 1e6
 USUAL: Final[dict[str, dict[str, Any]]] = {
     "nemo": {"grad_precision": "bf16", "attention_kernel": "cudnn", "fused_accumulation": True},
@@ -50,6 +52,12 @@ Transformer Engine, on which these and Megatron-LM rest, prefers cuDNN's attenti
 `runtime/pipe/engine.py: _exec_reduce_grads`); in BigScience's, no exchange of tensor parallelism runs beside the
 gradients of weights, as those of later versions do (`megatron/mpu/layers.py`). torchtitan's waits for its exchanges
 unless asked for otherwise (`enable_async_tensor_parallel`)."""
+_PLAIN: Final = (
+    *("", "other", "hf-trainer", "transformers", "trl", "accelerate", "lightning", "litgpt", "nanogpt", "torchtune"),
+)
+"""Trainers on PyTorch's own parameters and gradients, a script of one's own among them."""
+ALONE: Final = ("frees_gradients",)
+"""Constants that matter to one replica without accumulation alone, which no fit was made on."""
 CHOICES: Final[dict[str, dict[str, Any]]] = {
     "megatron-deepspeed": {
         "is_sequence_parallel": False,
@@ -66,15 +74,17 @@ CHOICES: Final[dict[str, dict[str, Any]]] = {
         "exchange_buffer_bytes": 4.0,
         "unfused_query_bytes": 8.0,
     },
-    "torchtitan": {"selective": "products"},
+    "torchtitan": {"selective": "products", "frees_gradients": True},
+    **{trainer: {"frees_gradients": True} for trainer in _PLAIN},
 }
-"""Constants that a trainer's source decides. BigScience's Megatron-DeepSpeed has no sequence parallelism and dropout of
-0.1 (`megatron/arguments.py`); nanotron gathers weights after its optimizer's step (`optim/zero.py`) and places layers
-by cost (`models/base.py`); torchtitan's selective recomputation saves every second product
-(`_get_custom_policy`); llm-foundry's loss is flash-attention's, which keeps logits and their gradients in 16 bit
-(`models/mpt/modeling_mpt.py`; Dao-AILab/flash-attention, csrc/xentropy); MLPerf's configurations capture layers as CUDA
-graphs (`config_common_cg.sh`). What nanotron keeps beside others: DDP's buckets in 16 bit, logits in 32 bit that live
-on, the two buffers of gathered inputs (`parallel/utils.py: MemoryBuffer`).
+"""Constants that a trainer's source decides. PyTorch's optimizers drop gradients after a step (`Optimizer.zero_grad`:
+`set_to_none`), and so do trainers without buffers of their own. BigScience's Megatron-DeepSpeed has no sequence
+parallelism and dropout of 0.1 (`megatron/arguments.py`); nanotron gathers weights after its optimizer's step
+(`optim/zero.py`) and places layers by cost (`models/base.py`); torchtitan's selective recomputation saves every second
+product (`_get_custom_policy`); llm-foundry's loss is flash-attention's, which keeps logits and their gradients in 16
+bit (`models/mpt/modeling_mpt.py`; Dao-AILab/flash-attention, csrc/xentropy); MLPerf's configurations capture layers as
+CUDA graphs (`config_common_cg.sh`). What nanotron keeps beside others: DDP's buckets in 16 bit, logits in 32 bit that
+live on, the two buffers of gathered inputs (`parallel/utils.py: MemoryBuffer`).
 
 Elementwise kernels that are not fused, in bytes that a forward pass moves beyond those that are: nanotron applies the
 activation function and the product with the gate apart (`models/llama.py: GLUActivation`; 10 instead of 6), rotates
@@ -92,10 +102,11 @@ def with_usual_facts(profile: Profile, framework: str | None, stated: dict[str, 
 
 
 def with_choices(profile: Profile, framework: str | None) -> Profile:
-    """`profile` with what the framework's source decides; one that was fitted has it already."""
+    """`profile` with what the framework's source decides; one that was fitted has it already, but for ALONE."""
+    choices = CHOICES.get(framework or "", {})
     if profile.about.get("kind") == "fitted":
-        return profile
-    return with_values(profile, CHOICES.get(framework or "", {}))
+        choices = {name: value for name, value in choices.items() if name in ALONE}
+    return with_values(profile, choices)
 
 
 def with_usual(row: dict[str, Any], framework: str | None, profile: Profile) -> tuple[dict[str, Any], list[str]]:
@@ -135,6 +146,8 @@ def with_facts(profile: Profile, row: dict[str, Any], framework: str | None = No
         changes["is_flash"] = flash.strip().casefold() not in _NOT_FUSED
     if profile.tuned_attention_efficiency and TUNED.search(row["attention_kernel"] or ""):
         changes["attention_efficiency"] = profile.tuned_attention_efficiency
+    if _EAGER.search(row["attention_kernel"] or ""):
+        changes |= {"is_flash": False, "softmax": "megatron" if framework == "megatron" else "eager"}
     for column, constant in OVERLAPS.items():
         if (overlaps := row[column]) is not None:
             usual = getattr(profile, constant) or getattr(load_profiles()["default"], constant)

@@ -30,9 +30,23 @@ def estimated(table: dict[str, str], **facts: str | None) -> dict[str, Any]:
 
 def test_short_kernels_wait_for_launches_unless_compiled_or_captured() -> None:
     seconds = {word: estimated(SMALL, execution=word)["est_step_time_s"] for word in EXECUTIONS}
-    launches = 64 * 32 * 3 * KERNELS_PER_LAYER * 4.1e-5
+    launches = 64 * 32 * 3 * KERNELS_PER_LAYER[True] * 4.1e-5
     assert seconds["eager"] > launches > 2.5 * seconds["compiled"]
     assert seconds["graphs"] < 1.01 * seconds["compiled"]  # its loss is not fused
+
+
+def test_layers_without_a_gate_launch_fewer_kernels() -> None:
+    shape = {
+        "num_layers": "32",
+        "hidden_size": "1024",
+        "num_heads": "16",
+        "ffn_hidden_size": "4096",
+        "vocab_size": "50304",
+    }
+    small = {**SMALL, **shape, "model": "mine", "tie_word_embeddings": "true"}
+    plain, gated = (estimated({**small, "gated_mlp": word}, execution="eager") for word in ("false", "true"))
+    saved = 64 * 32 * 3 * (KERNELS_PER_LAYER[True] - KERNELS_PER_LAYER[False]) * 4.1e-5
+    assert gated["est_step_time_s"] - plain["est_step_time_s"] == pytest.approx(saved, rel=0.1)
 
 
 def test_long_kernels_do_not_wait() -> None:

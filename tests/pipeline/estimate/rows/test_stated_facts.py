@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -123,7 +124,8 @@ def test_what_a_source_decides_is_assumed_of_frameworks_without_a_profile() -> N
     plain, fitted = load_profiles()["hopper"], load_profiles()["hopper-nanotron"]
     assert plain.hides_gather
     assert not with_choices(plain, "nanotron").hides_gather
-    assert with_choices(fitted, "torchtitan") is fitted
+    assert with_choices(fitted, "nanotron") == fitted
+    assert with_choices(fitted, "torchtitan") == replace(fitted, frees_gradients=True)  # what no fit was made on
 
 
 def test_kernels_that_a_framework_does_not_fuse_cost_traffic() -> None:
@@ -136,3 +138,28 @@ def test_kernels_that_a_framework_does_not_fuse_cost_traffic() -> None:
     more = 4 * 11008 / 2 + (16 + 8) * 4096 / 2
     assert elementwise("nanotron") / elementwise("other") == pytest.approx(1 + more / (hidden / 2 + inner + query))
     assert elementwise("megatron-deepspeed") > elementwise("other")
+
+
+def test_eager_attention_moves_more_than_one_with_a_fused_softmax() -> None:
+    plain = load_profiles()["hopper"]
+    eager, unfused, flash = (
+        with_usual_facts(plain, None, {"attention_kernel": kernel, "flash_attention": is_flash})
+        for kernel, is_flash in (("eager", None), ("unfused", "false"), ("flash", "true"))
+    )
+    assert (eager.is_flash, unfused.is_flash, flash.is_flash) == (False, False, True)
+    assert (eager.softmax, unfused.softmax) == ("eager", "fused")
+
+
+def test_gradients_of_one_replica_lie_beside_no_activations_unless_they_accumulate() -> None:
+    alone = {**row(), "num_gpus": "1", "dp": "1", "tp": "1", "pp": "1", "cp": "1", "zero_stage_or_fsdp": "zero0"}
+    once, twice, replicas, kept = (
+        estimate_frame(pl.DataFrame([{**alone, "framework": "hf-trainer", **changes}])).row(0, named=True)
+        for changes in (
+            {"grad_accum": "1"},
+            {"grad_accum": "2"},
+            {"grad_accum": "1", "dp": "2", "num_gpus": "2"},
+            {"grad_accum": "1", "framework": "megatron"},
+        )
+    )
+    gradients = "est_mem_gradients_bytes"
+    assert once[gradients] < twice[gradients] == kept[gradients] <= replicas[gradients]

@@ -9,7 +9,7 @@ from sweepscope.dashboard.queries import cells
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.pipeline.derive.complete import complete_runs
-from sweepscope.pipeline.derive.options import is_option_name, with_options
+from sweepscope.pipeline.logs.runs.options import is_option_name, with_options
 from tests.pipeline.ingest_in_memory import tables_of
 from tests.run_rows import open_store
 
