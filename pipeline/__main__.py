@@ -33,7 +33,7 @@ VERBS = {
     "dialect": "dialect files for log formats of your own: test, infer, list, show, example, forget",
     "query": "run a read-only SQL query against the store",
     "report": "write what the dashboard says as one offline HTML file, or as Markdown",
-    "export": "write the dashboard as static pages that need no server and no network",
+    "export": "write the dashboard as static pages, or the tables as a dataset",
     "mcp": "answer agents over the Model Context Protocol, read-only",
     "nccl": "summarise NCCL logs, nccl-tests tables, hangs and flight recorder dumps",
     "memory": "peak, fragmentation and what was alive at the peak, of one memory snapshot, timeline or trace",

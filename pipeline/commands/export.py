@@ -1,4 +1,4 @@
-"""`sweepscope export --static DIR`: what the dashboard says, as files that any web server or a browser alone shows."""
+"""`sweepscope export`: what the dashboard says as static pages, or the tables as a dataset for the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ RUNS, GRIDS = 200, 20
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--static", metavar="DIR", required=True, help="folder to write; an earlier export in it is replaced"
+    kinds = parser.add_mutually_exclusive_group(required=True)
+    kinds.add_argument("--static", metavar="DIR", help="folder for pages; an earlier export in it is replaced")
+    kinds.add_argument(
+        "--dataset",
+        metavar="DIR",
+        help="folder for Parquet files of all tables and a dataset card, for the Hugging Face Hub",
     )
     parser.add_argument("--origin", choices=tuple(ORIGIN), help="whose runs (default: all that the dashboard shows)")
     parser.add_argument(
@@ -38,6 +42,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     home = Home.resolve(args.home, for_writing=False)
+    if args.dataset:
+        return _write_dataset(home, args)
     note("Writing the pages ...")
     found = written(
         "report.write_site", home, str(Path(args.static).absolute()), args.origin or "", str(args.runs), str(args.grids)
@@ -48,11 +54,24 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _write_dataset(home: Home, args: argparse.Namespace) -> int:
+    from sweepscope.pipeline.store.dataset import write_dataset
+    from sweepscope.pipeline.store.published import connect, current
+
+    folder = Path(args.dataset).absolute()
+    with connect(current(home.path)) as connection:
+        rows = write_dataset(connection, folder, origin=args.origin)
+    text = f"{sum(rows.values()):,} rows of {len(rows)} tables\nDataset: {folder}  (README.md is its card)"
+    say_read({"dataset": str(folder), "rows": rows}, text, as_json=args.json)
+    return 0
+
+
 VERB = Verb(
     name="export",
     description="Write the store as static pages that need no server and no network: overview, every grid in every "
     "metric, failures and their cost, distance to theory, frontier, runs with their evidence lines, and the rows as "
-    "Parquet. Charts are saved as PNG or SVG with their filters printed in.",
+    "Parquet. Charts are saved as PNG or SVG with their filters printed in. Or, with --dataset, every table as "
+    "Parquet with a card that describes it, as the Hugging Face Hub takes datasets.",
     add_arguments=_add_arguments,
     run=_run,
 )
