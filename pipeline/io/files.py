@@ -156,17 +156,23 @@ def _is_listed_anyway(real: str, root: str) -> bool:
 
 
 def marker_above(marker: str) -> Callable[[str], bool]:
-    """Function that tells whether a directory or one above it has a file of that name (local paths only).
+    """Function that returns whether a directory or one above it has a file of that name.
 
-    Directories above are examined once, however many directories are asked about.
+    Directories above are examined once, however many directories are asked about, and before those below. Behind a URL
+    that has just been listed, s3fs and gcsfs answer from the listing; where a directory above it may not be read, there
+    is no such file in it.
     """
 
     @cache
     def is_marked(directory: str) -> bool:
         parent = os.path.dirname(directory)
-        return os.path.exists(os.path.join(on_disk(directory), marker)) or (parent != directory and is_marked(parent))
+        if parent != directory and is_url(parent) == is_url(directory) and is_marked(parent):
+            return True
+        if is_url(directory):
+            return remote.exists(f"{directory}/{marker}", if_unknown=False)
+        return os.path.exists(os.path.join(on_disk(directory), marker))
 
-    return lambda directory: not is_url(directory) and is_marked(directory)
+    return is_marked
 
 
 def exists(path: str) -> bool:

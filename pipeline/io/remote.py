@@ -160,11 +160,11 @@ def opened(url: str) -> IO[bytes]:
         return cast(IO[bytes], _RemoteFile(system.open(path, "rb")))
 
 
-def exists(url: str) -> bool:
-    """Whether there is a file behind a URL; true also where that cannot be found out."""
+def exists(url: str, *, if_unknown: bool = True) -> bool:
+    """Whether there is a file behind a URL; `if_unknown` where that cannot be found out."""
     try:
         with as_os_error():
             filesystem, inner = file_system(url)
             return bool(filesystem.exists(inner))
     except (UsageError, InputError, ValueError, OSError):
-        return True
+        return if_unknown

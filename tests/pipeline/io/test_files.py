@@ -16,6 +16,10 @@ from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.io import files, remote
 from sweepscope.pipeline.io.files import list_files, marker_above
 from sweepscope.pipeline.io.reader import Reader
+from tests.load.unit_costs import counted
+from tests.s3_server import bucket, s3_endpoint
+
+__all__ = ["bucket", "s3_endpoint"]  # fixtures
 
 
 def names(root: Path | str) -> list[str]:
@@ -218,6 +222,19 @@ def test_a_marker_holds_for_everything_below_it(tmp_path: Path) -> None:
     assert is_marked(str(tmp_path / "sweep" / "run"))
     assert not is_marked(str(tmp_path))
     assert not is_marked("memory://sweep/run")
+
+
+def test_a_marker_behind_a_url_holds_below_it_and_costs_no_request_per_directory(bucket: str) -> None:
+    system, root = remote.file_system(bucket)
+    for name in ("sweep/MARK", *(f"{sweep}/run{number}/log" for sweep in ("sweep", "other") for number in range(9))):
+        system.pipe_file(f"{root}/{name}", b"x")
+    directories = sorted({entry.path.rpartition("/")[0] for entry in list_files(bucket)})
+    is_marked = marker_above("MARK")
+    with counted() as requests:
+        marked = {path for path in directories if is_marked(path)}
+    assert marked == {f"{bucket}/sweep", *(f"{bucket}/sweep/run{number}" for number in range(9))}
+    assert requests.total() < 5
+    assert not is_marked("s3://a-bucket-that-nobody-has/run")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.io import remote
 from sweepscope.pipeline.io.files import list_files
 from sweepscope.pipeline.orchestration.run import ingest_paths
+from sweepscope.pipeline.simulate.marker import MARKER_NAME
 from sweepscope.pipeline.simulate.sweep import write_sweep
 from sweepscope.pipeline.store.checksum import digest
 from sweepscope.pipeline.store.home import Home
@@ -74,14 +75,15 @@ def test_two_ingesters_share_a_lake_and_a_third_shows_it(
 def test_run_directories_behind_a_url_are_read_as_those_on_disk(bucket: str, tmp_path: Path) -> None:
     write_sweep(tmp_path / "runs", runs=4, seed=6)
     system, root = remote.file_system(f"{bucket}/runs")
-    for entry in list_files(str(tmp_path / "runs")):
-        system.put_file(entry.path, f"{root}/{Path(entry.path).relative_to(tmp_path / 'runs')}")
+    for path in (tmp_path / "runs" / MARKER_NAME, *(entry.path for entry in list_files(str(tmp_path / "runs")))):
+        system.put_file(path, f"{root}/{Path(path).relative_to(tmp_path / 'runs')}")
     there, here = (Home.resolve(str(tmp_path / name)) for name in ("there", "here"))
     ingest_paths(there, [f"{bucket}/runs"], with_published=False)
     ingest_paths(here, [str(tmp_path / "runs")], with_published=False)
     read = [_figures(home) for home in (there, here)]
     assert read[0].equals(read[1])
     assert read[0].height >= 4
+    assert set(read[0]["origin"]) == {"simulated"}
     new = picotron_run(tmp_path / "later")
     system.put(str(new), f"{root}/picotron-later", recursive=True)
     assert ingest_paths(there, [f"{bucket}/runs"], with_published=False).files_new > 0, "a listing was remembered"
@@ -90,7 +92,7 @@ def test_run_directories_behind_a_url_are_read_as_those_on_disk(bucket: str, tmp
 def _figures(home: Home) -> pl.DataFrame:
     connection = connect(current(home.path))
     try:
-        names = "framework, dp, tp, pp, steps_logged, last_loss, tokens_per_s_per_gpu, mfu"
+        names = "origin, framework, dp, tp, pp, steps_logged, last_loss, tokens_per_s_per_gpu, mfu"
         return connection.sql(f"SELECT {names} FROM runs ORDER BY ALL").pl()
     finally:
         connection.close()
