@@ -128,11 +128,14 @@ WHERE {scope.condition}"""
 
 def reasons(scope: Scope) -> Query:
     """Wordings of the deciding lines of failures, digits taken out: one row per wording, with its dearest run."""
-    sql = f"""SELECT status, regexp_replace(status_evidence, '[0-9][0-9.,]*', '#', 'g') AS wording, count(*) AS runs,
+    sql = f"""SELECT status, failure_wording(status_evidence, others IS NOT NULL) AS wording, count(*) AS runs,
   arg_max(run_id, (coalesce(outcomes.gpu_hours, -1), run_id)) AS run_id,
-  arg_max(status_evidence, (coalesce(outcomes.gpu_hours, -1), run_id)) AS example
+  arg_max(coalesce(others, status_evidence), (coalesce(outcomes.gpu_hours, -1), run_id)) AS example
 FROM run_outcomes AS outcomes
 JOIN (SELECT run_id, status_evidence FROM runs) USING (run_id)
+LEFT JOIN (
+  SELECT run_id, any_value(text) AS others FROM events WHERE kind = 'oom_by_others' GROUP BY run_id
+) USING (run_id)
 WHERE {scope.condition} AND is_failure
 GROUP BY status, wording
 ORDER BY runs DESC, status, wording

@@ -224,7 +224,7 @@ def failed_alike(run: Row) -> Query:
     """Other failures of its sweep with the same status whose deciding line differs only in digits."""
     sql = f"""WITH failed AS (
   SELECT outcomes.run_id, outcomes.origin, outcomes.sweep, outcomes.status, model, num_nodes, layout, status_evidence,
-    regexp_replace(status_evidence, '[0-9][0-9.,]*', '#', 'g') AS wording
+    failure_wording(status_evidence, run_id IN (SELECT run_id FROM events WHERE kind = 'oom_by_others')) AS wording
   FROM run_outcomes AS outcomes
   JOIN (SELECT run_id, model, num_nodes, layout, status_evidence FROM runs) USING (run_id)
   WHERE is_failure AND {_IN_SWEEP}

@@ -87,7 +87,7 @@ def retry_unknown(rows: Sequence[Row]) -> str:
 
 
 NO_RETRY = (
-    "No configuration lost its answer to the machines alone. Left out are those that ran out of memory or crashed: "
+    "No configuration lost its answer to the machines alone. Left out are those that crashed or did not fit in memory: "
     "another try would end the same way."
 )
 

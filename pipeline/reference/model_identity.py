@@ -99,7 +99,7 @@ def registered_shape(row: Mapping[str, Any]) -> ModelShape | None:
     they add parameters that no token needs. A name of one's own has the shape of a model whose name begins with the
     same word and that has as many parameters, to the last one: `llama-1b` with 1,235,814,400 is Llama 3.2 1B's.
     """
-    name = _registered_name(row["model"]) or (row["params"] and _alike(row["model"], row["params"]))
+    name = _registered_name(row["model"]) or (row["params"] and shaped_alike(row["model"], row["params"]))
     known = find_model(name) if name else None
     if known is None:
         return None
@@ -114,11 +114,11 @@ def registered_shape(row: Mapping[str, Any]) -> ModelShape | None:
 
 
 @cache
-def _alike(name: str, params: int) -> str | None:
+def shaped_alike(name: str, params: int) -> str | None:
     """A registered model whose name begins with the same word, with as many parameters to the last one.
 
-    >>> _alike("llama-1b", 1_235_814_400), _alike("llama-1b", 1_235_000_000), _alike("my-1b", 1_235_814_400)
-    ('Llama 3.2 1B', None, None)
+    >>> [shaped_alike("llama-1b", params) for params in (1_235_814_400, 1_235_000_000)], shaped_alike("my", 1_235_814_400)
+    (['Llama 3.2 1B', None], None)
     """
     return next((known for known in known_models() if _word(known) == _word(name) and params in _sizes(known)), None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sweepscope.pipeline.reference.model_identity import shaped_alike
 from sweepscope.pipeline.reference.model_shape import ModelShape
 from sweepscope.pipeline.reference.models import find_family, find_model, shape_of
 from sweepscope.schemas.thresholds import SHAPE_TOLERANCE
@@ -19,9 +20,13 @@ _EXACT = 1e-4
 """What biases and padding may add to parameters that were counted; a step of the width adds more."""
 
 
-def _with_registry(known: dict[str, Any], model: str) -> tuple[dict[str, Any], list[str]]:
-    """(`known` with what it lacks from the registry, notes on that); unchanged where they contradict each other."""
-    entry = find_model(model) if model else None
+def _with_registry(known: dict[str, Any], model: str, stated: float | None) -> tuple[dict[str, Any], list[str]]:
+    """(`known` with what it lacks from the registry, notes on that); unchanged where they contradict each other.
+
+    A model that the registry does not know has the shape of one that its name and its `stated` parameters agree with.
+    """
+    alike = shaped_alike(model, int(stated)) if model and stated else None
+    entry = find_model(model) or (find_model(alike) if alike else None) if model else None
     named = ("num_layers", "hidden_size", "num_heads", "ffn_hidden_size", "num_experts")
     if entry is None or any(known[key] is not None and entry.get(key) not in (None, known[key]) for key in named):
         return known, []
@@ -37,7 +42,7 @@ def complete_shape(row: dict[str, Any]) -> tuple[ModelShape | None, str, list[st
     from the row, the registry, the only combination that gives the stated parameters, and the family's name.
     """
     name = row.get("model") or ""
-    known, assumed = _with_registry({key: row.get(key) for key in SHAPE}, name)
+    known, assumed = _with_registry({key: row.get(key) for key in SHAPE}, name, row.get("stated_params"))
     wanted = ["num_layers", "hidden_size", "num_heads", "vocab_size"]
     if known["num_experts"]:
         wanted += ["experts_per_token", "expert_ffn_hidden_size"]

@@ -8,3 +8,9 @@ CREATE MACRO outcome_of(status) AS CASE
 END;
 CREATE MACRO is_failure_of(status) AS
     CASE WHEN outcome_of(status) NOT IN ('running', 'undecided') THEN outcome_of(status) <> 'completed' END;
+-- What a failure's deciding line has in common with others: its digits taken out; of memory that ran out without what was
+-- asked for and free, which differ from run to run.
+CREATE MACRO failure_wording(evidence, held_by_others) AS CASE
+    WHEN held_by_others THEN 'other processes held the GPU''s memory'
+    ELSE regexp_replace(regexp_replace(evidence, '(out of memory)\W+Tried to allocate .*', '\1'), '[0-9][0-9.,]*', '#', 'g')
+END;

@@ -1,15 +1,18 @@
 -- Configurations that never got their answer because of the machines: worth submitting again as they are. Left out is
 -- what another try would not change: a configuration that completed, is running, ran out of memory or crashed. A time
--- limit counts when the run was stretched, else the limit is too short for the configuration.
+-- limit counts when the run was stretched, else the limit is too short for the configuration; so does memory that other
+-- processes held on the GPU, as those of a job before it that did not end.
 CREATE VIEW retry_list AS
 WITH tries AS (
     SELECT
         o.*, r.started_at, r.attempt, r.source_path,
         o.status IN ('node_fail', 'preempted', 'nccl_error', 'hang')
-            OR (o.status = 'timeout' AND s.run_id IS NOT NULL) AS is_infra
+            OR (o.status = 'timeout' AND s.run_id IS NOT NULL)
+            OR (o.status = 'oom' AND b.run_id IS NOT NULL) AS is_infra
     FROM run_outcomes AS o
     JOIN runs AS r USING (run_id)
     LEFT JOIN stretched_runs AS s USING (run_id)
+    LEFT JOIN (SELECT DISTINCT run_id FROM events WHERE kind = 'oom_by_others') AS b USING (run_id)
     WHERE o.origin <> 'published'
 ),
 configurations AS (
@@ -42,6 +45,7 @@ SELECT
             'the time limit came after {:.0f} times the usual duration', s.stretch
         )
         WHEN 'hang' THEN 'a collective hung'
+        WHEN 'oom' THEN 'other processes held the GPU''s memory'
     END || CASE WHEN c.infra_failures > 1
         THEN format('; {} of {} attempts ended so or alike, look before submitting again', c.infra_failures, c.attempts)
         ELSE '' END AS reason,

@@ -372,6 +372,31 @@ def test_what_the_machines_ended_is_worth_another_try() -> None:
         assert row["reason"]
 
 
+def test_memory_that_other_processes_held_is_worth_another_try() -> None:
+    held = {
+        "run_id": "held",
+        "source_path": "/logs/a.out",
+        "line_no": 9,
+        "kind": "oom_by_others",
+        "text": "process 622",
+    }
+    (row,) = retry(died("held", "oom"), died("large", "oom", mbs=4, gas=8), events=[held])
+    assert (row["run_id"], row["reason"]) == ("held", "other processes held the GPU's memory")
+
+
+def test_out_of_memory_is_one_reason_but_where_other_processes_held_it() -> None:
+    line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {}iB. GPU 0 has a total capacity of 79.18 GiB"
+    wordings = ask(
+        "SELECT failure_wording(status_evidence, run_id = 'c') AS wording FROM runs ORDER BY run_id",
+        *(
+            died(name, "oom", status_evidence=line.format(size))
+            for name, size in (("a", "2 G"), ("b", "64 M"), ("c", "1 G"))
+        ),
+    )
+    common = "torch.OutOfMemoryError: CUDA out of memory"
+    assert [row["wording"] for row in wordings] == [common, common, "other processes held the GPU's memory"]
+
+
 def test_a_configuration_with_an_answer_needs_no_retry() -> None:
     answers = ("completed", "running", "oom", "crash")
     same = {later: [died("a", "node_fail"), died("b", later, at=60)] for later in answers}
