@@ -17,7 +17,7 @@ from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries import compare as compare_queries
 from sweepscope.dashboard.queries import memory as memory_queries
 from sweepscope.dashboard.queries import run as queries
-from sweepscope.dashboard.sections import notes, run_network, run_ratios, run_timeline
+from sweepscope.dashboard.sections import notes, run_network, run_ratios, run_timeline, run_traces
 from sweepscope.dashboard.text import memory_run as memory_texts
 from sweepscope.dashboard.text import run as texts
 from sweepscope.dashboard.text import run_sections as section_texts
@@ -74,6 +74,8 @@ def _page(view: View) -> None:
     run_ratios.draw(con, run, has_arguments=view.store.has("arguments"))
     if run["origin"] != "published":
         run_network.draw(con, run_id)
+        if view.store.has("trace_steps", "trace_collectives"):
+            run_traces.draw(con, run)
     _draw_tables(view, run, settings, points)
 
 
