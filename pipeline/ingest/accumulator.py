@@ -17,6 +17,7 @@ from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter, 
 from sweepscope.pipeline.logs.trackers.entries import Entry
 from sweepscope.pipeline.store.checkpoints import Record
 from sweepscope.pipeline.text import lines
+from sweepscope.pipeline.text.arrow_buffers import owned
 from sweepscope.pipeline.text.secret_columns import hide_frame
 from sweepscope.schemas.limits import BLOCK_LINES, SPILL_BYTES
 
@@ -149,7 +150,7 @@ class BatchAccumulator:
             return
         self.undecided += [block.owned().undecided for block in self.filtered if not block.undecided.is_empty()]
         decided = [replace(block, undecided=block.undecided.clear()) for block in self.filtered]
-        self.extracts.append(extract.read(decided, self.dialects).map(hide_frame))
+        self.extracts.append(extract.read(decided, self.dialects).map(lambda frame: owned(hide_frame(frame))))
         self.filtered = []
         self._spill()
         if sum(map(text_bytes, self.undecided)) > UNDECIDED_BYTES:

@@ -24,7 +24,7 @@ from sweepscope.pipeline.ingest.surer_reading import Candidate
 from sweepscope.pipeline.ingest.tracked_runs import PLACES, sources_of
 from sweepscope.pipeline.ingest.unread_logs import judge_unread
 from sweepscope.pipeline.io.event_log import event
-from sweepscope.pipeline.io.spill import release
+from sweepscope.pipeline.io.spill import SLICE_ROWS, release
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine.detect import rank_dialects
 from sweepscope.pipeline.logs.engine.extract import Extract
@@ -186,9 +186,9 @@ def _unknown_logs(
     # Column by column: a filter over the frame would copy all of them.
     steps = extracted.facts.steps
     has_step = steps["step"].is_not_null()
-    number_of_steps = dict(steps["source"].filter(has_step).value_counts().iter_rows())
-    has_loss = set(steps["source"].filter(has_step & steps["loss"].is_not_null()).unique())
-    release()
+    counted = _counted(steps)
+    number_of_steps = dict(counted.select("source", "steps").iter_rows())
+    has_loss = set(counted.filter("has_loss")["source"])
     configured = set(extracted.facts.settings.filter(pl.col("name").is_in(_TELLING))["source"].unique())
     units = {row["unit"] for row in batch.sidecars if row["name"] in _TELLING}
     configured |= {source for source, unit in enumerate(found["unit"]) if unit in units}
@@ -222,6 +222,16 @@ def _unknown_logs(
                 is_only_completed=not is_unread,
             )
     return logs
+
+
+def _counted(steps: pl.DataFrame) -> pl.DataFrame:
+    """`source`, its number of `steps`, and whether any of them `has_loss`; slice by slice."""
+    parts = [pl.DataFrame(schema={"source": pl.Int64, "steps": pl.UInt32, "has_loss": pl.Boolean})]
+    for rows in steps["source", "step", "loss"].iter_slices(SLICE_ROWS):
+        of_source = rows.drop_nulls("step").group_by("source")
+        parts.append(of_source.agg(steps=pl.len(), has_loss=pl.col("loss").is_not_null().any()))
+        release()
+    return pl.concat(parts).group_by("source").agg(pl.col("steps").sum(), pl.col("has_loss").any())
 
 
 def _lines_of(steps: pl.DataFrame, source: int, is_wanted: pl.Series) -> LineNumbers:

@@ -93,8 +93,9 @@ def _start_keeper() -> None:
 
 
 def is_large(frame: pl.DataFrame) -> bool:
-    """Whether it pays to spill a frame."""
-    return frame.height > SLICE_ROWS and frame.estimated_size() > SPILL_BYTES
+    """Whether it pays to spill a frame, judged by its first slice: the size of all texts takes reading them."""
+    some = frame.height > SLICE_ROWS and frame[:SLICE_ROWS].estimated_size()
+    return some * frame.height > SPILL_BYTES * SLICE_ROWS
 
 
 def spilled(frame: pl.DataFrame) -> pl.DataFrame:
@@ -151,22 +152,6 @@ def few_of(frame: pl.DataFrame, is_wanted: pl.Expr) -> pl.DataFrame:
     if not is_large(frame):
         return frame.filter(is_wanted)
     return pl.concat([frame.clear(), *(part.filter(is_wanted) for part in frame.iter_slices(SLICE_ROWS))])
-
-
-def of_groups(frame: pl.DataFrame, key: str, *figures: pl.Expr, **named: pl.Expr) -> pl.DataFrame:
-    """A row per group, in the order of their first rows: `key`, and figures of each.
-
-    Those of a large frame are computed one after the other, so that no two of them are in memory.
-    """
-    figures = (*figures, *(figure.alias(name) for name, figure in named.items()))
-    if not is_large(frame):
-        return frame.group_by(key, maintain_order=True).agg(figures)
-    parts = []
-    for figure in figures:
-        columns = dict.fromkeys([key, *figure.meta.root_names()])
-        parts.append(frame.select(list(columns)).group_by(key, maintain_order=True).agg(figure))
-        release()
-    return pl.concat([parts[0], *(part.drop(key) for part in parts[1:])], how="horizontal")
 
 
 class _SpillWriter:

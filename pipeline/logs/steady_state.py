@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.io.spill import of_groups
+from sweepscope.pipeline.logs.figures import ROW, ROWS, drawn, first, last_known, least, most, of_runs, total
 
 MAX_WARMUP_STEPS = 3
 """The number that picotron's extract_metrics.py drops."""
@@ -50,27 +50,28 @@ def summarise(steps: pl.DataFrame) -> pl.DataFrame:
     quantity; the memory columns are the largest value of any step.
     """
     medians = ("step_time_s", "tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu_logged", "mfu_logged")
-    ordered = in_runs(steps)
-    warmup = warmup_steps(pl.len())
+    is_steady = pl.col(ROW) >= warmup_steps(pl.col(ROWS))
     step_time = pl.col("step_time_s").fill_nan(None)
-    time = step_time.slice(warmup)
-    figures = of_groups(
-        ordered,
-        "run",
-        pl.col("run_id").first(),
-        *(pl.col(name).fill_nan(None).slice(warmup).median() for name in medians),
-        steps_logged=pl.len().cast(pl.Int64),
-        first_step=pl.col("step").min(),
-        last_step=pl.col("step").max(),
+    time = step_time.filter(is_steady)
+    figures = of_runs(
+        in_runs(steps),
+        run_id=first(pl.col("run_id")),
+        **{name: drawn(pl.col(name).fill_nan(None).filter(is_steady), pl.Expr.median) for name in medians},
+        steps_logged=first(pl.col(ROWS)),
+        first_step=least(pl.col("step")),
+        last_step=most(pl.col("step")),
         # The surest word comes first: a run is as sure as the least sure of its steps.
-        step_basis=pl.col("step_basis").fill_null("step").max().cast(pl.String),
-        last_loss=pl.col("loss").filter(pl.col("loss").is_finite()).last(),
-        warmup_steps_dropped=warmup,
-        step_time_basis=pl.when(time.is_not_null().any()).then(pl.lit("steps")),
-        step_time_p10_s=time.quantile(0.1, "linear"),
-        step_time_p90_s=time.quantile(0.9, "linear"),
-        warmup_step_time_s=step_time.first(),
-        mem_peak_allocated_bytes=pl.col("mem_allocated_bytes").max(),
-        mem_peak_reserved_bytes=pl.col("mem_reserved_bytes").max(),
+        step_basis=most(pl.col("step_basis").fill_null("step")),
+        last_loss=last_known(pl.col("loss").filter(pl.col("loss").is_finite())),
+        warmup_steps_dropped=first(warmup_steps(pl.col(ROWS))),
+        timed_steps=total(time.is_not_null()),
+        step_time_p10_s=drawn(time, lambda values: values.quantile(0.1, "linear")),
+        step_time_p90_s=drawn(time, lambda values: values.quantile(0.9, "linear")),
+        warmup_step_time_s=first(step_time),
+        mem_peak_allocated_bytes=most(pl.col("mem_allocated_bytes")),
+        mem_peak_reserved_bytes=most(pl.col("mem_reserved_bytes")),
     )
-    return figures.drop("run")
+    is_timed = pl.col("timed_steps") > 0
+    return figures.with_columns(
+        pl.col("step_basis").cast(pl.String), step_time_basis=pl.when(is_timed).then(pl.lit("steps"))
+    ).drop("run", "timed_steps")

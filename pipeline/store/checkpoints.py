@@ -167,8 +167,8 @@ def _is_packed(file: Path, about: Mapping[str, object], record: Record) -> bool:
         archive.writestr(_ABOUT, json.dumps(about))
         for group in _GROUPS:
             for name, frame in getattr(record, group).items():
-                parts = hide_frame(frame).iter_slices(SLICE_ROWS) if frame.height else [frame]
-                for number, rows in enumerate(parts):
+                parts = frame.iter_slices(SLICE_ROWS) if frame.height else [frame]
+                for number, rows in enumerate(map(hide_frame, parts)):
                     with archive.open(f"{group}/{name}/{number:06}", "w") as member:
                         rows.write_ipc(member, compression="zstd")
                     if packed.tell() > _MAX_RECORD_BYTES:

@@ -18,6 +18,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.io.fault_points import reach
+from sweepscope.pipeline.io.malloc import give_back
 from sweepscope.pipeline.store import lake_sql, published_contents, stored_views
 from sweepscope.pipeline.store.lake import Lake, Release
 from sweepscope.pipeline.store.published import StoreInfo
@@ -29,7 +30,13 @@ from sweepscope.schemas.tables.ledger import RECONCILED_RUNS, STORE_INFO
 
 _MEMORY_LIMIT = "512MB"
 """For DuckDB, which does on disk what takes more."""
-_SORTING: tuple[tuple[str | None, int | None], ...] = (("64MB", 1), ("128MB", 1), (_MEMORY_LIMIT, None), (None, None))
+_SORTING: tuple[tuple[str | None, int | None], ...] = (
+    ("48MB", 1),
+    ("64MB", 1),
+    ("128MB", 1),
+    (_MEMORY_LIMIT, None),
+    (None, None),
+)
 """Limit and threads with which it sorts the rows of a table: the next ones where it cannot. Without a limit it takes
 150 bytes per row at once. Each thread holds blocks of its own, so that two do not sort ten million narrow rows within
 the first limit; 100,000 wide ones do not fit in the second one."""
@@ -77,6 +84,7 @@ def build(path: Path, lake: Lake, release: Release, views: Mapping[str, str], in
         StoreError: the lake is damaged.
     """
     contents = published_contents.contents(lake, release)
+    give_back()  # what reading has freed: DuckDB has an allocator of its own
     with _attached(path) as connection:
         with _transaction(connection):
             for table in TABLES.values():

@@ -33,3 +33,10 @@ def buffers_of(text: pl.Series) -> tuple[np.ndarray, np.ndarray]:
 def _parts(kind: pa.DataType, data: bytes | np.ndarray, offsets: np.ndarray) -> pl.Series:
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return column_of(pa.Array.from_buffers(kind, len(offsets) - 1, buffers))
+
+
+def owned(frame: pl.DataFrame) -> pl.DataFrame:
+    """A copy of the rows: a few that a filter has cut out of a block may be a slice of it, and keep all of it alive."""
+    rows = frame[np.arange(frame.height)]
+    texts = rows.select(pl.col(pl.String)).to_arrow(compat_level=pl.CompatLevel.oldest())
+    return rows.with_columns(pl.DataFrame(texts))

@@ -17,10 +17,16 @@ recover, and runs that stop within LAST_STEPS. The constants are those of `schem
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 import polars as pl
 import polars.selectors as cs
 
+from sweepscope.pipeline.io.spill import SLICE_ROWS
 from sweepscope.pipeline.logs.diagnostics.finding import FINDING, at_line, finding
+from sweepscope.pipeline.logs.figures import ROWS, first, last_of, least, of_runs, total
 from sweepscope.pipeline.logs.steady_state import in_runs
 from sweepscope.schemas.thresholds import (
     DIVERGENCE_LAST_STEPS,
@@ -33,6 +39,9 @@ from sweepscope.schemas.thresholds import (
 )
 
 _TO_SIGMA = 1.4826 / 2**0.5  # MAD of a normal distribution, and the difference of two values has twice the variance
+
+NOISE_STEPS = 100_000
+"""Differences of losses whose median tells the noise of a run."""
 
 DIVERGED = pl.Schema({"run_id": pl.String, "diverged_at_step": pl.Int64})
 
@@ -53,7 +62,7 @@ def divergence(steps: pl.DataFrame, nan_lines: pl.DataFrame) -> tuple[pl.DataFra
     reported = reported.join(nan, on="run_id", how="anti")
     return (
         pl.concat([finding(nan, "nan_loss"), finding(reported, "nan_loss"), finding(rise, "diverged")]),
-        diverged.group_by("run_id").agg(pl.col("diverged_at_step").min()),
+        diverged.group_by("run_id", maintain_order=True).agg(pl.col("diverged_at_step").min()),
     )
 
 
@@ -130,35 +139,16 @@ def _reported(lines: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 
 def _rising(steps: pl.DataFrame) -> pl.DataFrame:
     """One row per run whose loss rose: the line from which it stayed up, `text` and `diverged_at_step`."""
-    loss = pl.col("loss")
-    finite = loss.filter(loss.is_finite())
-    # A run that is up at its end is up by at least RISE_NATS, and no best is below the least loss.
-    ends_up = (finite.len() >= DIVERGENCE_MIN_STEPS) & (
-        finite.tail(DIVERGENCE_MEDIAN_STEPS).median() > finite.min() + DIVERGENCE_RISE_NATS
-    )
-    suspects = steps.group_by("run").agg(ends_up=ends_up).filter("ends_up")["run"]
-    if suspects.is_empty():
+    found = []
+    for begin, end in _ends_up(steps):
+        if rise := _rise(steps["loss"][begin:end]):
+            facts = steps[begin + rise.row].with_columns(last_step=pl.lit(steps["step"][begin + rise.last_row]))
+            found.append(
+                facts.with_columns(best=pl.lit(rise.best), last_y=pl.lit(rise.last_y), limit=pl.lit(rise.limit))
+            )
+    if not found:
         return steps.clear().with_columns(diverged_at_step=pl.lit(None, pl.Int64), text=pl.lit(None, pl.String))
-    rows = steps.filter(pl.col("run").is_in(suspects.implode()) & loss.is_finite())
-    rows = rows.with_columns(
-        y=loss.rolling_median(DIVERGENCE_MEDIAN_STEPS, min_samples=1).over("run"),
-        sigma=(loss - loss.shift(1)).abs().median().over("run") * _TO_SIGMA,
-        row=pl.int_range(pl.len()).over("run"),
-        rows=pl.len().over("run"),
-    )
-    rows = rows.with_columns(best=pl.col("y").cum_min().over("run"))
-    rise = pl.max_horizontal(
-        DIVERGENCE_SIGMAS * pl.col("sigma"), pl.lit(DIVERGENCE_RISE_NATS), DIVERGENCE_RISE_SHARE * pl.col("best")
-    )
-    rows = rows.with_columns(limit=pl.col("best") + rise)
-    is_up = (pl.col("y") > pl.col("limit")) & (pl.col("best") > 0)
-    up_from = pl.col("row").filter(~is_up).max().over("run") + 1
-    up = rows.with_columns(up_from=up_from).filter(
-        (pl.col("row") >= pl.col("up_from")) & (pl.col("rows") - pl.col("up_from") >= DIVERGENCE_LAST_STEPS)
-    )
-    ends = up.group_by("run_id").agg(last_step=pl.col("step").last(), last_y=pl.col("y").last())
-    begun = up.unique("run_id", keep="first", maintain_order=True).join(ends, on="run_id", maintain_order="left")
-    return begun.with_columns(
+    return pl.concat(found).with_columns(
         diverged_at_step=pl.col("step"),
         text=pl.format(
             "the loss (median of {} logged steps) rose from its best {} by step {} and is {} at the last step {}; "
@@ -171,3 +161,79 @@ def _rising(steps: pl.DataFrame) -> pl.DataFrame:
             pl.col("limit").round(3),
         ),
     )
+
+
+def _ends_up(steps: pl.DataFrame) -> list[tuple[int, int]]:
+    """First row, and the row behind the last, of each run that may be up at its end.
+
+    Such a run is up by at least RISE_NATS there, and no best is below the least loss.
+    """
+    loss = pl.col("loss")
+    finite = loss.filter(loss.is_finite())
+    figures = of_runs(
+        steps,
+        rows=first(pl.col(ROWS)),
+        n=total(loss.is_finite()),
+        least=least(finite),
+        last=last_of(finite, DIVERGENCE_MEDIAN_STEPS, pl.Expr.median),
+    ).with_columns(end=pl.col("rows").cum_sum())
+    is_up = (pl.col("n") >= DIVERGENCE_MIN_STEPS) & (pl.col("last") > pl.col("least") + DIVERGENCE_RISE_NATS)
+    return list(figures.filter(is_up).select(begin=pl.col("end") - pl.col("rows"), end="end").iter_rows())
+
+
+@dataclass(frozen=True)
+class _Rise:
+    """The first of the last losses of a run that are up: its row, and the best and the limit there; and the last one.
+
+    `y` is the running median, as above.
+    """
+
+    row: int
+    best: float
+    limit: float
+    last_row: int
+    last_y: float
+
+
+def _rise(losses: pl.Series) -> _Rise | None:
+    """Where the losses of a run rose for good; slice by slice, so that a long run takes no more memory."""
+    sigma = _noise(losses)
+    window = DIVERGENCE_MEDIAN_STEPS - 1
+    before, best, seen, since, last = pl.Series([], dtype=pl.Float64), np.inf, 0, None, None
+    for begin in range(0, losses.len(), SLICE_ROWS):
+        loss, rows = _finite(losses, begin)
+        if not rows.size:
+            continue
+        known = pl.concat([before, loss])
+        y = known.rolling_median(DIVERGENCE_MEDIAN_STEPS, min_samples=1)[before.len() :].to_numpy()
+        bests = np.minimum.accumulate(np.append(best, y))[1:]
+        rises = np.maximum(np.maximum(DIVERGENCE_SIGMAS * sigma, DIVERGENCE_RISE_NATS), DIVERGENCE_RISE_SHARE * bests)
+        is_up = (y > bests + rises) & (bests > 0)
+        down = np.flatnonzero(~is_up)
+        first = int(down[-1]) + 1 if down.size else 0
+        if (down.size or since is None) and first < rows.size:
+            since = seen + first, int(rows[first]), float(bests[first]), float((bests + rises)[first])
+        elif down.size:
+            since = None
+        last = int(rows[-1]), float(y[-1])
+        seen, best, before = seen + rows.size, bests[-1], known.tail(window)
+    if since is None or last is None or seen - since[0] < DIVERGENCE_LAST_STEPS:
+        return None
+    return _Rise(*since[1:], *last)
+
+
+def _noise(losses: pl.Series) -> float:
+    """Noise of a single logged loss: exact for up to NOISE_STEPS of them, else from as many, drawn evenly."""
+    every, drawn, before = -(-losses.len() // NOISE_STEPS), [], pl.Series([], dtype=pl.Float64)
+    for begin in range(0, losses.len(), SLICE_ROWS):
+        known = pl.concat([before, _finite(losses, begin)[0]])
+        drawn.append(np.abs(np.diff(known.to_numpy()))[::every])
+        before = known.tail(1)
+    return float(np.median(np.concatenate(drawn))) * _TO_SIGMA
+
+
+def _finite(losses: pl.Series, begin: int) -> tuple[pl.Series, np.ndarray[Any, np.dtype[np.int64]]]:
+    """The finite losses of a slice, and their rows."""
+    part = losses[begin : begin + SLICE_ROWS]
+    is_finite = part.is_finite().fill_null(value=False)
+    return part.filter(is_finite), np.flatnonzero(is_finite.to_numpy()) + begin

@@ -30,6 +30,8 @@ def finding(rows: pl.DataFrame, kind: str | None = None) -> pl.DataFrame:
 
 def at_line(rows: pl.DataFrame, steps: pl.DataFrame, step: str) -> pl.DataFrame:
     """`rows` (one per run) with `source_path`, `line_no` and `ts` of the step that their column named `step` holds."""
+    if rows.is_empty():
+        steps = steps.clear()
     few = steps.filter(pl.col("run_id").is_in(rows["run_id"].unique().implode()))
     lines = few.select("run_id", pl.col("step").alias(step), "source_path", "line_no", "ts")
     return rows.join(lines, on=["run_id", step], how="left", maintain_order="left")

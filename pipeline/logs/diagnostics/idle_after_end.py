@@ -10,6 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
+from sweepscope.pipeline.logs.figures import first, most, of_runs
 from sweepscope.pipeline.logs.steady_state import in_runs
 from sweepscope.schemas.thresholds import HELD_ENDED_S, HELD_STOPPED_S, ZONE_TOLERANCE_S
 
@@ -43,15 +44,12 @@ def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame
     stops = events.filter(pl.col("kind").is_in(list(_ENDED_BY))).join(done, on="run_id", maintain_order="left")
     if stops.is_empty():
         return _NOTHING
-    last = (
-        in_runs(steps)
-        .group_by("run")
-        .agg(
-            pl.col("run_id").first(),
-            last_step=pl.col("step").max(),
-            last_ts=pl.col("ts").max(),
-            last_line=pl.col("line_no").max(),
-        )
+    last = of_runs(
+        in_runs(steps),
+        run_id=first(pl.col("run_id")),
+        last_step=most(pl.col("step")),
+        last_ts=most(pl.col("ts")),
+        last_line=most(pl.col("line_no")),
     )
     finished = events.filter((pl.col("kind") == "training_end") & ~pl.col("is_secondary"))
     finished = finished.group_by("run_id").agg(finished_ts=pl.col("ts").max(), finished_line=pl.col("line_no").max())

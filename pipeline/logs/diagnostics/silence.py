@@ -18,8 +18,8 @@ from datetime import datetime
 
 import polars as pl
 
-from sweepscope.pipeline.io.spill import of_groups
 from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
+from sweepscope.pipeline.logs.figures import Figure, before, drawn, first, last, most, of_runs, total
 from sweepscope.pipeline.logs.steady_state import in_runs
 from sweepscope.schemas.thresholds import (
     CLOCK_TOLERANCE_S,
@@ -39,18 +39,16 @@ SILENCE = pl.Schema({"run_id": pl.String, "longest_pause_s": pl.Float64, "silenc
 def pauses(steps: pl.DataFrame) -> pl.DataFrame:
     """Per run with timed steps: `usual_s` and `longest_s` between logged steps, and line and time of the last one."""
     timed = _timed(steps)
-    pause_s = pl.col("ts").diff().dt.total_microseconds() / 1e6
-    found = of_groups(
+    found = of_runs(
         timed,
-        "run",
-        pl.col("run_id").first(),
-        n=pl.len(),
-        usual_s=pause_s.median(),
-        longest_s=pause_s.max(),
-        last_step=pl.col("step").last(),
-        last_ts=pl.col("ts").last(),
-        source_path=pl.col("source_path").last(),
-        line_no=pl.col("line_no").last(),
+        run_id=first(pl.col("run_id")),
+        n=total(pl.col("ts").is_not_null()),
+        usual_s=drawn(_PAUSE_S, pl.Expr.median),
+        longest_s=most(_PAUSE_S),
+        last_step=last(pl.col("step")),
+        last_ts=last(pl.col("ts")),
+        source_path=last(pl.col("source_path")),
+        line_no=last(pl.col("line_no")),
     )
     return found.filter((pl.col("n") >= SILENCE_MIN_STEPS) & (pl.col("usual_s") >= 0)).drop("run")
 
@@ -91,30 +89,22 @@ def silences(steps: pl.DataFrame, runs: pl.DataFrame, *, now: datetime) -> pl.Da
 
 def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
     """FINDING rows, at most one per run: the pause that stands out among those that it survived."""
-    timed = _timed(steps)
-    widest = timed["run", "ts"].group_by("run").agg(pause_s=_seconds(pl.col("ts").diff()).max())
-    long = widest.filter(pl.col("pause_s") >= SILENCE_S)["run"]
-    if long.is_empty():
-        return pl.DataFrame(schema=FINDING)
-    rows = timed if long.len() == widest.height else timed.filter(pl.col("run").is_in(long.implode()))
-    pause_s = _seconds(pl.col("ts").diff())
-    at = pause_s.arg_max()
-    widest = of_groups(
-        rows,
-        "run",
-        pl.col("run_id").first(),
-        n=pause_s.count(),
-        usual_s=pause_s.median(),
-        pause_s=pause_s.max(),
-        next_s=pause_s.top_k(2).get(1, null_on_oob=True),
-        step=pl.col("step").get(at),
-        before=pl.col("step").get(at - 1),
-        source_path=pl.col("source_path").get(at),
-        ts=pl.col("ts").get(at),
-        line_no=pl.col("line_no").get(at),
+    widest = of_runs(
+        _timed(steps),
+        run_id=first(pl.col("run_id")),
+        n=total(_PAUSE_S.is_not_null()),
+        usual_s=drawn(_PAUSE_S, pl.Expr.median),
+        pause_s=most(_PAUSE_S),
+        next_s=Figure(_PAUSE_S.top_k(2), _second_largest),
+        step=_at_longest(pl.col("step")),
+        before=_at_longest(before("step")),
+        source_path=_at_longest(pl.col("source_path")),
+        ts=_at_longest(pl.col("ts")),
+        line_no=_at_longest(pl.col("line_no")),
     )
     is_clock = _from_whole(pl.col("pause_s"), 3600) <= ZONE_TOLERANCE_S
     is_long = pl.col("pause_s") >= _limit_s("next_s")
+    is_long &= pl.col("pause_s") >= SILENCE_S
     found = widest.filter((pl.col("n") >= SILENCE_MIN_STEPS) & is_long & ~is_clock)
     text = pl.format(
         "no step for {} min between step {} and step {}, {} times the usual {} s; then it went on",
@@ -125,6 +115,15 @@ def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
         pl.col("usual_s").round(2),
     )
     return finding(found.with_columns(text=text), "silence")
+
+
+def _second_largest(parts: pl.Expr) -> pl.Expr:
+    return parts.explode().drop_nulls().sort(descending=True).get(1, null_on_oob=True)  # top_k is in no order
+
+
+def _at_longest(values: pl.Expr) -> Figure:
+    """The value of the step behind the longest pause."""
+    return Figure(values.get(_PAUSE_S.arg_max()), lambda parts: parts.get(pl.col("pause_s").arg_max()))
 
 
 def _timed(steps: pl.DataFrame) -> pl.DataFrame:
@@ -180,3 +179,6 @@ def _from_whole(seconds: pl.Expr, unit_s: int) -> pl.Expr:
     nearest = (seconds / unit_s).round(0)
     distance = (seconds - nearest * unit_s).abs()
     return distance if unit_s < 3600 else pl.when(nearest >= 1).then(distance).otherwise(pl.lit(float(unit_s)))
+
+
+_PAUSE_S = _seconds(pl.col("ts") - before("ts"))

@@ -20,6 +20,7 @@ from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, count_signatures, detect
 from sweepscope.pipeline.logs.evidence import arguments, patterns
 from sweepscope.pipeline.logs.synonyms import LOSS_VALUES, STEP_VALUES
+from sweepscope.pipeline.text.arrow_buffers import owned
 from sweepscope.pipeline.text.line_templates import LineTemplates
 
 _REDRAW = r"\r|\^M"
@@ -61,22 +62,17 @@ class FilteredBlock:
         """A copy that shares no memory with the block: otherwise a few lines keep all of its bytes alive."""
         return replace(
             self,
-            candidates={name: _copied(frame) for name, frame in self.candidates.items()},
-            undecided=_copied(self.undecided),
-            evidence_lines=_copied(self.evidence_lines),
-            argument_lines=_copied(self.argument_lines),
-            boundary_lines=_copied(self.boundary_lines),
+            candidates={name: owned(frame) for name, frame in self.candidates.items()},
+            undecided=owned(self.undecided),
+            evidence_lines=owned(self.evidence_lines),
+            argument_lines=owned(self.argument_lines),
+            boundary_lines=owned(self.boundary_lines),
         )
 
 
 def text_bytes(rows: pl.DataFrame) -> int:
     """Size of the lines (`text`)."""
     return int(rows["text"].str.len_bytes().sum())
-
-
-def _copied(frame: pl.DataFrame) -> pl.DataFrame:
-    texts = frame.select(pl.col(pl.String)).to_arrow(compat_level=pl.CompatLevel.oldest())
-    return frame.with_columns(pl.DataFrame(texts))
 
 
 def all_literals(dialects: Sequence[Dialect]) -> tuple[str, ...]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
 import polars as pl
 
+from sweepscope.pipeline.io.spill import SLICE_ROWS, gathered, is_large, release, spilled
 from sweepscope.pipeline.logs.facts import STEP_FACTS, in_order
 from sweepscope.pipeline.logs.runs.restarts import restarts
 from sweepscope.pipeline.logs.runs.stepless import with_stepless
@@ -70,6 +73,61 @@ def number_attempts(
     # Redraws of a progress bar share a line number, so rows of one line keep the order in which they came.
     steps = in_order(steps)
     launches = launches.select("source", "line_no").unique().sort("source", "line_no")
+    lines = {"launches": launches, "ends": ends, "headings": headings}
+    return _log_by_log(steps, sources, lines) if is_large(steps) else _numbered(steps, sources, **lines)
+
+
+def _log_by_log(
+    steps: pl.DataFrame, sources: pl.Series, lines: Mapping[str, pl.DataFrame]
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """As `_numbered`, for many steps: log by log, and of a log that is one attempt (`_is_plain`) from two steps."""
+    logs, attempts, repeats = [], [], []
+    stretches = steps["source"].rle().struct.unnest()
+    begin = runs = 0
+    for length, source in stretches.iter_rows():
+        rows = steps[begin : begin + length]
+        own = {name: frame.filter(source=source) for name, frame in lines.items()}
+        is_plain = _is_plain(rows, own["launches"], own["headings"])
+        read = pl.concat([rows[:1], rows[-1:]]) if is_plain else rows
+        numbered, of_source, again = _numbered(read, pl.Series("source", [source], sources.dtype), **own)
+        logs.append((rows if is_plain else spilled(numbered), runs))
+        attempts.append(of_source.with_columns(pl.col("run") + runs))
+        repeats.append(again)
+        begin, runs = begin + length, runs + (numbered["run"].n_unique() if not is_plain else 1)
+        release()
+    without = sources.filter(~sources.is_in(stretches["value"].implode()))
+    of_others = {name: frame.filter(pl.col("source").is_in(without.implode())) for name, frame in lines.items()}
+    nothing, of_source, _ = _numbered(steps.clear(), without, **of_others)
+    return (
+        gathered(lambda: _with_runs(logs, nothing.columns), nothing.schema, steps.height),
+        pl.concat([*attempts, of_source]).sort("source", "attempt_in_source"),
+        pl.concat(repeats),
+    )
+
+
+def _with_runs(logs: Iterable[tuple[pl.DataFrame, int]], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Slices of logs whose runs are numbered behind those before; of a log without `run`, all steps are of one."""
+    for rows, before in logs:
+        for part in rows.iter_slices(SLICE_ROWS):
+            own = pl.col("run") if "run" in part.columns else pl.lit(1, pl.Int64)
+            yield part.with_columns(run=own + before).select(columns)
+
+
+def _is_plain(rows: pl.DataFrame, launches: pl.DataFrame, headings: pl.DataFrame) -> bool:
+    """Whether a log is one attempt by all signs: one rank, steps that only rise, and no launch between them."""
+    inner = pl.col("line_no").is_between(rows["line_no"][0], rows["line_no"][-1])
+    if any(frame.select(inner.any()).item() for frame in (launches, headings) if frame.height):
+        return False
+    rises, rank = pl.col("step").diff() > 0, pl.col("rank")
+    is_one = rises.fill_null(value=True).all() & (rank.eq_missing(rank.first())).all()
+    overlapping = (rows["step", "rank"][at : at + SLICE_ROWS + 1] for at in range(0, rows.height, SLICE_ROWS))
+    return all(part.select(is_one).item() for part in overlapping)
+
+
+def _numbered(
+    steps: pl.DataFrame, sources: pl.Series, *, launches: pl.DataFrame, ends: pl.DataFrame, headings: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """`number_attempts` of steps and launches in order."""
     marked = steps.join_asof(
         launches.with_columns(launch=pl.col("line_no")),
         on="line_no",

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from sweepscope.pipeline.io.spill import SLICE_ROWS, of_groups
+from sweepscope.pipeline.io.spill import SLICE_ROWS, release
+from sweepscope.pipeline.logs.figures import first, first_known, last, last_known, last_of, most, of_runs
 from sweepscope.pipeline.logs.steady_state import in_runs
 
 _PEAKS = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
@@ -50,18 +51,17 @@ def step_lines(steps: pl.DataFrame) -> pl.DataFrame:
     These are `first_line`, `last_line` and `line_before`, that of the last step but one; NULL where no step has a line.
     `first_ts` and `last_step_ts` are the times of first and last step, NULL where they have none.
     """
-    line = pl.col("line_no").drop_nulls()
-    of_run = of_groups(
+    line = pl.col("line_no")
+    of_run = of_runs(
         in_runs(steps),
-        "run",
-        pl.col("run_id").first(),
-        pl.col("source_path").first(),
-        pl.col("steps_planned").max(),
-        first_line=line.first(),
-        last_line=line.last(),
-        line_before=line.get(-2, null_on_oob=True),
-        first_ts=pl.col("ts").first(),
-        last_step_ts=pl.col("ts").last(),
+        run_id=first(pl.col("run_id")),
+        source_path=first(pl.col("source_path")),
+        steps_planned=most(pl.col("steps_planned")),
+        first_line=first_known(line),
+        last_line=last_known(line),
+        line_before=last_of(line, 2, lambda lines: lines.get(-2, null_on_oob=True)),
+        first_ts=first(pl.col("ts")),
+        last_step_ts=last(pl.col("ts")),
     )
     return of_run.drop("run")
 
@@ -71,7 +71,14 @@ def begin_and_end(spans: pl.DataFrame) -> pl.DataFrame:
 
     The earliest and latest would be wrong: dates in the text (of a build, of a licence) lie in between.
     """
-    both = spans.group_by("run_id").agg(started_at=pl.col("ts").first(), ended_at=pl.col("ts").last())
+    parts = []
+    for rows in spans["run_id", "ts"].iter_slices(SLICE_ROWS):
+        of_run = rows.group_by("run_id", maintain_order=True)
+        parts.append(of_run.agg(started_at=pl.col("ts").first(), ended_at=pl.col("ts").last()))
+        release()
+    nothing = pl.DataFrame(schema={"run_id": pl.String, "started_at": pl.Datetime("us"), "ended_at": pl.Datetime("us")})
+    of_run = pl.concat([nothing, *parts]).group_by("run_id")
+    both = of_run.agg(pl.col("started_at").first(), pl.col("ended_at").last())
     return both.with_columns(ended_at=pl.when(pl.col("ended_at") >= pl.col("started_at")).then("ended_at"))
 
 

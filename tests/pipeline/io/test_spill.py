@@ -69,13 +69,9 @@ def test_a_change_of_single_rows_gives_the_same_in_slices() -> None:
     assert spill.in_slices(rows(), lambda part: part.clear()).equals(rows(0))
 
 
-def test_the_few_rows_that_are_wanted_and_figures_of_groups_are_those_of_the_whole_frame() -> None:
+def test_the_few_rows_that_are_wanted_are_those_of_the_whole_frame() -> None:
     frame, is_wanted = rows(), pl.col("gaps") % 100 == 1
     assert spill.few_of(frame, is_wanted).equals(frame.filter(is_wanted))
-    grouped = frame.with_columns(group=pl.col("number") // 300)
-    figures = (pl.col("value").median(), pl.len().alias("count"))
-    wanted = grouped.group_by("group", maintain_order=True).agg(*figures, last=pl.col("path").last())
-    assert spill.of_groups(grouped, "group", *figures, last=pl.col("path").last()).equals(wanted)
 
 
 def test_a_frame_that_is_not_large_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
