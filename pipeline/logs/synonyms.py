@@ -174,9 +174,11 @@ STEP_VALUES = (
     rf"(?i)(?:{_LOSSES}|"
     r"tok(?:en)?s?.{0,3}(?:per|/).?s|throughput|(?:^|[^a-z])(?:tps|tgs|wps)|"
     r"(?:step|iter[a-z]*|batch).?time|time.per|s.per.(?:it|step))[^0-9]{0,20}[0-9]|"
-    r"[0-9][^0-9]{0,2}(?:tok[a-z]*|it|steps?|iters?)/s|[0-9] ?(?:ms|s|sec|seconds)(?:/|.per.)(?:it|step)"
+    r"[0-9][^0-9]{0,2}(?:tok[a-z]*|it|steps?|iters?)/s|[0-9] ?(?:ms|s|sec|seconds)(?:/|.per.)(?:it|step)|"
+    r"(?:^|[ \t|│:>\]])[0-9]+(?:[ \t]*[|│,;\t ][ \t]*[-+]?[0-9]*\.?[0-9]+(?:e[-+]?[0-9]+)?){2,}[ \t|│]*$"
 )
-"""Found in any line that prints a loss, a rate of tokens or a step's time under one of its usual names."""
+"""Found in any line that prints a loss, a rate of tokens or a step's time under one of its usual names, and in rows of
+three numbers and more, which a header above them names."""
 
 PLANNED_EPOCHS = r"(?:(?:max|num(?:ber)?(?: of)?|n|total)(?: num)? ?)?(?:train(?:ing)? )?epochs"
 """How many epochs there are to be, which are the planned steps where a log counts its steps in epochs."""

@@ -44,6 +44,12 @@ def loss_rows(found: Mapping[Key, Series]) -> set[int]:
     }
 
 
+def is_above_single(rows: set[int], found: Mapping[Key, Series]) -> bool:
+    """Whether a line stands above the only loss of a log, or one of each name: the first step of a log that is cut."""
+    losses = [series.rows for key, series in found.items() if not key[1] and named(key[0], "loss") is not None]
+    return len(rows) == 1 and bool(losses) and all(len(own) == 1 and min(own) > min(rows) for own in losses)
+
+
 def alternate(rows: set[int], losses: set[int], lines: Sequence[Line]) -> bool:
     """Whether below nearly each of some lines there is one of a loss before the next, and none above the first.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from sweepscope.pipeline.logs.inference.labels import is_unnamed
-from sweepscope.pipeline.logs.inference.losses import alternate
+from sweepscope.pipeline.logs.inference.losses import alternate, is_above_single
 from sweepscope.pipeline.logs.inference.naming import columns_of, named
 from sweepscope.pipeline.logs.inference.series import Course, Key, Line, Series
 
@@ -47,9 +47,10 @@ def points_of(
     is_of_samples = went.distinct > 1 and _stride(series) >= _SAMPLES
     if is_never or is_of_samples or (went.moves >= _MANY and went.rising < 0.5):
         return None
-    if went.distinct < 2 and (step or 0) > 0:
-        return None
     rows = set(series.rows)
+    is_heading = has_total and is_above_single(rows, found)
+    if went.distinct < 2 and (step or 0) > 0 and not is_heading:
+        return None
     if label == _OPEN_BAR and not has_total and rows.isdisjoint(losses):
         return None  # of anything, too: `285385it [00:09, 31705.27it/s]`
     if is_unnamed(label) and rows.isdisjoint(losses):
@@ -60,7 +61,7 @@ def points_of(
     points += 2.5 * len(rows & losses) / len(rows)
     if losses and rows.isdisjoint(losses):
         is_counter = step is not None or epoch is not None or is_unnamed(label)
-        points += 1.5 if is_counter and alternate(rows, losses, lines) else -1.5
+        points += 1.5 if is_counter and (is_heading or alternate(rows, losses, lines)) else -1.5
     points += min(math.log10(len(rows)), 3) / 2
     return points
 

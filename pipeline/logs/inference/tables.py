@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from sweepscope.pipeline.logs.inference.naming import columns_of
 from sweepscope.pipeline.logs.inference.units import in_label
@@ -20,6 +20,8 @@ _BETWEEN_CELLS = (",", "\t", ";")
 _VALUE = r"[-+]?(?:[0-9][0-9,]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+|nan|NaN|inf|N/A|None|-{1,2})"
 _NUMERIC = re.compile(rf"{_VALUE}(?: ?(?:%|ms|s|[KMG]i?B?|it/s|tok/s))?")
 _DIGITS = re.compile(r"[0-9]+")
+_PIECES = re.compile(r"[0-9]+|[A-Za-z_]+|.")
+_BEHIND_PREFIX = " \t]>|"
 _HEADS = 400
 """Lines in which a header is looked for."""
 _LEAST_ROWS = 3
@@ -55,22 +57,51 @@ def find_table(rows: Sequence[tuple[int, str]]) -> Table | None:
     best: Table | None = None
     seen: set[str] = set()
     for at, (_, text) in enumerate(rows[:_HEADS]):
-        plain = text.strip()
+        prefix = common_prefix(text, rows[at + 1][1]) if at + 1 < len(rows) else None
+        plain = (prefix.sub("", text, count=1) if prefix else text).strip()
         form = _DIGITS.sub("0", plain)  # what differs in numbers only is no header if the first of its form is none
         if not 3 <= len(plain) <= 400 or form in seen or any(char.isdigit() for char in plain[:2]):
             continue
         seen.add(form)
+        below = (
+            [(line_no, prefix.sub("", row, count=1)) for line_no, row in rows[at + 1 :]] if prefix else rows[at + 1 :]
+        )
         for separator in _SEPARATORS:
             if separator not in plain:
                 continue
             # A header may be written with commas above rows with tabs.
             others = [one for one in _BETWEEN_CELLS if separator in _BETWEEN_CELLS and one != separator]
-            tables = (_table(_cells(plain, separator), one, plain, rows[at + 1 :]) for one in (separator, *others))
+            tables = (_table(_cells(plain, separator), one, plain, below) for one in (separator, *others))
             table = next(filter(None, tables), None)
             if table and (best is None or len(table.line_nos) > len(best.line_nos)):
                 best = table
                 break
     return best
+
+
+def common_prefix(header: str, row: str) -> re.Pattern[str] | None:
+    """Matches what a logger puts in front of a header and of a row alike, whatever its numbers are; None for nothing.
+
+    Behind it, the header begins with a word and has no number, and the row begins with a number.
+
+    >>> common_prefix("10:00:01 | INFO | step loss", "10:00:07 | INFO |   10 2.5").pattern
+    '^[0-9]+:[0-9]+:[0-9]+\\ \\|\\ INFO\\ \\|\\ '
+    >>> common_prefix("step loss", "10 2.5")
+    """
+    pieces = zip(_PIECES.findall(header), _PIECES.findall(row), strict=False)
+    same = [one for one, other in takewhile(lambda pair: _is_alike(*pair), pieces)]
+    while same and same[-1][-1] not in _BEHIND_PREFIX:
+        same.pop()
+    if not any(piece.strip() for piece in same):
+        return None
+    prefix = re.compile("^" + "".join(r"[0-9]+" if piece.isdigit() else re.escape(piece) for piece in same))
+    name, value = (prefix.sub("", text, count=1).lstrip(" |│") for text in (header, row))
+    is_table = name[:1].isalpha() and not _DIGITS.search(name) and value[:1].isdigit()
+    return prefix if is_table else None
+
+
+def _is_alike(one: str, other: str) -> bool:
+    return one == other or (one.isdigit() and other.isdigit())
 
 
 def _cells(text: str, separator: str) -> list[str]:

@@ -759,3 +759,41 @@ def test_a_throughput_that_begins_after_some_steps_is_that_of_the_steps() -> Non
 
     steps = tables_of({"train.log": log(form)})["steps"].sort("step")
     assert steps["tokens_per_s"].drop_nulls().len() == STEPS // 2 - 2
+
+
+LOGGERS = {
+    "time, name and level": "2026-01-31 12:00:{:02d},123 - mytrainer - INFO - ",
+    "name and time in brackets": "[trainer 12:00:{:02d}] ",
+    "level and module": "INFO:trainer.{:d}: ",
+}
+
+
+@pytest.mark.parametrize("name", LOGGERS)
+def test_a_logger_writes_in_front_of_a_header_as_it_does_in_front_of_rows(name: str) -> None:
+    rows = [f"{step:6d}  {loss:9.4f}  {3e-4:.2e}   {52_000 + step:d}" for step, loss in enumerate(losses(), start=1)]
+    lines = ["starting", "step      loss        lr    tok/s", *rows]
+    text = "".join(f"{LOGGERS[name].format(at % 60)}{line}\n" for at, line in enumerate(lines))
+    steps = tables_of({"train.log": text})["steps"].sort("step")
+    assert steps["step"].to_list() == list(range(1, STEPS + 1))
+    assert steps["loss"].to_list() == [round(loss, 4) for loss in losses()]
+    assert steps["tokens_per_s"].to_list() == [52_000 + step for step in range(1, STEPS + 1)]
+
+
+def test_a_table_is_read_in_a_log_of_which_a_dialect_knows_a_single_line() -> None:
+    """The line is one of nanoGPT's, which others have copied."""
+    head = "num decayed parameter tensors: 50, with 124,354,560 parameters\nstep,loss,lr\n"
+    tables = tables_of({"train.log": log(lambda step, loss: f"{step},{loss:.4f},0.0003", head=head)})
+    assert tables["steps"]["step"].to_list() == list(range(1, STEPS + 1))
+
+
+def test_a_log_that_is_cut_behind_its_first_step_shows_that_step() -> None:
+    """Values stand below the line with the step's number."""
+    text = "== batch 1/4800 ==\n    memory/used: 3.6\n    loss/total: 11.0312\n"
+    tables = tables_of({"train.log": text})
+    assert tables["steps"].select("step", "loss").rows() == [(1, 11.0312)]
+    assert tables["runs"]["steps_planned"].to_list() == [4800]
+
+
+def test_a_count_above_many_losses_is_no_step_of_theirs() -> None:
+    text = "== batch 1/4800 ==\n" + log(lambda step, loss: f"step {step} loss {loss:.4f}")
+    assert tables_of({"train.log": text})["steps"]["step"].to_list() == list(range(1, STEPS + 1))
