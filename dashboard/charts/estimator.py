@@ -163,7 +163,7 @@ def draw_patterns(patterns: pl.DataFrame, theme: Theme) -> go.Figure:
     ticks = [tick for tick in offered if low * 0.99 <= tick <= high * 1.01]
     span = math.log10(high / low)
     figure.update_layout(
-        height=_ROW_HEIGHT * patterns.height + _AXIS_HEIGHT,
+        height=_ROW_HEIGHT * max(patterns.height, 2) + _AXIS_HEIGHT,  # of one row the ticks would lie under the title
         hoverdistance=30,
         xaxis=value_axis(
             math.log10(low) - 0.03 * span,

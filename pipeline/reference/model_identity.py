@@ -117,8 +117,8 @@ def registered_shape(row: Mapping[str, Any]) -> ModelShape | None:
 def shaped_alike(name: str, params: int) -> str | None:
     """A registered model whose name begins with the same word, with as many parameters to the last one.
 
-    >>> [shaped_alike("llama-1b", params) for params in (1_235_814_400, 1_235_000_000)], shaped_alike("my", 1_235_814_400)
-    (['Llama 3.2 1B', None], None)
+    >>> [shaped_alike(name, params) for name in ("llama-1b", "mine") for params in (1_235_814_400, 1_235_000_000)]
+    ['Llama 3.2 1B', None, None, None]
     """
     return next((known for known in known_models() if _word(known) == _word(name) and params in _sizes(known)), None)
 

@@ -104,10 +104,16 @@ _KERNELS = (
 )
 
 
+_ATTENTION = (
+    *("attn_implementation", "_attn_implementation", "attention_backend", "attn_impl"),
+    *("attention_kernel", "attention_impl", "attention_implementation", "attn_kernel", "attention", "attn"),
+)
+"""Names of frameworks' arguments, and those that scripts of one's own have."""
+
+
 def _attention(stated: _Stated) -> str | None:
     """The kernel that is asked for, in the framework's word; None where it chooses by itself."""
-    names = ("attn_implementation", "_attn_implementation", "attention_backend", "attn_impl")
-    words = (stated.get(name, "").casefold().rpartition(".")[2].strip("'<>") for name in names)
+    words = (stated.get(name, "").casefold().rpartition(".")[2].strip("'<>") for name in _ATTENTION)
     kernel = next((word for word in words if word in _KERNELS), None)
     # Megatron's and Transformer Engine's unfused attention has a softmax of one kernel, unless that is switched off.
     return "eager" if kernel == "unfused" and _switch(stated, "masked_softmax_fusion") is False else kernel
@@ -142,6 +148,8 @@ def _execution(stated: _Stated) -> str | None:
     if "inference" not in scope and (captures or impl in ("local", "transformer_engine", "full_iteration")):
         return "graphs"
     compiles = _switch(stated, *_COMPILES)
+    if compiles is None and (word := next((stated[name].casefold() for name in _COMPILES if name in stated), "")):
+        compiles = word not in ("none", "off")  # what is compiled, or by which backend: `compile=layer`
     if (backend := stated.get("dynamo_backend", "").casefold().rpartition(".")[2]) and compiles is None:
         compiles = backend not in ("no", "none")
     mode = stated.get("torch_compile_mode", stated.get("compile_mode", "")).casefold()
@@ -231,8 +239,8 @@ _NAMES: Final = frozenset(
     (
         *("accumulate_allreduce_grads_in_fp32", "grad_reduce_in_fp32", "grad_reduce_in_bf16", "params_dtype"),
         *("accumulate_grad_in_fp32", "mixed_precision_reduce", "communication_data_type", "grad_sync_dtype"),
-        *("grad_accum_dtype", "ddp_bucket_cap_mb", *_BUCKETS, "attn_implementation", "_attn_implementation"),
-        *("attention_backend", "attn_impl", "use_flash_attn", "use_flash_attn_v2", "use_flash_attention", "flash_attn"),
+        *("grad_accum_dtype", "ddp_bucket_cap_mb", *_BUCKETS, *_ATTENTION, "masked_softmax_fusion"),
+        *("use_flash_attn", "use_flash_attn_v2", "use_flash_attention", "flash_attn"),
         *("recompute_modules", "recompute_granularity", "gradient_accumulation_fusion", "tp_comm_overlap"),
         *("ub_tp_comm_overlap", "tp_linear_async_communication", "overlap_grad_reduce", "overlap_comm"),
         *("overlap_p2p_communication", "overlap_p2p_comm", "exp_avg_dtype", *_WRITTEN_OUT),

@@ -19,6 +19,9 @@ def facts_of(**stated: str) -> dict[str, Any]:
     }
 
 
+COMPILED = {"execution": "compiled"}
+
+
 @pytest.mark.parametrize(
     ("stated", "expected"),
     [
@@ -37,6 +40,12 @@ def facts_of(**stated: str) -> dict[str, Any]:
         ({"attn_implementation": "eager"}, {"flash_attention": "false", "attention_kernel": "eager"}),
         ({"attention_backend": "AttnBackend.fused"}, {"flash_attention": "true", "attention_kernel": "cudnn"}),
         ({"attention_backend": "AttnBackend.auto"}, {}),
+        ({"attention": "sdpa", "compile": "layer"}, {"flash_attention": "true", "attention_kernel": "sdpa"} | COMPILED),
+        ({"compile": "none"}, {"execution": "eager"}),
+        (
+            {"attention_backend": "unfused", "masked_softmax_fusion": "False"},
+            {"flash_attention": "false", "attention_kernel": "eager"},
+        ),
         ({"parallelism__tp_linear_async_communication": "True"}, {"overlap_tp": True}),
         (
             {"recompute_modules": "['core_attn', 'moe_act']", "recompute_granularity": "selective"},
