@@ -27,7 +27,7 @@ from sweepscope.dashboard.text import cell as cell_texts
 from sweepscope.dashboard.text import history as history_texts
 from sweepscope.dashboard.view_models import cells
 from sweepscope.dashboard.view_models.explorer import Pick
-from sweepscope.dashboard.view_models.ranking import ranked_rows
+from sweepscope.dashboard.view_models.ranking import ranked_rows, with_named_options
 from sweepscope.dashboard.widgets import basic, choices, folds, grid_panel, lists, tables, urls
 
 TITLE = "Best configurations"
@@ -62,13 +62,14 @@ def _page(view: View) -> None:
         _draw_filters(view, chosen)
         shell.share_popover(view, {"model": model, "nodes": scale})
         basic.sql_popover({"Cells": found, "Outcomes": ended, "Ranking of the selected cell": ranking})
+    ranked = ranking.run(view.store.con)
+    cell = with_named_options(cell, ranked)
     answer = (
         texts.filtered_answer(grid, view.filters)
         if view.filters.narrows_layouts
         else texts.cell_answer(cell, metric.key)
     )
     _draw_head(head, answer, grid, chosen, view)
-    ranked = ranking.run(view.store.con)
     usual = estimator_pick.usual_framework(whole)
     with st.container(key="hero"):
         left, right = _hero(grid)

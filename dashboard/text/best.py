@@ -22,7 +22,7 @@ def cell_answer(cell: Cell, metric: str = "") -> str:
     """
     if cell["run_id"] is None:
         return empty_answer(cell)
-    layout = unbroken(cell["layout"] or UNKNOWN_LAYOUT)
+    layout = unbroken(cell["layout"] or UNKNOWN_LAYOUT) + (f", {options}" if (options := cell.get("options")) else "")
     ran_by = phrase(cell, [name for name in {"framework", *cell["differing"]} if cell[name]])
     return (
         f"On {where(cell)}, {cell['model']} trains fastest with **{layout}: {performance(cell)}**{ran_by}, "

@@ -35,7 +35,10 @@ def _runner_up(cell: Cell) -> str:
     """The runner-up, with its framework, version and cluster where they are others than the winner's."""
     others = {name: cell[f"runner_up_{name}"] for name in IMPLEMENTATION}
     differ = [name for name, value in others.items() if value != cell[name] and (value or name != "framework")]
-    is_same = differ and cell["layout"] and cell["runner_up_layout"] == cell["layout"]
+    is_same = cell["layout"] and cell["runner_up_layout"] == cell["layout"]
+    if is_same and (options := cell.get("runner_up_options")):
+        return f"the same layout with {options}{phrase(others, differ)}"
+    is_same = is_same and differ
     return f"{'the same layout' if is_same else 'the runner-up'}{phrase(others, differ)}"
 
 

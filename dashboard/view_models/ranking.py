@@ -83,6 +83,17 @@ def unit(top: pl.DataFrame, metric: str = "") -> str:
     return "mfu" if shows_mfu(top) else "throughput"
 
 
+def with_named_options(cell: Mapping[str, Any], ranked: pl.DataFrame) -> dict[str, Any]:
+    """A row of `queries.cells.cells` with `options` and `runner_up_options`, by which its first two layouts differ.
+
+    They are those of runs that state options; "" where nothing does, or the layouts differ anyway.
+    """
+    stated = ranked.filter(pl.col("options_id").is_not_null() & pl.col("variant").is_not_null())
+    options = dict(stated.select("run_id", "variant").iter_rows())
+    both = {"options": cell["run_id"], "runner_up_options": cell["runner_up_run_id"]}
+    return {**cell, **{name: options.get(run_id, "") for name, run_id in both.items()}}
+
+
 def shows_mfu(top: pl.DataFrame) -> bool:
     """Whether MFU can be shown for these layouts: each has one, and it orders them as tokens/s/GPU does.
 

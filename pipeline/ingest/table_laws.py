@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pandera.api.polars.types import PolarsData
 
 REPEAT = "repeats the key of an earlier row"
-"""Begins the message of a repeated key; `validate` tells it from other failures by that."""
+"""Begins the message of a repeated key, by which `validate` knows it."""
 
 
 @dataclass(frozen=True)

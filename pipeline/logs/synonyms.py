@@ -162,7 +162,7 @@ FLAGS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 SETTING_WORDS = (
     r"(?i)batch|bs\b|acc|gas\b|seq|ctx|context|block|len|layer|depth|embd|embed|hidden|dim|width|model|head|ffn|mlp|inner|"
     r"vocab|expert|gpu|rank|world|proc|device|node|parallel|\b[tpdce]p\b|_[tp]p|stage|zero|shard|step|iter|update|param|"
-    r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token|epochs"
+    r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token|epochs|mesh|tensor|pipe|host"
 )
 """Found in any line that states a setting under one of its names."""
 

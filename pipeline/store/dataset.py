@@ -60,7 +60,7 @@ def _of_origin(table: Table) -> str | None:
 def card(rows: Mapping[str, int], tables: Mapping[str, Table]) -> str:
     """The dataset's card: metadata for the Hub, then what each table holds.
 
-    Licence and source are for whoever publishes it, and are not made up here.
+    Licence and source are left to its publisher, and are not made up here.
     """
     order = sorted(rows, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
     configs = [{"config_name": name, "data_files": f"data/{name}.parquet"} for name in order]

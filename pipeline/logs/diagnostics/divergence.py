@@ -41,7 +41,7 @@ from sweepscope.schemas.thresholds import (
 _TO_SIGMA = 1.4826 / 2**0.5  # MAD of a normal distribution, and the difference of two values has twice the variance
 
 NOISE_STEPS = 100_000
-"""Differences of losses whose median tells the noise of a run."""
+"""Differences of losses whose median is the noise of a run."""
 
 DIVERGED = pl.Schema({"run_id": pl.String, "diverged_at_step": pl.Int64})
 

@@ -8,7 +8,7 @@ SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "num_gpus",
         re.compile(
-            r"(?i)\b(?:using|on|with|across|over|launching|found|detected|of)\s+(?P<value>\d+)\s*x?\s*(?:[\w-]+\s){0,2}?(?:gpus?|devices|ranks|processes|accelerators)\b(?!\s*(?:each|per|/))"
+            r"(?i)\b(?:using|on|with|across|over|launching|found|detected|of|world)\s+(?P<value>\d+)\s*x?\s*(?:[\w-]+\s){0,2}?(?:gpus?|devices|ranks|processes|accelerators)\b(?!\s*(?:each|per|/))"
         ),
     ),
     (
@@ -18,7 +18,7 @@ SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?:step|batch|update|iter(?:ation)?)\s*[:=]\s*(?P<value>\d[\d,]*)(?![\d.])"
         ),
     ),
-    ("num_nodes", re.compile(r"(?i)\b(?:using|on|with|across|over)\s+(?P<value>\d+)\s+nodes\b")),
+    ("num_nodes", re.compile(r"(?i)\b(?:using|on|with|across|over)\s+(?P<value>\d+)\s+(?:nodes|hosts|machines)\b")),
     (
         "params",
         re.compile(

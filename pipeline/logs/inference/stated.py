@@ -36,6 +36,11 @@ _CLAUSE = re.compile(
     r"(?:^|[,;|(\[]\s*|:\s+)(?P<name>[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,4})(?P<form> )(?P<open>)"
     r"(?P<value>\d{1,3}(?:,\d{3})+|\d+)(?=\s*(?:[;|()\]]|,(?!\d)|$))"
 )
+# Dimensions of a mesh, by one word each: `data=8 tensor=4 pipeline=2`. One alone may be anything.
+_MESH = re.compile(
+    r"(?<![\w./-])(?P<name>data|tensor|model|pipe(?:line)?|stage|context|sequence|expert)(?P<form>\s?[=:x×]\s?)(?P<value>\d{1,6})(?![\w.])"
+)
+_MESH_COLUMNS = {"data": "dp", "tensor": "tp", "pipe": "pp", "pipeline": "pp", "context": "cp", "expert": "ep"}
 _NOT_OURS = re.compile(
     r"\b(?:vision|image|audio|encoder|teacher|draft|critic|reward|ref|reference|student|lora|tokenizer|"
     r"optim(?:izer)?|eval|val|valid|"
@@ -111,6 +116,14 @@ def _in_line(line_no: int, text: str) -> Iterator[Stated]:
             if found:
                 taken.add(hit.start("value"))
                 yield found
+    dimensions = [hit for hit in _MESH.finditer(text) if hit.start("value") not in taken]
+    if len({hit["name"] for hit in dimensions}) > 1:
+        for hit in dimensions:
+            column = _MESH_COLUMNS.get(hit["name"])
+            if column and value_of(column, hit["value"]):
+                taken.add(hit.start("value"))
+                where = line_no, text, hit.start("name"), *hit.span("value")
+                yield Stated(column, hit["value"], 1, hit["name"], "word", hit["form"], hit["value"], *where)
     for column, pattern in SENTENCES:
         for hit in pattern.finditer(text):
             printed, begin = hit["value"].rstrip(), hit.start("value")

@@ -729,6 +729,21 @@ def test_a_clause_of_a_heading_states_a_setting() -> None:
     assert (run["steps_planned"], run.get("dp")) == (STEPS, None)
 
 
+@pytest.mark.parametrize(
+    ("head", "stated"),
+    [
+        ("mesh: data=8 tensor=2 pipeline=4", {"dp": 8, "tp": 2, "pp": 4}),
+        ("DeviceMesh(data: 4, tensor: 8)", {"dp": 4, "tp": 8}),
+        ("world 16 ranks on 2 hosts", {"num_gpus": 16, "num_nodes": 2}),
+        ("data=8, shuffle=True", {}),
+    ],
+)
+def test_dimensions_of_a_mesh_and_ranks_on_hosts_are_read(head: str, stated: dict[str, int]) -> None:
+    (run,) = tables_of({"train.log": log(FORMS["words"], head=f"{head}\n")})["runs"].to_dicts()
+    names = ("dp", "tp", "pp", "num_gpus", "num_nodes")
+    assert {name: run[name] for name in names if run.get(name) is not None} == stated
+
+
 @pytest.mark.parametrize("recompute", ["full", "selective", "none"])
 def test_recomputation_is_read_from_arguments_in_our_own_words(recompute: str) -> None:
     head = f"Namespace(seq=2048, mbs=4, recompute='{recompute}', compile='none')\n"

@@ -8,6 +8,8 @@ import pytest
 from sweepscope.dashboard.queries import cells
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.dashboard.text.best import cell_answer
+from sweepscope.dashboard.view_models.ranking import with_named_options
 from sweepscope.pipeline.derive.complete import complete_runs
 from sweepscope.pipeline.logs.runs.options import is_option_name, with_options
 from tests.pipeline.ingest_in_memory import tables_of
@@ -71,3 +73,16 @@ def test_the_ranking_of_a_cell_names_the_option_that_made_the_difference() -> No
 )
 def test_what_is_an_option(name: str, is_option: bool) -> None:
     assert is_option_name(name) is is_option
+
+
+def test_the_answer_names_the_options_of_the_winner_and_of_the_same_layout_behind_it() -> None:
+    runs, arguments = read(LOGS)
+    chosen = Slice("measured", "H100-SXM-80GB", 2048, 16384)
+    with open_store(runs, arguments=arguments) as store:
+        (cell,) = cells.cells(chosen, Filters()).run(store).to_dicts()
+        ranked = cells.ranking(chosen, Filters(), cell).run(store)
+    text = cell_answer({**with_named_options(cell, ranked), "scale": "1"})
+    assert "DP1 TP1 PP1 · GAS1 MBS8, compile layer" in text.replace("\N{NO-BREAK SPACE}", " ").replace(
+        "\N{WORD JOINER}", ""
+    )
+    assert "faster than the same layout with compile none" in text
