@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +113,18 @@ def demo_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The home that `sweepscope demo` fills, for tests that only read it."""
     build = lambda folder: sweepscope("demo", "--no-serve", "--home", folder / "home")  # noqa: E731
     return built_once(tmp_path_factory, "demo", build) / "home"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[object]:
+    """One Chromium for all tests of a process: Playwright can be started once in a thread."""
+    from tests.browser.conftest import CHROMIUM, FLAGS
+
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine: install Debian's chromium, or set CHROMIUM to its path")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield chromium
+        chromium.close()

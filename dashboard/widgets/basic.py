@@ -32,6 +32,7 @@ _TITLE = "page_title"  # key of the session's state: names the pictures of its c
 _CAPTION = "page_caption"  # key of the session's state: what is printed in them
 _CAPTION_HEIGHT = 16  # px
 _CAPTION_CHARS = 110  # what fits below a chart of half a page
+_NARROW_CHARS = 60  # and on a phone
 _HARDLY_CUT = 24  # px beyond the edge that hide nothing of interest
 HIGH_CONTRAST = "high_contrast"  # key of the session's state, and of the switch in the sidebar
 WINDOW_WIDTH = "window_width"  # key of the session's state that it is kept under
@@ -231,7 +232,7 @@ def _add_caption(figure: go.Figure) -> None:
     page, head = st.session_state.get(_TITLE, ""), st.session_state.get(_CAPTION, "")
     text = " · ".join(part for part in (page, *filters, head) if part).replace("**", "")
     title = {
-        "text": plain(textwrap.shorten(text, _CAPTION_CHARS, placeholder=" …")),
+        "text": plain(textwrap.shorten(text, _NARROW_CHARS if is_narrow() else _CAPTION_CHARS, placeholder=" …")),
         "font": {"size": 10, "color": current_theme().mute},
         "automargin": True,
         "yref": "container",

@@ -36,18 +36,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[object]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine: install Debian's chromium, or set CHROMIUM to its path")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield chromium
-        chromium.close()
-
-
 def serve(home: Path) -> Iterator[str]:
     """Address of a dashboard over `home`, stopped at the end."""
     from sweepscope.pipeline.commands.servers import dashboard_process, stop_all, wait_until_served

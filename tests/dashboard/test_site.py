@@ -13,7 +13,6 @@ import pytest
 
 from sweepscope.dashboard.report import write_site
 from sweepscope.pipeline.errors import UsageError
-from tests.browser.conftest import browser  # noqa: F401 -- a fixture
 from tests.dashboard.app_pages.grid_home import make_home, small_sweep
 
 pytestmark = pytest.mark.slow
@@ -85,7 +84,7 @@ def test_an_export_is_replaced_and_other_files_are_not(tmp_path: Path, monkeypat
     assert not [file for file in tmp_path.iterdir() if "partial" in file.name]
 
 
-def test_a_browser_draws_it_from_the_disk(site: Path, browser: Any) -> None:  # noqa: F811 -- the fixture imported above
+def test_a_browser_draws_it_from_the_disk(site: Path, browser: Any) -> None:
     context = browser.new_context(accept_downloads=True)
     page = context.new_page()
     complaints: list[str] = []

@@ -84,8 +84,8 @@ def common_prefix(header: str, row: str) -> re.Pattern[str] | None:
 
     Behind it, the header begins with a word and has no number, and the row begins with a number.
 
-    >>> common_prefix("10:00:01 | INFO | step loss", "10:00:07 | INFO |   10 2.5").pattern
-    '^[0-9]+:[0-9]+:[0-9]+\\ \\|\\ INFO\\ \\|\\ '
+    >>> common_prefix("10:00:01 | INFO | step loss", "10:00:07 | INFO |   10 2.5").match("11:12:13 | INFO | 20 2.4")[0]
+    '11:12:13 | INFO | '
     >>> common_prefix("step loss", "10 2.5")
     """
     pieces = zip(_PIECES.findall(header), _PIECES.findall(row), strict=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,9 @@ def conversation(home: Path, *calls: tuple[str, dict[str, Any]]) -> tuple[str, l
             results = [await asked.call_tool(name, arguments) for name, arguments in calls]
             return asked.instructions or "", tools, results
 
-    return anyio.run(talk)
+    # in a thread of its own: Playwright's loop may run in this one
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(anyio.run, talk).result()
 
 
 def test_an_agent_is_answered_what_the_store_has(home: Path) -> None:

@@ -173,7 +173,11 @@ def test_knobs_start_from_the_fastest_layout_or_from_the_leanest() -> None:
     assert explorer.start_of(request) == Choice.of(best)
     tight = Setup("GPT-3 175B", shape_of(find_model("GPT-3 175B") or {}), "H100-SXM-80GB", 1, 2048, 8 * 2048)
     assert not explorer.found_for(tight.request(choose_profile)).fitting
-    assert explorer.start_of(tight.request(choose_profile)).recompute == "full"
+    request = tight.request(choose_profile)
+    leanest = explorer.start_of(request)
+    for other in (replace(leanest, recompute="none"), replace(leanest, recompute="full"), Choice(tp=8)):
+        needed = explorer_layout.answer_for(request, other).need_bytes
+        assert explorer_layout.answer_for(request, leanest).need_bytes <= needed
 
 
 def test_neighbours_come_by_distance_and_say_what_is_not_the_same() -> None:
