@@ -160,7 +160,7 @@ def deepspeed(folder: Path) -> dict[str, Any]:
 
 def litgpt(folder: Path) -> dict[str, Any]:
     from jsonargparse import ArgumentParser  # type: ignore[import-not-found] # as above
-    from litgpt.pretrain import setup, validate_args  # type: ignore[import-not-found] # as above
+    from litgpt.pretrain import setup, validate_args  # type: ignore[import-not-found] # of another interpreter
 
     sys.path.insert(0, str(folder))  # the scripts start it there, and the data module lies beside
     parser = ArgumentParser()
