@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise, takewhile
 
 from sweepscope.pipeline.logs.inference.naming import columns_of
@@ -88,6 +89,12 @@ def common_prefix(header: str, row: str) -> re.Pattern[str] | None:
     '11:12:13 | INFO | '
     >>> common_prefix("step loss", "10 2.5")
     """
+    return _prefix_of_forms(_DIGITS.sub("0", header), _DIGITS.sub("0", row))
+
+
+@lru_cache(maxsize=1_024)
+def _prefix_of_forms(header: str, row: str) -> re.Pattern[str] | None:
+    """The answer is the same for all lines that differ in their numbers only."""
     pieces = zip(_PIECES.findall(header), _PIECES.findall(row), strict=False)
     same = [one for one, other in takewhile(lambda pair: _is_alike(*pair), pieces)]
     while same and same[-1][-1] not in _BEHIND_PREFIX:
