@@ -37,6 +37,18 @@ _CHINESE = {
     "批次大小": "batch size",
     "批大小": "batch size",
     "批次": "batch",
+    "梯度累积步数": "gradient accumulation steps",
+    "梯度累积": "gradient accumulation",
+    "序列长度": "sequence length",
+    "上下文长度": "context length",
+    "最大": "max",
+    "词汇表大小": "vocab size",
+    "词表大小": "vocab size",
+    "隐藏层维度": "hidden dim",
+    "隐藏维度": "hidden dim",
+    "注意力头数": "attention heads",
+    "层数": "layers",
+    "模型": "model",
     "耗时": "time",
     "用时": "time",
     "时间": "time",
@@ -162,7 +174,8 @@ FLAGS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 SETTING_WORDS = (
     r"(?i)batch|bs\b|acc|gas\b|seq|ctx|context|block|len|layer|depth|embd|embed|hidden|dim|width|model|head|ffn|mlp|inner|"
     r"vocab|expert|gpu|rank|world|proc|device|node|parallel|\b[tpdce]p\b|_[tp]p|stage|zero|shard|step|iter|update|param|"
-    r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token|epochs|mesh|tensor|pipe|host"
+    r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token|epochs|mesh|tensor|pipe|host|"
+    r"模型|长度|大小|步数|梯度累积|层数|维度|头数|参数量"
 )
 """Found in any line that states a setting under one of its names."""
 

@@ -38,8 +38,14 @@ def heading(rows: Sequence[tuple[int, str]], rule: StepRule | None) -> str | Non
         rule: of the lines of steps; None where there are none.
     """
     printed = [(line_no, text) for line_no, text in rows if text.strip()]
-    near = (_bare(text) for line_no, text in printed[:_FIRST_LINES] if line_no <= _FIRST_LINES)
+    near = (_bare(text) for line_no, text in _messages(printed[:_FIRST_LINES]) if line_no <= _FIRST_LINES)
     return next((first for first in near if _begins_launches(first, printed, rule)), None)
+
+
+def _messages(lines: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str]]:
+    """Lines without those that go on with the text of a logger, as a prompt that it prints: the first has a time."""
+    is_logged = bool(lines) and bool(_LOGGED.match(lines[0][1]))
+    return [one for one in lines if not is_logged or _LOGGED.match(one[1])]
 
 
 def _begins_launches(first: str, printed: Sequence[tuple[int, str]], rule: StepRule | None) -> bool:

@@ -98,7 +98,7 @@ def _as_line(rules: SettingRules, source: Stated) -> bool:
     dots = re.compile(r"\s*(\.{2,})\s*$")
     if dotted := dots.search(before):
         before = before[: dotted.start()] + " {_} "
-    if not re.search(r"[A-Za-z]", before.replace("{_}", "") + behind):
+    if not re.search(r"[^\W\d_]", before.replace("{_}", "") + behind):
         return False
     kind = ":text" if source.column in ("accelerator",) else word
     line = f"{before}{{{source.column}{kind}}}{behind}"

@@ -23,6 +23,11 @@ _PAIR = re.compile(
     r"""(?P<form>\s*(?:=>|->|:=|=|:)\s*|\s*\.{2,}\s*|\s*[|│┃]\s*|\s{2,}|\t+)"""
     r"""(?P<open>["'\[]{0,2})(?P<value>\d{1,3}(?:,\d{3})+(?![\d])|[^\s,;(){}\[\]|│┃"']+)"""
 )
+# In Chinese, whose words are not parted: `最大序列长度: 2048`.
+_CHINESE_PAIR = re.compile(
+    r"(?:^|[\s,，;；|\-])(?P<name>[一-鿿][一-鿿A-Za-z ]{1,15}?)(?P<form>\s*[:：=＝]\s*)(?P<open>[\"']?)"
+    r"(?P<value>\d{1,3}(?:,\d{3})+(?!\d)|[A-Za-z0-9./][^\s,;，；。(){}\[\]（）|\"']*)"
+)
 # A name that is a value itself: `"key": "global_batch_size", "value": 1024`.
 _RECORD = re.compile(
     r"""["'](?:key|name|metric|tag)["']\s*:\s*["'](?P<name>[A-Za-z][\w./-]{0,79})["']"""
@@ -37,6 +42,7 @@ _CLAUSE = re.compile(
     r"(?P<value>\d{1,3}(?:,\d{3})+|\d+)(?=\s*(?:[;|()\]]|,(?!\d)|$))"
 )
 # Dimensions of a mesh, by one word each: `data=8 tensor=4 pipeline=2`. One alone may be anything.
+_FORMS = ((_RECORD, "words"), (_OPTION, "option"), (_PAIR, ""), (_CHINESE_PAIR, "words"), (_CLAUSE, "words"))
 _MESH = re.compile(
     r"(?<![\w./-])(?P<name>data|tensor|model|pipe(?:line)?|stage|context|sequence|expert)(?P<form>\s?[=:x×]\s?)(?P<value>\d{1,6})(?![\w.])"
 )
@@ -107,7 +113,7 @@ def stated(lines: Iterable[tuple[int, str]]) -> Iterator[Stated]:
 
 def _in_line(line_no: int, text: str) -> Iterator[Stated]:
     taken: set[int] = set()
-    for pattern, form in ((_RECORD, "words"), (_OPTION, "option"), (_PAIR, ""), (_CLAUSE, "words")):
+    for pattern, form in _FORMS:
         position = 0
         while hit := pattern.search(text, position):
             found = _of_pair(line_no, text, hit, form) if hit.start("value") not in taken else None
@@ -157,19 +163,11 @@ def _of_pair(line_no: int, text: str, hit: re.Match[str], form: str) -> Stated |
                 continue
         is_word = re.fullmatch(r"[\w./-]+", part) is not None
         head = hit.start("name") + position + len(name[position:]) - len(part)
-        return Stated(
-            column,
-            value,
-            sure,
-            part,
-            form or ("word" if is_word else "words"),
-            hit["form"],
-            hit["value"],
-            line_no,
-            text,
-            head,
-            *hit.span("value"),
-        )
+        begin, end = hit.span("value")
+        if is_path := column == "model" and text[begin] == "/":  # its last part is the value
+            begin = text.rindex(value, begin, end)
+        form = form or ("word" if is_word and not is_path else "words")
+        return Stated(column, value, sure, part, form, hit["form"], text[begin:end], line_no, text, head, begin, end)
     return None
 
 
@@ -255,7 +253,8 @@ _COUNTS = {
 """The largest value of each count that is believed."""
 COORDINATES = ("dp", "tp", "pp", "cp", "ep")
 """Columns whose names also stand for a rank's own place; there they count from 0."""
-_LEAST = {"seq_len": 8, "hidden_size": 8, "vocab_size": 16, "params": 100}
+_SIZED = re.compile(r"/[A-Za-z][\w.]*-[\w.-]*\d[bBmM](?![A-Za-z0-9])[\w.-]*$")  # a path to a model with its size
+_LEAST = {"seq_len": 8, "hidden_size": 8, "vocab_size": 16, "params": 1_000}
 
 
 def value_of(column: str, printed: str) -> str | None:
@@ -290,6 +289,7 @@ def _word(column: str, text: str) -> str | None:
     if column in ("torch_version", "cuda_version"):
         return text if re.match(r"\d+\.\d", text) else None
     if column == "model":
+        text = text.rpartition("/")[2] if text.startswith("/") and _SIZED.search(text) else text
         is_name = (
             re.fullmatch(r"[\w.-]+(?:/[\w.-]+)?", text) and re.search(r"[A-Za-z]{2}", text) and re.search(r"\d", text)
         )

@@ -21,19 +21,20 @@ _ROUND = (1000, 500, 250, 200, 100, 50, 25, 20, 10, 5, 2, 1)
 
 @lru_cache(maxsize=4_096)  # with two decimals, many dicts have the same
 def span_of(text: str) -> Span | None:
-    """The epochs that are printed so; None for the beginning, and for what is no number.
+    """The epochs that are printed so, the first steps of many as `0.0`; None for what is no number.
 
-    >>> span_of("'0.02078'"), span_of("0.5")
-    (Span(low=0.020775, high=0.020785), Span(low=0.495, high=0.505))
+    >>> span_of("'0.02078'"), span_of("0.5"), span_of("0.0")
+    (Span(low=0.020775, high=0.020785), Span(low=0.495, high=0.505), Span(low=0.0, high=0.005))
     """
     bare = text.strip("'\"")
     try:
         value = float(bare)
     except ValueError:
         return None
-    if bare != text:
-        return rounded(value, 17, digits=4)
-    return rounded(value, max(2, len(bare.partition(".")[2])))
+    decimals = max(2, len(bare.partition(".")[2]))
+    if not value:
+        return Span(0.0, 0.5 * 10.0**-decimals)
+    return rounded(value, 17, digits=4) if bare != text else rounded(value, decimals)
 
 
 def steps_of(epochs: Sequence[Span | None], *, steps: int, over: Span) -> tuple[list[int], str] | None:

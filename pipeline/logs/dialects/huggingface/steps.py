@@ -147,7 +147,9 @@ def _of_epochs(part: pl.DataFrame, end: totals.End | None) -> pl.DataFrame:
     elif end is not None:
         steps, over = end.speed.steps_planned(), end.spans["epoch"]
         if steps is None and _is_decayed(part["learning_rate"]):
-            steps, over = end.speed.last_logged(part.height), spans[-1]
+            # A first step of its own, of many: its epoch is rounded to none.
+            first = int(part.height > 1 and spans[0] is not None and spans[0].low <= 0)
+            steps, over = end.speed.last_logged(part.height - first), spans[-1]
     else:
         return part
     found = epochs.steps_of(spans, steps=steps, over=over) if steps and over else None

@@ -29,6 +29,9 @@ _DECIMALS = {
 }
 """Names of the final dict, and the decimals to which the Trainer rounds them at least."""
 
+_RATE_OFF = 0.01
+"""By which a rate may be off, as a share of it."""
+
 _DICT, _TABLE = "arg:dict_", "arg:table_"
 LITERALS = ("train_samples_per_second", "train_steps_per_second", "train_runtime", "  train_loss  ", "  epoch    ")
 _ROW = r"^(?:.*>> +)?\s*(epoch|train_\w+) +=  *([\d.,:e+-]+|[\d.]+ days?, [\d:.]+)\s*$"
@@ -131,17 +134,27 @@ def concluded(rows: pl.DataFrame, dicts: pl.DataFrame, known: Mapping[tuple[int,
 
 
 def _of_training(end: End, rows: pl.DataFrame, dicts: pl.DataFrame) -> dict[str, object]:
-    steps = None if end.speed.steps else end.speed.steps_planned()
+    steps = None if end.speed.steps else end.speed.steps_planned() or _all_logged(end, dicts)
     batch = None if end.is_batch_stated else end.speed.total_batch()
     return {"steps_planned": steps, "arg:total_batch": batch, **_means(end, rows, dicts)}
+
+
+def _all_logged(end: End, dicts: pl.DataFrame) -> int | None:
+    """Planned steps of a training that logged each of them, as far as its totals say."""
+    count = dicts.height
+    is_each = count > 1 and dicts["step"].to_list() == list(range(1, count + 1)) and not _is_ordinal(dicts)
+    return count if is_each and end.speed.last_logged(count) == count else None
+
+
+def _is_ordinal(dicts: pl.DataFrame) -> bool:
+    return (dicts["step_basis"] == "ordinal").any()
 
 
 def _means(end: End, rows: pl.DataFrame, dicts: pl.DataFrame) -> dict[str, object]:
     """Tokens of a step, and the mean step time and throughput of a training of which nothing was left out."""
     logged, losses = dicts["step"].to_list(), dicts["loss"].to_list()
     mean_loss, runtime_s = end.spans["train_loss"], end.spans["train_runtime"]
-    is_ordinal = (dicts["step_basis"] == "ordinal").any()
-    if is_ordinal or mean_loss is None or not is_whole(logged, losses, mean_loss.middle):
+    if _is_ordinal(dicts) or mean_loss is None or not is_whole(logged, losses, mean_loss.middle):
         return {}
     seen = dicts.drop_nulls("consumed_tokens")
     is_exact = seen.height == len(logged) and not (seen["tokens_off"] > 0).any()
@@ -151,7 +164,7 @@ def _means(end: End, rows: pl.DataFrame, dicts: pl.DataFrame) -> dict[str, objec
         planned = logged[-1]
     done = _steps_done(planned, rows, logged)
     if done is None or runtime_s is None:
-        return {"gbs_tokens": each}
+        return {"gbs_tokens": each, **_by_rate(end)}
     step_time_s = round(runtime_s.middle / done, 6)
     rate = seen["consumed_tokens"][-1] / seen["step"][-1] / step_time_s if seen.height else 0
     return {
@@ -160,6 +173,14 @@ def _means(end: End, rows: pl.DataFrame, dicts: pl.DataFrame) -> dict[str, objec
         "step_time_basis": "whole_run",
         "tokens_per_s": round(rate, 3),
     }
+
+
+def _by_rate(end: End) -> dict[str, object]:
+    """The mean step time by the steps per second, where these are printed to one percent."""
+    rate = end.spans["train_steps_per_second"]
+    if rate is None or rate.high - rate.low > 2 * _RATE_OFF * rate.middle:
+        return {}
+    return {"step_time_s": round(1 / rate.middle, 3), "step_time_basis": "whole_run"}
 
 
 def _steps_done(planned: int | None, rows: pl.DataFrame, logged: Sequence[int]) -> int | None:

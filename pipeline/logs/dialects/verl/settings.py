@@ -2,7 +2,8 @@
 
 Formats: verl/trainer/config/ppo_trainer.yaml and the parts it is put together of, sft_trainer.yaml. The dump is a
 Python dict, whose names pprint sorts: `actor_rollout_ref` comes with `actor`, `model`, `ref` and `rollout` in this
-order, and `critic` behind it. Most names come several times; see `of_actor`.
+order, and `critic` behind it. Most names come several times; see `of_actor`. The GPUs of `trainer` come last: those of
+a rollout or a reward model count where these have a pool of their own, and `nnodes` is 0 where they have none.
 
 A rollout's tensor parallelism is that of the inference engine and no layout of the training. FSDP shards parameters,
 gradients and optimizer (workers/fsdp_workers.py get_sharding_strategy); with Megatron it is the distributed optimizer.
@@ -63,6 +64,8 @@ _DUMP = {
     "max_response_length": "arg:response",
 }
 _DUMPED = r"'(\w+)': '?([\w-]+)'?(?:[,}]|\s*$)"
+_DUMPED_PATH = r"'(path)': '([\w./~-]+)'[,}]"
+_POOL = ("gpus_per_node", "num_nodes")
 _TUNING = r"\bverl\.trainer\.(fsdp_sft_trainer|sft_trainer)\b"
 _OF_MEGATRON = ("cp", "ep", "pp", "tp", "vpp", "arg:distributed_optimizer")
 _PART = "arg:megatron_part"
@@ -82,7 +85,7 @@ LITERALS = (
     *("model.partial_pretrain", "model.strategy=", "data.m", "data.train_batch_size"),
     *("ulysses_sequence_parallel_size=", "model.enable_gradient_checkpointing", ".fsdp_sft_trainer"),
     *(".sft_trainer", "'megatron': {", "TransformerConfig(tensor_model_parallel_size="),
-    *(f"'{name}': " for name in _DUMP),
+    *(f"'{name}': " for name in (*_DUMP, "path")),
 )
 
 
@@ -90,14 +93,15 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """SETTING_FACTS of the launch's overrides and the dump."""
     given = named_settings(lines, _OVERRIDE, _OVERRIDES, setting_source="command_line")
     dumped = named_settings(lines, _DUMPED, _DUMP, setting_source="argument_dump")
+    path = named_settings(lines, _DUMPED_PATH, {"path": "model"}, setting_source="argument_dump")
     shown = lines.filter(pl.col("text").str.contains("TransformerConfig(tensor_model_parallel_size=", literal=True))
     shape = named_settings(shown, _SHAPE, _SHAPES, setting_source="argument_dump")
     sentences = matched_settings(lines, [("arg:tuning", _TUNING), (_PART, r"('megatron'): \{")])
-    return pl.concat([given, dumped, shape, sentences])
+    return pl.concat([given, dumped, path, shape, sentences])
 
 
 def of_actor(settings: pl.DataFrame) -> pl.DataFrame:
-    """`settings` with the actor's values of a dump only, which come first of their names.
+    """`settings` with the actor's values of a dump only, which come first of their names, and the trainer's GPUs.
 
     Megatron's part comes with the actor where that is Megatron's. Otherwise the first tensor parallelism is the
     rollout's, so that names of a layout count from the beginning of such a part only.
@@ -107,7 +111,9 @@ def of_actor(settings: pl.DataFrame) -> pl.DataFrame:
     begin = pl.col("line_no").filter(name == _PART).min().over("source")
     is_layout = is_dumped & name.is_in(_OF_MEGATRON)
     behind = rows.filter((name != _PART) & (~is_layout | (pl.col("line_no") >= begin)).fill_null(value=False))
-    return behind.filter(~is_dumped | pl.struct("source", "name").is_first_distinct().over(is_dumped))
+    each = pl.struct("source", "name")
+    is_meant = pl.when(name.is_in(_POOL)).then(each.is_last_distinct()).otherwise(each.is_first_distinct())
+    return behind.filter(~is_dumped | is_meant.over(is_dumped))
 
 
 _IS_FSDP = (

@@ -812,3 +812,23 @@ def test_a_log_that_is_cut_behind_its_first_step_shows_that_step() -> None:
 def test_a_count_above_many_losses_is_no_step_of_theirs() -> None:
     text = "== batch 1/4800 ==\n" + log(lambda step, loss: f"step {step} loss {loss:.4f}")
     assert tables_of({"train.log": text})["steps"]["step"].to_list() == list(range(1, STEPS + 1))
+
+
+def test_settings_are_read_under_chinese_names_and_a_model_by_the_end_of_its_path() -> None:
+    head = "2026-01-06 11:41:35 - INFO - 模型: /data/models/Acme/Tiny-1.5B-Chat\n批次大小: 8, 梯度累积步数: 4\n最大上下文长度：4,096\n"
+    (run,) = tables_of({"train.log": log(FORMS["words"], head=head)})["runs"].to_dicts()
+    assert (run["model"], run["gas"], run["seq_len"]) == ("Tiny-1.5B-Chat", 4, 4096)
+    (run,) = tables_of({"train.log": log(FORMS["words"], head="statistics: param_count = 141, numel = 333312\n")})[
+        "runs"
+    ].to_dicts()
+    assert run.get("params") is None
+
+
+def test_what_goes_on_with_the_text_of_a_logger_begins_no_launch() -> None:
+    """A prompt is printed again before each phase, and once more behind the last."""
+    prompt = "2025-09-18 23:52:16,548 - train - INFO - prompt: A talk with an assistant.\nUser: How many?\nAssistant: reply\n"
+    phase = "".join(f"{FORMS['logger'](step, loss)}\n" for step, loss in enumerate(losses(), 1))
+    (run,) = tables_of({"train.log": prompt + phase + prompt + "2025-09-19 00:00:00,000 - train - INFO - acc: 0.5\n"})[
+        "runs"
+    ].to_dicts()
+    assert run["last_step"] == STEPS

@@ -260,3 +260,21 @@ def test_a_trainer_that_never_began_is_known_by_its_traceback(tmp_path: Path) ->
     )
     run = run_of(tmp_path, text)
     assert known(run, "framework", "status", "num_gpus", "accelerator") == ["hf-trainer", "crash", 1, "CPU"]
+
+
+def test_a_first_step_of_its_own_has_an_epoch_that_is_rounded_to_none(tmp_path: Path) -> None:
+    """Steps 1, 20, 40, .. 1960 of 1,972, by a rate that fits 1,968 to 1,981: neither total nor interval is printed."""
+    steps = [1, *range(20, 1961, 20)]
+    dicts = (
+        f"{{'loss': 3.0, 'learning_rate': {1e-4 * (1 - step / 1972)}, 'epoch': {round(step / 1972, 2)}}}\n"
+        for step in steps
+    )
+    run = run_of(tmp_path, "".join(dicts) + final(14003.7762, 1972, 1920, 3.0, 1.0))
+    assert known(run, "first_step", "last_step", "step_basis") == [1, 1960, "step"]
+    assert run["step_time_s"] == pytest.approx(14003.7762 / 1972, rel=0.01)
+
+
+def test_a_training_that_logged_each_step_was_to_take_as_many(tmp_path: Path) -> None:
+    dicts = (dict_of(3.0, step / 90, more=f", 'learning_rate': {(900 - step) / 1e7}") for step in range(1, 901))
+    run = run_of(tmp_path, "".join(dicts) + final(11174.986, 900, 32, 3.0, 10.0))
+    assert known(run, "last_step", "steps_planned") == [900, 900]

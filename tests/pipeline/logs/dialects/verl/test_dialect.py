@@ -166,3 +166,19 @@ def test_tokens_of_a_fine_tuning() -> None:
         "verl", "step:2 - train/loss:0.5 - train/mfu:0.25 - train/global_tokens:3 - train/total_tokens(B):6e-09"
     )
     assert (row["loss"], row["mfu_logged"], row["consumed_tokens"]) == (0.5, 0.25, 6)
+
+
+def test_gpus_of_a_dump_are_the_trainers_and_its_first_path_is_the_model(tmp_path: Path) -> None:
+    """A rollout without a pool of its own has no nodes; `trainer` stands behind it."""
+    dump = (
+        "(TaskRunner pid=77) {'actor_rollout_ref': {'actor': {'strategy': 'fsdp'},\n"
+        "(TaskRunner pid=77)                        'model': {'path': 'example/Tiny-1.5B',\n"
+        "(TaskRunner pid=77)                        'rollout': {'n_gpus_per_node': 8, 'name': 'vllm',\n"
+        "(TaskRunner pid=77)                                    'nnodes': 0}},\n"
+        "(TaskRunner pid=77)  'reward_model': {'path': '/models/Judge-8B', 'n_gpus_per_node': 8,\n"
+        "(TaskRunner pid=77)                   'nnodes': 0},\n"
+        "(TaskRunner pid=77)  'trainer': {'n_gpus_per_node': 4,\n"
+        "(TaskRunner pid=77)              'nnodes': 2,\n"
+    )
+    run = run_of(tmp_path, dump + RL + "\n")
+    assert (run["num_gpus"], run["model"]) == (8, "Tiny-1.5B")
