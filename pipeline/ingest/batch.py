@@ -14,7 +14,7 @@ from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_runs
 from sweepscope.pipeline.ingest.read_batch import read_batch
 from sweepscope.pipeline.ingest.tracked_runs import under_their_files
 from sweepscope.pipeline.ingest.validate import merge_rejects, validate
-from sweepscope.pipeline.io.spill import release
+from sweepscope.pipeline.io.spill import release, stretches
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import assemble
@@ -173,12 +173,12 @@ def faulty_rows(table: Table, offered: pl.DataFrame, valid: pl.DataFrame) -> int
 
 def _counted(files: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     # Neighbours are mostly of one file: of a million rows a few stretches remain.
-    stretches = pl.concat(
-        frame["source_path"].rle().struct.unnest()
+    of_files = pl.concat(
+        stretches(frame["source_path"])
         for name, frame in tables.items()
         if "source_path" in frame.columns and name not in ("files", "estimates")  # their rows are not read from lines
     )
-    parsed = stretches.group_by(path="value").agg(rows_parsed=pl.col("len").cast(pl.Int64).sum())
+    parsed = of_files.group_by(path="value").agg(rows_parsed=pl.col("len").cast(pl.Int64).sum())
     release()
     rejected = (
         tables["rejects"].group_by(pl.col("file").alias("path")).agg(pl.len().cast(pl.Int64).alias("lines_rejected"))

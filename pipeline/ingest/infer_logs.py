@@ -31,6 +31,9 @@ from sweepscope.pipeline.ingest.surer_reading import (
 from sweepscope.pipeline.ingest.unread_logs import is_output_name, is_training_log_name, is_training_name
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.meter import metered
+from sweepscope.pipeline.io.reader import Reader
+from sweepscope.pipeline.io.rotated import RotatedReader
+from sweepscope.pipeline.io.spill import on_disk, release
 from sweepscope.pipeline.io.text_encoding import Holes, text_chunks
 from sweepscope.pipeline.logs.declared.columns import RUN_COLUMNS, STEP_COLUMNS, canonical
 from sweepscope.pipeline.logs.declared.compile import compile_document
@@ -44,6 +47,7 @@ from sweepscope.pipeline.logs.inference.infer import infer, infer_settings
 from sweepscope.pipeline.logs.inference.result import NOTHING, Inference
 from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.secret_columns import hide_frame
+from sweepscope.schemas.limits import SPILL_BYTES
 from sweepscope.schemas.tables.inference import INFERRED_COLUMNS, INFERRED_DIALECTS
 
 _LOG = logging.getLogger(__name__)
@@ -65,6 +69,7 @@ class InferredLogs:
         columns: INFERRED_COLUMNS rows.
         dialects: INFERRED_DIALECTS rows.
         unread: what those without any step were taken for.
+        rejects: rows of `rejects`: what could not be read to its end.
     """
 
     facts: Facts
@@ -73,6 +78,7 @@ class InferredLogs:
     columns: pl.DataFrame
     dialects: pl.DataFrame
     unread: Mapping[int, TextKind]
+    rejects: Sequence[Mapping[str, object]] = ()
 
 
 @dataclass(frozen=True)
@@ -98,11 +104,14 @@ def read_inferred(logs: Mapping[int, Candidate], known: Facts, confirmed: Sequen
     readers: dict[int, str] = {}
     with_steps: list[int] = []
     unread: dict[int, TextKind] = {}
+    rejects: list[Mapping[str, object]] = []
     for source, log in logs.items():
         try:
             reading = _reading(source, log, confirmed, known.steps)
         except (InputError, UsageError) as error:  # it was read a moment ago; or what was inferred is no dialect file
-            event(_LOG, logging.INFO, "not_inferred", path=log.path, reason=str(error))
+            event(_LOG, logging.WARNING, "not_inferred", path=log.path, reason=str(error))
+            reason = "no dialect knows its steps, and what it seems to print could not be read"
+            rejects.append({"file": log.path, "table": "steps", "reason": reason, "raw": str(error)})
             continue
         inference, name = reading.inference, reading.confirmed.name if reading.confirmed else INFERRED
         parts.append(reading.facts)
@@ -131,6 +140,7 @@ def read_inferred(logs: Mapping[int, Candidate], known: Facts, confirmed: Sequen
         pl.concat(columns),
         pl.DataFrame(dialects, schema=INFERRED_DIALECTS.polars_schema),
         unread,
+        rejects,
     )
 
 
@@ -139,29 +149,46 @@ def _reading(source: int, log: Candidate, confirmed: Sequence[Dialect], known: p
 
     Raises LimitError.
     """
-    reader = log.opened()
-    with metered(log.path, lambda: reader.unpacked_bytes):
-        sample = _sample(replace(log, opened=lambda: reader))
-        mine = known[rows_of(known["source"], source)]
-        inference = infer(sample) if confirmed else _inference(log, sample, mine)
-        if best := _confirmed(sample, inference, log, confirmed):
-            dialect, has_steps = best
-            return _Reading(sample, inference, dialect, has_steps, _read(source, log, dialect, sample, has_steps=True))
-        found = replace(compile_document(inference.document), name=INFERRED) if inference.document else None
-        has_steps = False
-        if (is_surer := knows_more(inference, log)) or counts_between(inference, log):
-            facts = _read(source, log, found, sample, has_steps=True)
-            # Ranks print a step once each: as lines they are many more than as steps.
-            is_ahead = facts.steps["step"].n_unique() >= FAR_MORE * mine["step"].n_unique()
-            is_better = (is_surer or goes_together(mine, facts.steps)) and not counts_coarser(mine, facts.steps)
-            has_steps = is_ahead and is_better
-        if found and not has_steps and has_sure_steps(inference) and is_without_loss(mine):
-            facts = _read(source, log, found, sample, has_steps=True)
-            if (steps := aligned(mine, facts.steps)) is not None:
-                return _Reading(sample, inference, None, False, replace(facts, steps=steps))
-        if not has_steps:
-            facts = _read(source, log, found, sample, has_steps=False)
-        return _Reading(sample, inference, None, has_steps, facts)
+    readers: list[
+        Reader | RotatedReader
+    ] = []  # a log is opened for its sample, and for each time that it is read whole
+
+    def opened() -> Reader | RotatedReader:
+        readers.append(log.opened())
+        return readers[-1]
+
+    with metered(log.path, lambda: sum(reader.unpacked_bytes for reader in readers)):
+        return _read_as_inferred(source, replace(log, opened=opened), confirmed, known)
+
+
+def _read_as_inferred(source: int, log: Candidate, confirmed: Sequence[Dialect], known: pl.DataFrame) -> _Reading:
+    """`_reading`, unmetered."""
+    sample = _sample(log)
+    mine = known[rows_of(known["source"], source)]
+    inference = infer(sample) if confirmed else _inference(log, sample, mine)
+    if best := _confirmed(sample, inference, log, confirmed):
+        dialect, has_steps = best
+        return _Reading(sample, inference, dialect, has_steps, _read(source, log, dialect, sample, has_steps=True))
+    found = replace(compile_document(inference.document), name=INFERRED) if inference.document else None
+    has_steps = False
+    if (is_surer := knows_more(inference, log)) or counts_between(inference, log):
+        facts = _read(source, log, found, sample, has_steps=True)
+        # Not compared with nothing: a log without known steps may be as long as a disk holds.
+        has_steps = mine.is_empty() or _is_better(facts.steps, mine, is_surer=is_surer)
+    if found and not has_steps and has_sure_steps(inference) and is_without_loss(mine):
+        facts = _read(source, log, found, sample, has_steps=True)
+        if (steps := aligned(mine, facts.steps)) is not None:
+            return _Reading(sample, inference, None, False, replace(facts, steps=steps))
+    if not has_steps:
+        facts = _read(source, log, found, sample, has_steps=False)
+    return _Reading(sample, inference, None, has_steps, facts)
+
+
+def _is_better(inferred: pl.DataFrame, known: pl.DataFrame, *, is_surer: bool) -> bool:
+    """Whether inferred steps are far more than the known ones, and may stand in their place."""
+    # Ranks print a step once each: as lines they are many more than as steps.
+    is_ahead = inferred["step"].n_unique() >= FAR_MORE * known["step"].n_unique()
+    return is_ahead and (is_surer or goes_together(known, inferred)) and not counts_coarser(known, inferred)
 
 
 def _inference(log: Candidate, sample: pl.DataFrame, known: pl.DataFrame) -> Inference:
@@ -221,10 +248,15 @@ def _read(source: int, log: Candidate, dialect: Dialect | None, sample: pl.DataF
     if log.is_known and not has_steps:
         rows = sample.with_columns(source=pl.lit(source, pl.Int64), prefix=pl.lit(None, pl.String))
         return replace(Facts.empty(), settings=conform(dialect.settings(rows), SETTING_FACTS))
-    parts = []
+    parts: list[Facts] = []
+    spilled = 0
     for data, first_line in _blocks(log):
         block = lines.split(source, data, first_line)
         parts.append(extract.read_as(dialect, block).map(hide_frame))
+        if sum(part.large_bytes for part in parts[spilled:]) > SPILL_BYTES:
+            parts[spilled:] = [Facts.concat(parts[spilled:]).map_large(on_disk)]
+            spilled = len(parts)
+            release()
     facts = Facts.concat(parts)
     return dialect.finalize(facts) if dialect.finalize else facts
 

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
+from sweepscope.pipeline.io.spill import stretches
 from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.facts import Facts as RunFacts
 from sweepscope.pipeline.nccl.facts import Facts
@@ -126,7 +127,8 @@ class NcclCollector:
         NCCL lines. A line of PyTorch's watchdog is the end of a training run.
         """
         facts = extracted.facts
-        training = {*extracted.dialect_of, *facts.steps["source"].unique(), *facts.settings["source"].unique()}
+        stepped = stretches(facts.steps["source"])["value"]
+        training = {*extracted.dialect_of, *stepped, *facts.settings["source"].unique()}
         only = _with_nothing_else(self._merged(), extracted.last_lines) - training
         is_only = pl.col("source").is_in(list(only)) & (pl.col("kind") == "log")
         return sources.with_columns(kind=pl.when(is_only).then(pl.lit("nccl")).otherwise("kind"))

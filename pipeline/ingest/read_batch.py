@@ -135,7 +135,7 @@ def read_batch(
         stated=stated_rows(sources, dialects),
         tables=batch.tables,
         files=files,
-        rejects=pl.DataFrame([*batch.rejects, *tracked.unread], schema=REJECTS.polars_schema),
+        rejects=pl.DataFrame([*batch.rejects, *tracked.unread, *inferred.rejects], schema=REJECTS.polars_schema),
         other={
             **other,
             **batch.nccl.tables(files, facts),

@@ -16,6 +16,7 @@ from sweepscope.pipeline.io.content import HEAD_DIGITS
 from sweepscope.pipeline.io.files import exists
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import rotation
+from sweepscope.pipeline.io.spill import stretches
 
 Row = Mapping[str, object]
 """One row of the ledger."""
@@ -73,8 +74,7 @@ def held(rows: Iterable[Row], runs: pl.DataFrame, steps: pl.DataFrame) -> list[H
     )
     of_runs = {path: (bool(is_dated), frozenset(jobs)) for path, is_dated, jobs in per_run.iter_rows()}
     # Neighbours are mostly of one file: of a million rows a few stretches remain.
-    stretches = steps["source_path"].rle().struct.unnest().group_by("value").agg(pl.col("len").sum())
-    of_steps = dict(stretches.iter_rows())
+    of_steps = dict(stretches(steps["source_path"]).group_by("value").agg(pl.col("len").sum()).iter_rows())
     found = []
     for row in rows:
         size, digest, path = row["content_bytes"], row["content_digest"], str(row["path"])

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from weakref import WeakSet
@@ -111,7 +112,7 @@ def on_disk(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def in_slices(frame: pl.DataFrame, change: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
-    """`change(frame)`, for a change that treats every row alone and adds none.
+    """`change(frame)`, for a change that treats every row alone and adds none; it may leave some out.
 
     A large frame is changed slice by slice and the result spilled. Where the disk does not take it, memory has to.
 
@@ -154,6 +155,45 @@ def few_of(frame: pl.DataFrame, is_wanted: pl.Expr) -> pl.DataFrame:
     return pl.concat([frame.clear(), *(part.filter(is_wanted) for part in frame.iter_slices(SLICE_ROWS))])
 
 
+def stretches(column: pl.Series) -> pl.DataFrame:
+    """`len` and `value` of neighbours that are equal, as `rle` gives them; a long column is read slice by slice.
+
+    >>> stretches(pl.Series([7, 7, 8])).rows()
+    [(2, 7), (1, 8)]
+    """
+    parts = []
+    for begin in range(0, max(column.len(), 1), SLICE_ROWS):
+        parts.append(column[begin : begin + SLICE_ROWS].rle().struct.unnest())
+        if column.len() > SLICE_ROWS:
+            release()
+    over_slices = pl.concat(parts).group_by(pl.col("value").rle_id().alias("stretch"), maintain_order=True)
+    return over_slices.agg(pl.col("len").sum(), pl.col("value").first()).drop("stretch")
+
+
+@dataclass(frozen=True)
+class _Validity:
+    """Which values of a part of a column are known. Mostly all are, or none: that takes no memory.
+
+    Attributes:
+        rows, nulls: of the part.
+        mixed: whether each is known, where some are.
+    """
+
+    rows: int
+    nulls: int
+    mixed: pl.Series | None
+
+    @classmethod
+    def of(cls, column: pl.Series) -> _Validity:
+        nulls = column.null_count()
+        return cls(column.len(), nulls, column.is_not_null() if 0 < nulls < column.len() else None)
+
+    def is_known(self) -> pl.Series:
+        if self.mixed is not None:
+            return self.mixed.rename("")
+        return pl.Series([not self.nulls]).new_from_index(0, self.rows)
+
+
 class _SpillWriter:
     """Writes a frame to a file without a name, column by column.
 
@@ -170,7 +210,7 @@ class _SpillWriter:
         self._on_disk = {name: _TYPES[dtype] for name, dtype in schema.items() if dtype in _TYPES}
         self._values = {name: self._room(capacity * _width(dtype)) for name, dtype in self._on_disk.items()}
         self._validity = {name: self._room(capacity // 8 + 1) for name in self._on_disk}
-        self._is_known: dict[str, list[pl.Series]] = {name: [] for name in self._on_disk}
+        self._is_known: dict[str, list[_Validity]] = {name: [] for name in self._on_disk}
         self._texts: dict[str, list[tuple[int, int]]] = {name: [] for name in self._on_disk}
         self._latest: dict[str, dict[tuple[int, int], tuple[pa.Buffer, int]]] = {name: {} for name in self._on_disk}
         self._in_memory: dict[str, list[pl.Series]] = {name: [] for name in schema if name not in self._on_disk}
@@ -197,7 +237,7 @@ class _SpillWriter:
                 if piece.null_count() < piece.len():
                     self._write(piece, row)
                 row += piece.len()
-            self._is_known[column.name].append(column.is_not_null())
+            self._is_known[column.name].append(_Validity.of(column))
         self._height += part.height
 
     def _write(self, column: pl.Series, row: int) -> None:
@@ -241,9 +281,9 @@ class _SpillWriter:
         """All rows. Raises OSError where the disk does not take them."""
         has_null = {}
         for name, parts in self._is_known.items():
-            is_known = pl.concat(parts).rechunk()
-            has_null[name] = not is_known.all()
-            if has_null[name] and is_known.any():
+            has_null[name] = any(part.nulls for part in parts)
+            if has_null[name] and any(part.nulls < part.rows for part in parts):
+                is_known = pl.concat(part.is_known() for part in parts).rechunk()
                 self._put(is_known.to_arrow().buffers()[1], self._validity[name])
         os.ftruncate(self._file.fileno(), self._size)
         mapped = mmap.mmap(self._file.fileno(), self._size, prot=mmap.PROT_READ)

@@ -104,6 +104,15 @@ class Facts:
         """`change` applied to each kind of facts; it may use the columns they share, `source` and `line_no`."""
         return Facts(change(self.steps), change(self.settings), change(self.peaks), change(self.events))
 
+    def map_large(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Facts:
+        """`change` applied to the facts of which each line may have some: steps and peaks."""
+        return Facts(change(self.steps), self.settings, change(self.peaks), self.events)
+
+    @property
+    def large_bytes(self) -> int:
+        """Bytes that steps and peaks take."""
+        return sum(int(frame.estimated_size()) for frame in (self.steps, self.peaks))
+
     @classmethod
     def concat(cls, parts: Iterable[Facts]) -> Facts:
         """All facts of several blocks, in the order given."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from sweepscope.pipeline.io.spill import SLICE_ROWS, release
+from sweepscope.pipeline.io.spill import SLICE_ROWS, release, stretches
 from sweepscope.pipeline.text.arrow_buffers import owned
 
 DRAWN_STEPS = 100_000
@@ -103,7 +103,7 @@ def of_runs(steps: pl.DataFrame, **figures: Figure) -> pl.DataFrame:
     shifted = [name.removesuffix(_BEFORE) for name in wanted if name.endswith(_BEFORE)]
     columns = dict.fromkeys(["run", *shifted, *(name for name in wanted if name in steps.columns)])
     read = steps[list(columns)]
-    lengths = steps["run"].rle().struct.field("len").to_numpy().astype(np.int64)
+    lengths = stretches(steps["run"])["len"].to_numpy().astype(np.int64)
     parts = []
     for begin in range(0, max(steps.height, 1), SLICE_ROWS):
         rows = _slice(read, begin, lengths, shifted)

@@ -14,9 +14,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from sweepscope.pipeline.io.spill import release
+from sweepscope.pipeline.io.spill import SLICE_ROWS, release, stretches
 from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
 from sweepscope.pipeline.logs.steady_state import MAX_WARMUP_STEPS, in_runs, warmup_steps
+from sweepscope.pipeline.text.arrow_buffers import owned
 from sweepscope.schemas.thresholds import (
     SLOWDOWN_COVERAGE,
     SLOWDOWN_FACTOR,
@@ -85,8 +86,7 @@ def _sampled(steps: pl.DataFrame) -> pl.DataFrame:
 
     A change that lasts shows in them as well, and ranks of all would take as much memory as the run is long.
     """
-    stretches = steps["run"].rle().struct.unnest()
-    lengths = stretches["len"].to_numpy().astype(np.int64)
+    lengths = stretches(steps["run"])["len"].to_numpy().astype(np.int64)
     if not (lengths > SLOWDOWN_MOST_STEPS).any():
         return steps
     stops = np.cumsum(lengths)
@@ -96,11 +96,13 @@ def _sampled(steps: pl.DataFrame) -> pl.DataFrame:
         )
         for begin, stop, every in zip(stops - lengths, stops, -(-lengths // SLOWDOWN_MOST_STEPS), strict=True)
     ]
-    rows, columns = np.concatenate(kept), []
-    for name in ("run", "run_id", "source_path", "line_no", "ts", "step", *_QUANTITIES):
-        columns.append(steps[name][rows])
+    rows, parts = np.concatenate(kept), []
+    read = steps["run", "run_id", "source_path", "line_no", "ts", "step", *_QUANTITIES]
+    for begin in range(0, steps.height, SLICE_ROWS):
+        inner = rows[np.searchsorted(rows, begin) : np.searchsorted(rows, begin + SLICE_ROWS)] - begin
+        parts.append(owned(read[begin : begin + SLICE_ROWS][inner]))
         release()
-    return pl.DataFrame(columns)
+    return pl.concat(parts)
 
 
 def _is_good(quantity: str) -> pl.Expr:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 import polars as pl
 
-from sweepscope.pipeline.io.spill import spilled
+from sweepscope.pipeline.io.spill import spilled, stretches
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, SIGNATURE_HITS, detect
@@ -98,18 +98,13 @@ class Extract:
         return replace(self, readings=readings, evidence=change(self.evidence), argument_lines=lines)
 
     def map_large(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Extract:
-        """`change` applied to the facts of which each line may have some: steps and peaks."""
-        readings = {
-            name: replace(facts, steps=change(facts.steps), peaks=change(facts.peaks))
-            for name, facts in self.readings.items()
-        }
-        return replace(self, readings=readings)
+        """`Facts.map_large` of every reading."""
+        return replace(self, readings={name: facts.map_large(change) for name, facts in self.readings.items()})
 
     @property
     def large_bytes(self) -> int:
         """Bytes that steps and peaks take."""
-        frames = (frame for facts in self.readings.values() for frame in (facts.steps, facts.peaks))
-        return sum(int(frame.estimated_size()) for frame in frames)
+        return sum(facts.large_bytes for facts in self.readings.values())
 
     def condensed(self) -> Extract:
         """The same without what no further block can need: it stays small however many blocks a file comes in."""
@@ -254,7 +249,7 @@ def of_sources(sources: Collection[int], *, keep: bool = True) -> Callable[[pl.D
     wanted = set(sources)
 
     def chosen(frame: pl.DataFrame) -> pl.DataFrame:
-        present = set(frame["source"].unique())
+        present = set(stretches(frame["source"])["value"])
         kept = present & wanted if keep else present - wanted
         return frame if kept == present else frame.filter(pl.col("source").is_in(list(kept)))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.io.spill import is_large
+from sweepscope.pipeline.io.spill import is_large, stretches
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract as engine
 from sweepscope.pipeline.logs.engine.extract import Extract
@@ -63,13 +63,13 @@ def _of_each(frame: pl.DataFrame, sources: Collection[int]) -> Iterator[tuple[in
         for (source,), part in mine.partition_by("source", as_dict=True, maintain_order=True).items():
             yield int(source), part
         return
-    stretches: dict[int, list[pl.DataFrame]] = {}
+    of_sources: dict[int, list[pl.DataFrame]] = {}
     begin = 0
-    for length, source in frame["source"].rle().struct.unnest().iter_rows():
+    for length, source in stretches(frame["source"]).iter_rows():
         if source in sources:
-            stretches.setdefault(source, []).append(frame[begin : begin + length])
+            of_sources.setdefault(source, []).append(frame[begin : begin + length])
         begin += length
-    for source, found in stretches.items():
+    for source, found in of_sources.items():
         yield source, pl.concat(found)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
-from sweepscope.pipeline.io.spill import SLICE_ROWS, gathered, is_large
+from sweepscope.pipeline.io.spill import SLICE_ROWS, gathered, in_slices, is_large
 from sweepscope.pipeline.logs.facts import Facts
 
 SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
@@ -16,7 +16,8 @@ SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetim
 def stamps_of(facts: Facts) -> list[pl.DataFrame]:
     """SPANS rows of steps, and of events."""
     # Columns by name: a query over some of them would rechunk all.
-    return [frame[SPANS.names()].drop_nulls("ts") for frame in (facts.steps, facts.events)]
+    frames = (frame[SPANS.names()] for frame in (facts.steps, facts.events))
+    return [in_slices(frame, lambda rows: rows.drop_nulls("ts")) for frame in frames]
 
 
 def ordered_spans(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:

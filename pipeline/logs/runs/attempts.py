@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from sweepscope.pipeline.io.spill import SLICE_ROWS, gathered, is_large, release, spilled
+from sweepscope.pipeline.io.spill import SLICE_ROWS, gathered, is_large, release, spilled, stretches
 from sweepscope.pipeline.logs.facts import STEP_FACTS, in_order
 from sweepscope.pipeline.logs.runs.restarts import restarts
 from sweepscope.pipeline.logs.runs.stepless import with_stepless
@@ -82,9 +82,9 @@ def _log_by_log(
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """As `_numbered`, for many steps: log by log, and of a log that is one attempt (`_is_plain`) from two steps."""
     logs, attempts, repeats = [], [], []
-    stretches = steps["source"].rle().struct.unnest()
+    of_logs = stretches(steps["source"])
     begin = runs = 0
-    for length, source in stretches.iter_rows():
+    for length, source in of_logs.iter_rows():
         rows = steps[begin : begin + length]
         own = {name: frame.filter(source=source) for name, frame in lines.items()}
         is_plain = _is_plain(rows, own["launches"], own["headings"])
@@ -95,7 +95,7 @@ def _log_by_log(
         repeats.append(again)
         begin, runs = begin + length, runs + (numbered["run"].n_unique() if not is_plain else 1)
         release()
-    without = sources.filter(~sources.is_in(stretches["value"].implode()))
+    without = sources.filter(~sources.is_in(of_logs["value"].implode()))
     of_others = {name: frame.filter(pl.col("source").is_in(without.implode())) for name, frame in lines.items()}
     nothing, of_source, _ = _numbered(steps.clear(), without, **of_others)
     return (

@@ -7,6 +7,7 @@ from functools import cache
 
 import polars as pl
 
+from sweepscope.pipeline.io.spill import stretches
 from sweepscope.pipeline.logs.dialect import Dialect, marks_run
 from sweepscope.pipeline.logs.evidence import endings, jobs, symptoms
 from sweepscope.pipeline.logs.evidence.batch_systems import FROM_PARALLEL_LAUNCHER
@@ -26,7 +27,8 @@ def primary_logs(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect
     settings = facts.settings.unique(["source", "name"])
     numbers = {"n_steps": facts.steps, "n_settings": settings, "n_events": telling_events(facts.events)}
     for name, frame in numbers.items():
-        counted = counted.join(frame["source"].value_counts(name=name), on="source", how="left")
+        of_source = stretches(frame["source"]).group_by(source="value").agg(pl.col("len").sum().alias(name))
+        counted = counted.join(of_source, on="source", how="left")
     counted = counted.with_columns(pl.col(*numbers).fill_null(0), known=pl.col("dialect").is_not_null())
     is_log, has_events = pl.col("kind") == "log", pl.col("n_events") > 0
     counted = counted.filter(pl.when(is_log).then(pl.col("known") | has_events).otherwise(pl.col("n_steps") > 0))

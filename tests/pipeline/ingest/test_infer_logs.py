@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import polars as pl
 import pytest
 
+from sweepscope.pipeline.errors import LimitError
 from sweepscope.pipeline.ingest import infer_logs
+from sweepscope.pipeline.io.spill import on_disk
 from sweepscope.pipeline.logs.inference.infer import infer
 from sweepscope.pipeline.logs.inference.result import Inference
 from tests.pipeline.ingest_in_memory import batch_of
@@ -85,3 +91,37 @@ def test_settings_of_a_known_log_are_inferred_without_looking_for_other_steps(in
     read = batch_of({"run.log": SETTINGS + log(1, 40)})
     assert inferred == []
     assert dict(read.facts.settings.select("name", "value").iter_rows())["tp"] == "2"
+
+
+def test_the_limits_of_a_log_grow_with_all_that_is_read_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    @contextmanager
+    def measured(_path: str, size: Callable[[], int]) -> Iterator[None]:
+        yield
+        sizes.append(size())
+
+    monkeypatch.setattr(infer_logs, "metered", measured)
+    text = SETTINGS + log(1, 2) + OWN_STEPS
+    batch_of({"run.log": text})
+    assert sizes == [2 * len(text)]  # its sample, and then the whole of it
+
+
+def test_steps_that_are_many_are_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_memory = batch_of({"run.log": OWN_STEPS}).facts.steps
+    monkeypatch.setattr(infer_logs, "SPILL_BYTES", 1)
+    kept: list[int] = []
+    monkeypatch.setattr(infer_logs, "on_disk", lambda frame: kept.append(frame.height) or on_disk(frame))
+    assert batch_of({"run.log": OWN_STEPS}).facts.steps.equals(in_memory)
+    assert sum(kept) == in_memory.height
+
+
+def test_a_log_that_takes_too_much_is_rejected_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(_sample: pl.DataFrame, **_options: object) -> Inference:
+        raise LimitError("reading it takes more than 10 s of processor time")
+
+    monkeypatch.setattr(infer_logs, "infer", too_much)
+    read = batch_of({"run.log": OWN_STEPS, "other.log": log(1, 4)})
+    assert [Path(path).name for path in read.rejects["file"]] == ["run.log"]
+    assert "10 s of processor time" in read.rejects["raw"].item()
+    assert read.facts.steps["source"].n_unique() == 1

@@ -69,6 +69,14 @@ def test_a_change_of_single_rows_gives_the_same_in_slices() -> None:
     assert spill.in_slices(rows(), lambda part: part.clear()).equals(rows(0))
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 150)), max_size=6))
+def test_stretches_of_a_long_column_are_those_of_the_whole(runs: list[tuple[int, int]]) -> None:
+    column = pl.Series([value for value, length in runs for _ in range(length)], dtype=pl.Int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spill, "SLICE_ROWS", 64)
+        assert spill.stretches(column).rows() == column.rle().struct.unnest().rows()
+
+
 def test_the_few_rows_that_are_wanted_are_those_of_the_whole_frame() -> None:
     frame, is_wanted = rows(), pl.col("gaps") % 100 == 1
     assert spill.few_of(frame, is_wanted).equals(frame.filter(is_wanted))
