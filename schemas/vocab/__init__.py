@@ -290,6 +290,7 @@ EVENT_KIND: dict[str, str] = {
     "preempted": "job preempted or requeued",
     "training_end": "the trainer reports that it finished",
     "finished": "a script says that it is done, which counts behind its last step",
+    "tracker_closed": "the run's tracker says that its process ends, in whatever way",
     "epilogue": "lines that the trainer prints only behind its last step",
     "aborted": "the trainer reports that it stopped before its goal",
     "launch": "a launcher or trainer starts (a new attempt)",

@@ -6,6 +6,7 @@ They count behind the last step only (`pipeline.logs.runs.outcome`): before it, 
 from __future__ import annotations
 
 KIND = "finished"
+CLOSED = "tracker_closed"
 
 _NAMED = r"(?:INFO|NOTICE|WARNING|main|__main__|root|train(?:er)?|rank ?\d+)[\s:|>-]+"
 _LOGGER = rf"(?:\[[^\]]*\]\s*|\d[\d:.,/TZ -]*\s*|{_NAMED}|\S+\.py:\d+\W*|[|>\s-]+)*"
@@ -45,5 +46,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("训练完成", "训练结束", "训练完毕", "训练已完成", "微调完成"),
         rf"{_BEGIN}(?:模型)?(?:训练|微调)已?(?:完成|结束|完毕)",
     ),
+    # wandb/sdk/wandb_run.py footer, as the process exits, in whatever way.
+    (CLOSED, ("Find logs at: ",), r"wandb:\s+Find logs at: \S"),
 )
 """(kind of vocab.EVENT_KIND, literals of which a line holds one, expression): arguments of `patterns.Pattern`."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
-from sweepscope.pipeline.logs.inference.stated import COORDINATES, Stated
+from sweepscope.pipeline.logs.inference.setting_values import COORDINATES
+from sweepscope.pipeline.logs.inference.stated import Stated
 from sweepscope.pipeline.logs.synonyms import words
 
 _MOST_VALUES = 4

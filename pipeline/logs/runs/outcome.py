@@ -18,10 +18,10 @@
 7. `hang`: no step for many times the usual pause, though the log went on or was being written. A process that died
    silently looks the same; see `logs.diagnostics.silence`.
 8. Without any evidence `running` while the file is fresh and no time in the log says that it is a copy: the last time
-   of a log that is being written is not days older than the file. Else `completed` if only every n-th step is logged
-   and no later one would be, or if lines of new forms follow the last step and no plan says that more steps were to
-   come, `truncated` if the run had started, else `unknown`. A log of which no line is known is a `crash` if it holds a
-   traceback, whatever was raised.
+   of a log that is being written is not days older than the file. A tracker that has closed says that nothing runs.
+   Else `completed` if only every n-th step is logged and no later one would be, or if lines of new forms follow the
+   last step and no plan says that more steps were to come, `truncated` if the run had started, else `unknown`. A log
+   of which no line is known is a `crash` if it holds a traceback, whatever was raised.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ _OF_END = _roles(
     fallen=("traceback",),
     finished=("finished",),
     epilogue=("epilogue",),
+    closed=("tracker_closed",),
 )
 _ROLES = [*_OF_ALL["role"].unique(maintain_order=True), *_OF_END["role"].unique(maintain_order=True)]
 _LINE = ("kind", "line_no", "is_secondary", "text")
@@ -141,6 +142,7 @@ def _rules(now: datetime) -> list[_Rule]:
     patience = pl.when("is_step_stamped").then(pl.lit(COPIED_AFTER)).otherwise(pl.lit(COPIED_AFTER_UNSTAMPED))
     age = pl.lit(now) - pl.col("stamped_at") - _duration(steps_s)
     fresh &= (age < pl.max_horizontal(patience, pause)).fill_null(value=True)
+    fresh &= ~_is_there("closed")
     started = pl.col("last_step").is_not_null() | pl.col("has_settings") | _is_there("launch")
     is_stop = pl.col("ending.kind").is_in(_STOPS)
     # Slurm cancels the rest of a step itself when one of its tasks fails.

@@ -51,6 +51,7 @@ _FATAL = {*vocab.EVENT_KIND} - {
     "launch",
     "training_end",
     "epilogue",
+    "tracker_closed",
     "finished",
     "status_file",
     "config_conflict",

@@ -82,6 +82,12 @@ _LINE = {
     ),
     "arg:fsdp": r"""\bfsdp[= ]['"\[<]*(?:FSDPOption\.)?((?i:full_shard|shard_grad_op|hybrid_shard))""",
     "steps_planned": r"Maximum number of steps set at (\d+)",  # axolotl
+    # Scripts of one's own, which load it by its name on the hub.
+    "model": (
+        r"(?i)(?:^|[\]>|-] |\binfo:? )[^a-z\d]*(?:(?:load(?:ing|ed)?|using|base|the|policy|pre-?trained|training|"
+        r"fine-?tuning|student|target|hf|causal|language) )*model(?: name| id| path|_name|_id)? *[:=] *['\"]?"
+        r"([\w.-]+/[\w.-]*\d[bm]\b[\w.-]*?)['\"]?\.*\s*$"
+    ),
     "params": r"\|\| all params: ([\d,]+) \|\|",  # peft print_trainable_parameters
     # accelerate's state and its launcher; LLaMA-Factory hparams/parser.py
     "arg:mixed": (
@@ -129,6 +135,7 @@ LITERALS = (
     *('"gradient_checkpointing": ', "tensor_parallel_size", "context_parallel_size"),
     *("sequence_parallel_degree", "fsdp_sharding_strategy", "[RANK:", ". Max memory"),
     *notebook_tables.BAR_LITERALS,
+    *("odel: ", "odel  : ", "odel name: ", "odel id: ", "odel path: ", "odel = "),
     *totals.LITERALS,
     *model_config.LITERALS,
     *("finetuning | Num GPUs", "Data Parallel GPUs = "),

@@ -46,7 +46,7 @@ def finalize(facts: Facts) -> Facts:
     ends = totals.ends(rows, facts)
     dicts = _by_epochs(_with_steps(rows), ends)
     bars = rows.filter("is_bar").join(dicts, on=["source", "training"], how="anti", maintain_order="left")
-    of_training = bars.filter(pl.col("steps_planned") == pl.col("stated")).rename({"training": "launch"})
+    of_training = _of_training(bars, ends).rename({"training": "launch"})
     unread = rows.filter(~pl.col("is_bar") & ~pl.col("has_value"))
     steps = pl.concat(conform(part, STEP_FACTS) for part in (_rates(dicts), steps_of(of_training), unread))
     settings = pl.concat([with_ranks(facts.settings), totals.concluded(rows, dicts, ends), _planned(bars)])
@@ -168,6 +168,15 @@ def _is_decayed(rates: pl.Series) -> bool:
     """Whether the learning rate came down to its end: the planned steps were all taken."""
     known = rates.drop_nulls().to_list()
     return len(known) > 1 and known[-1] <= _DECAYED * max(known)
+
+
+def _of_training(bars: pl.DataFrame, ends: Mapping[tuple[int, int], totals.End]) -> pl.DataFrame:
+    """The bars of trainings without a dict: with as many steps as were planned, by a line or by the final totals."""
+    planned = [(*key, end.speed.steps_planned()) for key, end in ends.items()]
+    schema = {"source": pl.Int64, "training": pl.Int64, "concluded": pl.Int64}
+    concluded = pl.DataFrame(planned, schema, orient="row")
+    known = bars.join(concluded, on=["source", "training"], how="left", maintain_order="left")
+    return known.filter(pl.col("steps_planned") == pl.coalesce("stated", "concluded")).drop("concluded")
 
 
 def _rates(dicts: pl.DataFrame) -> pl.DataFrame:

@@ -194,6 +194,11 @@ class TestFreshness:
     def test_a_fresh_log_with_an_end_has_ended(self) -> None:
         assert run_of(f"{SOME}\n{OOM}", now=datetime.now(UTC).replace(tzinfo=None))["status"] == "oom"
 
+    def test_a_fresh_log_whose_tracker_has_closed_is_not_running(self) -> None:
+        closed = f"{SOME}\nwandb: Find logs at: ./wandb/run-20250203_040506-abcd1234/logs"
+        now = datetime.now(UTC).replace(tzinfo=None)
+        assert run_of(closed.replace("2025-02-03", f"{now:%Y-%m-%d}"), now=now)["status"] == "truncated"
+
     def test_it_is_stale_after_a_quarter_of_an_hour(self) -> None:
         soon = datetime.now(UTC).replace(tzinfo=None) + STALE_AFTER + timedelta(seconds=30)
         assert run_of(SOME, now=soon)["status"] == "truncated"

@@ -278,3 +278,25 @@ def test_a_training_that_logged_each_step_was_to_take_as_many(tmp_path: Path) ->
     dicts = (dict_of(3.0, step / 90, more=f", 'learning_rate': {(900 - step) / 1e7}") for step in range(1, 901))
     run = run_of(tmp_path, "".join(dicts) + final(11174.986, 900, 32, 3.0, 10.0))
     assert known(run, "last_step", "steps_planned") == [900, 900]
+
+
+def test_a_bar_of_as_many_steps_as_the_final_totals_come_to_is_the_trainings(tmp_path: Path) -> None:
+    """Too few steps for a dict; bars of what came before have another total."""
+    loading = "".join(drawn(done, 2, done) for done in range(3)) + "\n"
+    bars = "".join(drawn(done, 6, 157 * done) for done in range(7)) + "\n"
+    run = run_of(tmp_path, loading + bars + final(943.6118, 6, 64, 0.5, 0.1))
+    assert known(run, "last_step", "steps_planned") == [6, 6]
+
+
+@pytest.mark.parametrize(
+    ("line", "model"),
+    [
+        ("Loading base model: acme/Tiny-1.5B-Instruct", "Tiny-1.5B-Instruct"),
+        ("2026-01-01 10:00:00 - INFO - Base model  : acme/Tiny-7B...", "Tiny-7B"),
+        ("Loading reward model: acme/Judge-8B", None),
+        ("model: out/checkpoint-900", None),
+    ],
+)
+def test_a_script_states_its_model_by_the_name_on_the_hub(tmp_path: Path, line: str, model: str | None) -> None:
+    run = run_of(tmp_path, f"{line}\n" + training([4, 8, 12, 16, 20, 24], 24))
+    assert run.get("model") == model
