@@ -20,6 +20,14 @@ from sweepscope.pipeline.reference.model_shape import ModelShape
 TILE = 128
 """Rows and columns of one output tile of a matrix product on recent tensor cores (CUTLASS's default thread block)."""
 
+HEAD_WIDTH = 128
+"""Width of a head that `attention_efficiency` is stated for."""
+ALIGNED = 8
+"""Numbers of 16 bit in the 16 bytes that a row of a matrix has to be a multiple of for tensor cores to take it at full
+speed (NVIDIA, matrix multiplication guide, section 2.1)."""
+UNALIGNED_SHARE = 1 / 16
+"""What an A100 or H100 reaches of its 16 bit peak without them: its peak in fp32 (19.5 of 312, 67 of 989 TFLOP/s)."""
+
 KERNELS_PER_LAYER = {True: 30, False: 18}
 """Kernels of a forward pass by whether the feed-forward block has a gate: eager Llama-like layers run their norms and
 rotary embedding operator by operator; layers without a gate have PyTorch's own LayerNorm, GELU and no rotary embedding
@@ -111,17 +119,22 @@ def experts_linear_s(on: Machine, shape: ModelShape, tokens: Array, ep: Array, e
 def attention_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array, seq_len: int) -> tuple[Array, Array]:
     """Scores and values, forward and backward.
 
-    Fused: causal half of 4 T s width FLOPs at `attention_efficiency`. Not fused: all of them as batched products, and
-    the traffic of score-sized tensors (`elementwise.SCORES`).
+    Fused: causal half of 4 T s width FLOPs at `attention_efficiency`, which is that of heads of HEAD_WIDTH: the
+    exponentials of a score take as long whatever its width (2407.08608 section 3.2), as do `attention_half_width`
+    numbers of it. Not fused: all FLOPs as batched products, without tensor cores where heads are not ALIGNED, and the
+    traffic of score-sized tensors (`elementwise.SCORES`).
     """
     c = on.profile
     width = (shape.query_width + shape.value_width) / 2 / tp
     full = 4.0 * tokens * seq_len * width
     if c.is_flash:
-        share = c.attention_efficiency * seq_len / (seq_len + c.attention_half_tokens)
+        head = shape.query_width / shape.num_heads
+        by_width = (1 + c.attention_half_width / HEAD_WIDTH) / (1 + c.attention_half_width / head)
+        share = c.attention_efficiency * by_width * seq_len / (seq_len + c.attention_half_tokens)
         forward = full / 2 / (on.attention_flops * share)
         return forward, c.attention_backward * forward
-    product = full / (c.attention_efficiency * on.attention_flops)
+    is_aligned = shape.query_width % (ALIGNED * shape.num_heads) == 0
+    product = full / ((c.attention_efficiency if is_aligned else UNALIGNED_SHARE) * on.attention_flops)
     scores = tokens * seq_len * shape.num_heads / tp / on.memory_bytes_per_s
     moved = SCORES[c.softmax]
     return product + moved.forward * scores, 2.0 * product + moved.backward * scores

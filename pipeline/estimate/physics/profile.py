@@ -32,8 +32,9 @@ class Profile:
     """Constants. Efficiencies and shares are fractions; times are seconds; bytes are bytes.
 
     Compute: `gemm_*` shape the efficiency of a matrix product (see `compute`), `attention_efficiency` is the share of
-    the peak of fused attention forward (`tuned_attention_efficiency` of kernels that are written for the generation, as
-    cuDNN's and FlashAttention-3 are for Hopper; 0: the same), `attention_backward` its backward over its forward cost,
+    the peak of fused attention forward, which falls below `attention_half_tokens` and with heads narrower than
+    `attention_half_width` (`tuned_attention_*` of kernels that are written for the generation, as cuDNN's and
+    FlashAttention-3 are for Hopper; 0: the same), `attention_backward` its backward over its forward cost,
     `elementwise_passes` scales the traffic of everything that is neither (`elementwise`), `unfused_*_bytes` are what a
     forward pass moves beyond fused kernels, per number of the hidden (norms apart), feed-forward and query width.
     `kernel_launch_s` is what the processor spends on each kernel; `eager_launch_s`, `compiled_launch_s` and
@@ -123,6 +124,9 @@ class Profile:
     dispatch_bytes: float = 2.0
     nodes_per_token: float = 0.0
     tuned_attention_efficiency: float = 0.0
+    tuned_attention_half_tokens: float = 300.0
+    tuned_attention_half_width: float = 0.0
+    attention_half_width: float = 0.0
     unfused_hidden_bytes: float = 0.0
     unfused_norm_bytes: float = 0.0
     unfused_norm_kept_bytes: float = 0.0
@@ -183,7 +187,14 @@ def load_profiles(folder: Path = CALIBRATION) -> dict[str, Profile]:
     """Every bundled profile by name, on top of `default`."""
     base = read_profile(folder / "default.toml")
     found = {path.stem: read_profile(path, base=base) for path in sorted(folder.glob("*.toml"))}
-    return {**found, "default": base}
+    return {**{name: _with_tuned_kernels(found, one) for name, one in found.items()}, "default": base}
+
+
+def _with_tuned_kernels(found: Mapping[str, Profile], fitted: Profile) -> Profile:
+    """A framework's profile with the attention kernels of its generation: what a row may state is no matter of fits."""
+    generation = found.get(fitted.name.partition("-")[0], fitted)
+    tuned = {name: getattr(generation, name) for name in CONSTANTS if name.startswith("tuned_")}
+    return fitted if fitted.tuned_attention_efficiency else with_values(fitted, tuned)
 
 
 def choose_profile(generation: str, framework: str | None, folder: Path = CALIBRATION) -> Profile:

@@ -93,6 +93,14 @@ copies queries and what attention returns to transpose them (4 each); Megatron-D
 dropout (1 byte each) and copies what attention returns (4)."""
 TUNED: Final = re.compile(r"(?i)cudnn|transformer.?engine|\bte\b|(flash|fa|flash.?att(entio)?n)[-_ ]?[34]")
 """Attention kernels that are written for the generation they run on."""
+_OF_ATTENTION: Final = ("attention_efficiency", "attention_half_tokens", "attention_half_width")
+_SDPA: Final = re.compile(r"(?i)\bsdpa\b|scaled_dot_product")
+_OF_SDPA: Final = (*_PLAIN, "torchtitan")
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)")
+_CUDNN_FIRST: Final = (2, 11)
+"""Version of PyTorch whose `scaled_dot_product_attention` takes cuDNN's kernels before FlashAttention-2 on Hopper and
+Blackwell: `check_prefer_cudnn_attention` (ATen/native/transformers/cuda/sdp_utils.cpp) wants cuDNN 9.15.1, which comes
+with 2.11 (huggingface/transformers pull request 48163). `_OF_SDPA` call it by default."""
 
 
 def with_usual_facts(profile: Profile, framework: str | None, stated: dict[str, Any] | None = None) -> Profile:
@@ -144,8 +152,8 @@ def with_facts(profile: Profile, row: dict[str, Any], framework: str | None = No
     changes: dict[str, Any] = dict(with_kernels(profile, row, framework)[0])
     if (flash := row["flash_attention"]) is not None:
         changes["is_flash"] = flash.strip().casefold() not in _NOT_FUSED
-    if profile.tuned_attention_efficiency and TUNED.search(row["attention_kernel"] or ""):
-        changes["attention_efficiency"] = profile.tuned_attention_efficiency
+    if profile.tuned_attention_efficiency and has_tuned_attention(row, framework):
+        changes |= {name: getattr(profile, f"tuned_{name}") for name in _OF_ATTENTION}
     if _EAGER.search(row["attention_kernel"] or ""):
         changes |= {"is_flash": False, "softmax": "megatron" if framework == "megatron" else "eager"}
     for column, constant in OVERLAPS.items():
@@ -160,6 +168,19 @@ def with_facts(profile: Profile, row: dict[str, Any], framework: str | None = No
         changes["bucket_bytes"] = _BYTES * row["bucket_mb"]
     changes |= _kept_otherwise(row)
     return replace(profile, **changes) if changes else profile
+
+
+def has_tuned_attention(row: dict[str, Any], framework: str | None) -> bool:
+    """Whether a row's attention is written for its card's generation: by its kernel's name, or as PyTorch chooses it.
+
+    >>> has_tuned_attention({"attention_kernel": "sdpa", "torch_version": "2.11.0+cu130"}, None)
+    True
+    """
+    kernel = row["attention_kernel"] or ""
+    is_torch = bool(_SDPA.search(kernel)) or (not kernel and (framework or "") in _OF_SDPA)
+    version = _VERSION.match(row.get("torch_version") or "")
+    is_recent = version is not None and tuple(map(int, version.groups())) >= _CUDNN_FIRST
+    return bool(TUNED.search(kernel)) or (is_torch and is_recent)
 
 
 def _kept_otherwise(row: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ def test_fusing_never_moves_or_keeps_more() -> None:
         if "eager" not in operator.forms:
             continue
         eager = operator.forms["eager"]
-        for form in operator.forms.values():
+        # A loss that is sharded over the vocabulary runs operator by operator, too.
+        for form in (form for word, form in operator.forms.items() if word != "sharded"):
             assert form.moved <= eager.moved, name
             assert form.kept <= eager.kept, name

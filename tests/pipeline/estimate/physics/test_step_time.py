@@ -13,7 +13,7 @@ from sweepscope.pipeline.estimate.physics.collectives import all_gather_s, group
 from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.layer_time import exchange_launch_s
 from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES, Layouts
-from sweepscope.pipeline.estimate.physics.profile import load_profiles
+from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import bubble_share, in_flight
 from sweepscope.pipeline.reference.clusters import find_cluster
@@ -301,3 +301,21 @@ def test_zero_3_within_nodes_never_exchanges_longer_than_over_them(layout: dict[
     layout = {**layout, "tp": 1.0, "cp": 1.0, "pp": 1.0, "dp": 8 * copies, "zero_stage": 3.0, "gas": 8.0}
     over, inside = (estimate(_quiet(), Layouts.of(**layout, dp_replicate=count)).time.dp[0] for count in (1, copies))
     assert inside <= over * (1 + 1e-9)
+
+
+def _attention_s(profile: Profile, heads: int, head_dim: int | None = None) -> float:
+    shape = replace(LLAMA_2_7B, num_heads=heads, num_kv_heads=heads, head_dim=head_dim)
+    return float(estimate(Question(shape, H100, profile, 4096), Layouts.of(dp=8)).time.attention[0])
+
+
+def test_heads_that_are_not_aligned_leave_the_tensor_cores_where_attention_is_not_fused() -> None:
+    unfused = replace(DEFAULT, is_flash=False)
+    assert _attention_s(unfused, 36, 114) > 2 * _attention_s(unfused, 36, 112)
+    assert _attention_s(DEFAULT, 36, 114) < 1.05 * _attention_s(DEFAULT, 36, 112)
+
+
+def test_narrow_heads_are_slower_in_kernels_that_wait_for_exponentials() -> None:
+    tuned = replace(DEFAULT, attention_half_width=43.0)
+    assert _attention_s(DEFAULT, 64) == pytest.approx(_attention_s(DEFAULT, 32))
+    assert _attention_s(tuned, 32) == pytest.approx(_attention_s(DEFAULT, 32))
+    assert _attention_s(tuned, 64) / _attention_s(tuned, 32) == pytest.approx((1 + 43 / 64) / (1 + 43 / 128))

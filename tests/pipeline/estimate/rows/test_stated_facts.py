@@ -120,6 +120,35 @@ def test_selective_recomputation_is_that_of_the_framework() -> None:
     assert 0.2 < again("torchtitan", "selective") / again("torchtitan", "full") < 0.7
 
 
+@pytest.mark.parametrize(
+    ("framework", "version", "kernel", "is_cudnn"),
+    [
+        (None, "2.11.0+cu130", "sdpa", True),
+        (None, "2.9.1", "sdpa", False),
+        (None, None, "sdpa", False),
+        ("nanogpt", "2.12", None, True),
+        ("torchtitan", "2.11", None, True),
+        ("composer", "2.11", None, False),  # flash-attn's own
+        ("hf-trainer", "2.11", "flash_attention_2", False),
+    ],
+)
+def test_recent_pytorch_takes_cudnn_for_its_own_attention(
+    framework: str | None, version: str | None, kernel: str | None, is_cudnn: bool
+) -> None:
+    plain = load_profiles()["hopper"]
+    found = with_usual_facts(plain, framework, {"attention_kernel": kernel, "torch_version": version})
+    assert (found.attention_efficiency == plain.tuned_attention_efficiency) == is_cudnn
+
+
+def test_a_profile_fitted_to_other_kernels_knows_those_of_its_generation() -> None:
+    profiles = load_profiles()
+    fitted, plain = profiles["hopper-torchtitan"], profiles["hopper"]
+    assert fitted.attention_efficiency < 0.3
+    found = with_usual_facts(fitted, "torchtitan", {"torch_version": "2.11.0"})
+    assert found.attention_efficiency == plain.tuned_attention_efficiency
+    assert profiles["ampere-composer"].tuned_attention_efficiency == 0
+
+
 def test_what_a_source_decides_is_assumed_of_frameworks_without_a_profile() -> None:
     plain, fitted = load_profiles()["hopper"], load_profiles()["hopper-nanotron"]
     assert plain.hides_gather
