@@ -87,10 +87,10 @@ def _page(view: View) -> None:
             left, right = st.columns([0.5, 0.5], gap="large")
         with left, st.container(gap="xsmall"):
             _draw_peaks(view, peaks, names, picked)
-            _draw_fragmentation(view, spread)
-            _draw_terms(view, terms)
         with right, st.container(gap="xsmall"):
             _draw_run(view, next(row for row in rows if row["run_id"] == picked))
+            _draw_fragmentation(view, spread)
+            _draw_terms(view, terms)
     _draw_snapshots(snapshots)
     _draw_tables(peaks, spread, terms)
 

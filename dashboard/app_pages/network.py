@@ -80,6 +80,7 @@ def _page(view: View) -> None:
     with left, st.container(gap="small"):
         _draw_findings(findings)
         _draw_init(view, inits)
+        _draw_by_nodes(view, scope, op)
     with right, st.container(gap="xsmall"):
         _draw_bandwidth(view, scope, op)
     _draw_hangs(view, hangs)
@@ -133,7 +134,6 @@ def _draw_bandwidth(view: View, scope: Scope, op: str | None) -> None:
         basic.note(note)
     if left_out:
         basic.note(f"{numbers.count(left_out, 'more line')} in the table below.")
-    _draw_by_nodes(view, scope, op)
 
 
 def _draw_by_nodes(view: View, scope: Scope, op: str | None) -> None:
@@ -145,7 +145,8 @@ def _draw_by_nodes(view: View, scope: Scope, op: str | None) -> None:
     measured = queries.by_nodes(scope, op, size).run(view.store.con)
     if measured.is_empty():
         return
-    basic.section(f"By nodes, at {network.size_text(size)}", "beside what others published")
+    title = f"Bus bandwidth by nodes, at {network.size_text(size)}"
+    basic.section(title, f"{texts.operation(op)}, beside what others published")
     hovers = [texts.nodes_hover(row) for row in measured.iter_rows(named=True)]
     published_hovers = [texts.published_hover(row) for row in published.iter_rows(named=True)]
     figure = charts.draw_by_nodes(measured, published, hovers, published_hovers, view.theme)

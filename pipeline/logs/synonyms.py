@@ -94,7 +94,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "seq_len": (
         r"(?:train(?:ing)? )?(?:max )?(?:seq(?:uence)?|encoder seq) ?(?:len(?:gth)?)|seqlen|"
         r"(?:max )?(?:context|ctx) ?(?:len(?:gth)?|size|window)|n ctx|cutoff len|tokens per sample|max source length",
-        r"block size|max length|max len|max seq|seq|model max length|max tokens per sample|sl",
+        r"block size|max length|max len|max seq|seq|model max length|max tokens per sample|sl|ctx|context",
         r"max position embeddings|n positions|max seq length of model",
     ),
     "gbs_tokens": (
@@ -130,6 +130,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "ffn_hidden_size": (
         r"(?:ffn|mlp|feed ?forward|ff) (?:hidden )?(?:size|dim)|intermediate (?:size|dim)|d ff|n inner|"
         r"ffn embed dim|dim feedforward",
+        r"d? ?ffn|d mlp|feed ?forward",
     ),
     "vocab_size": (r"vocab(?:ulary)? ?size|n vocab|num embeddings|vocabsize", r"padded vocab size|vocab"),
     "num_experts": (r"(?:num|n) ?(?:local |routed |moe )?experts|moe num experts|number of experts",),
@@ -142,7 +143,8 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "zero_stage": (r"(?:deepspeed )?zero(?: optimization)? stage|zero", r"ds stage|sharding stage"),
     "recompute": (
         r"(?:use )?(?:activation|gradient|grad) ?(?:re)?checkpoint(?:ing|s)?(?: mode)?|recompute(?: granularity)?|"
-        r"activation recompute|checkpoint activations",
+        r"activation recompute|checkpoint activations|(?:activation )?remat(?:erialization)?(?: mode)?|"
+        r"(?:activation|grad(?:ient)?|act) ckpt(?: mode)?",
     ),
     "steps_planned": (
         r"(?:max|total|num(?:ber)?(?: of)?|n)(?: num)?(?: (?:train(?:ing)?|optim(?:ization|izer)|update|gradient))? ?"
@@ -160,14 +162,35 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
 }
 """Columns of `runs` to the names of settings."""
 
+_STAGES_OF_STRATEGIES = {
+    **{f"{zero}{mark}{stage}": stage for zero in ("zero", "stage") for mark in ("", "-", "_") for stage in "0123"},
+    **{f"deepspeed_stage_{stage}": stage for stage in "123"},
+    **dict.fromkeys(("full_shard", "hybrid_shard", "fsdp", "fsdp2", "hsdp"), "3"),
+    "shard_grad_op": "2",
+    **dict.fromkeys(("no_shard", "ddp"), "0"),
+}
+"""Stages of ZeRO to the words for them. Only in words: a number behind `sharding` may be a degree."""
+_STRATEGY_NAMES = (
+    "sharding",
+    "sharding mode",
+    "sharding type",
+    "sharding strategy",
+    "fsdp sharding strategy",
+    "strategy",
+    "dist strategy",
+    "distributed strategy",
+    "parallel strategy",
+    "dp mode",
+    "dp type",
+)
+
 FLAGS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "bf16": ("precision", {"true": "bf16", "1": "bf16"}),
     "fp16": ("precision", {"true": "fp16", "1": "fp16"}),
     "fp8": ("precision", {"true": "fp8", "1": "fp8"}),
     "use bf16": ("precision", {"true": "bf16"}),
     "use fp16": ("precision", {"true": "fp16"}),
-    "fsdp sharding strategy": ("zero_stage", {"full_shard": "3", "shard_grad_op": "2", "no_shard": "0"}),
-    "sharding strategy": ("zero_stage", {"full_shard": "3", "shard_grad_op": "2", "no_shard": "0"}),
+    **dict.fromkeys(_STRATEGY_NAMES, ("zero_stage", _STAGES_OF_STRATEGIES)),
 }
 """Switches: column of `runs` and what each printed value, in small letters, means for it."""
 
@@ -265,6 +288,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"processed|consumed|so far|"
         r"trained|total|done))?|total tokens seen|num input tokens seen",
     ),
+    "ts": (r"t|ts|time ?stamp|(?:unix|wall|epoch|log) ?time(?: ?stamp)?|time|created(?: at)?|date ?time",),
     "rank": (r"(?:global )?rank|gpu(?: id)?|worker|local rank|proc(?:ess)?(?: id)?|device(?: id)?|ddp rank|r",),
 }
 """Columns of `steps` (without the endings of their units) to the names of values."""

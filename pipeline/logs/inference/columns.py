@@ -12,6 +12,7 @@ from sweepscope.pipeline.logs.inference.counter import Counter
 from sweepscope.pipeline.logs.inference.labels import is_unnamed
 from sweepscope.pipeline.logs.inference.naming import columns_of
 from sweepscope.pipeline.logs.inference.series import Course, Key, Line, Series, course
+from sweepscope.pipeline.logs.inference.units import in_label
 from sweepscope.pipeline.logs.synonyms import EVALUATION, step_columns
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
@@ -27,10 +28,11 @@ _QUANTITY = {
     "mem_allocated": ("bytes",),
     "mem_reserved": ("bytes",),
     "consumed_tokens": ("tokens",),
+    "ts": ("time",),
 }
 """Quantities that a column's unit may have; a column that is not here has no unit."""
 _NEEDS_UNIT = ("step_time", "mem_allocated", "mem_reserved")
-_UNITS = {"mfu": "%"}
+_ALWAYS = {"ts": "epoch"}
 _MANY = 5
 _MOST_LOSS = 20.0
 _VAGUE = 3
@@ -146,7 +148,8 @@ def of_series(series: Series, went: Course) -> list[Guess]:
         by_name |= (
             {"mem_allocated": 2} if re.search(r"\b(?:mem(?:ory)?|vram|cuda|gpu|peak|max)\b", series.label) else {}
         )
-    if unit and unit.quantity == "time" and not by_name and is_unnamed(series.label):
+    # A label that is a unit is no name: `"sec": 0.41`.
+    if unit and unit.quantity == "time" and not by_name and (is_unnamed(series.label) or in_label(series.label)[1]):
         by_name = {"step_time": _UNNAMED}
     found = []
     for column in dict.fromkeys((*by_unit, *by_name)):
@@ -185,7 +188,7 @@ def _word(column: str, series: Series) -> str | None:
         if not units or "" in units:
             return None
         return units.pop() if len(units) == 1 else "duration" if column == "step_time" else "size"
-    return ""
+    return _ALWAYS.get(column, "")
 
 
 def _behaves(guess: Guess, series: Series, went: Course) -> Guess | None:
@@ -228,6 +231,11 @@ def _mostly_outside(low: float, high: float) -> _Contradiction:
     return lambda _guess, series, _went: sum(low <= one <= high for one in series.numbers) < _MOST * len(series.numbers)
 
 
+def _is_instant(number: float) -> bool:
+    """Whether a number may be seconds, or milliseconds, since 1970: of the years 2001 to 2128."""
+    return any(_SINCE_1970 * factor <= number < 5 * _SINCE_1970 * factor for factor in (1, 1e3))
+
+
 def _never_positive(_guess: Guess, series: Series, _went: Course) -> bool:
     return max(series.numbers) <= 0
 
@@ -253,6 +261,10 @@ _CONTRADICTIONS: Mapping[str, tuple[_Contradiction, ...]] = {
     "consumed_tokens": (
         lambda guess, series, _went: not series.is_whole and guess.word != "human",
         lambda _guess, _series, went: went.distinct < 2 or went.rising < 0.9,
+    ),
+    "ts": (
+        lambda _guess, series, _went: not all(_is_instant(one) for one in series.numbers),
+        lambda _guess, _series, went: went.moves >= _MANY and went.rising < 0.9,
     ),
     "rank": (_outside(0, 100_000), lambda _guess, series, _went: not series.is_whole),
 }

@@ -17,8 +17,16 @@ _LINES = {"=": "{name} = {value}", ":": "{name} : {value}", ":=": "{name} := {va
     mark: f"{{name}} {mark} {{value}}" for mark in ("->", "=>", "|", "│", "┃")
 }
 _OPTIONS = {"": "--{name} {value}", "=": "--{name}={value}"}
+_FEW_VALUES = 5
 _SWITCHED = {"True": "full", "true": "full", "False": "none", "false": "none", "None": "none"}
-_WORDS = {"recompute": {**_SWITCHED, **{word: word for word in ("full", "selective", "none")}}}
+_WORDS = {
+    "recompute": {**_SWITCHED, **{word: word for word in ("full", "selective", "none")}},
+    "zero_stage": {
+        f"{zero}{stage}": stage
+        for zero in ("", *(f"{word}{mark}" for word in ("zero", "Zero", "ZERO", "ZeRO") for mark in ("", "-", "_")))
+        for stage in "0123"
+    },
+}
 
 
 @dataclass
@@ -67,7 +75,7 @@ def _as_argument(rules: SettingRules, source: Stated) -> bool:
     ):
         return False
     flag = FLAGS.get(words(re.split(r"[./]", source.name)[-1]))
-    meant = _spellings(flag[1]) if flag else _WORDS.get(source.column)
+    meant = _spellings(flag[1], source.printed) if flag else _WORDS.get(source.column)
     number = number_of(source.printed)
     is_plain = source.printed == source.value or (number is not None and re.search("[A-Za-z]$", source.printed) is None)
     if not (is_plain or meant or source.column == "precision"):
@@ -79,8 +87,10 @@ def _as_argument(rules: SettingRules, source: Stated) -> bool:
     return True
 
 
-def _spellings(values: Mapping[str, str]) -> dict[str, str]:
-    """The values as they may be spelt: small, with a capital, in capitals."""
+def _spellings(values: Mapping[str, str], printed: str) -> dict[str, str]:
+    """The values as they may be spelt: small, with a capital, in capitals; of many values that of the printed one."""
+    if len(values) > _FEW_VALUES:
+        return {printed: values[printed.lower()]}
     return {form: ours for value, ours in values.items() for form in (value, value.capitalize(), value.upper())}
 
 

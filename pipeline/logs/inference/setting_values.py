@@ -49,7 +49,8 @@ def value_of(column: str, printed: str) -> str | None:
     """
     text = printed.strip().strip("'\"").rstrip(".")
     if column == "zero_stage":
-        return text if re.fullmatch("[0-3]", text) else None
+        stage = re.fullmatch("(?i)(?:zero[-_]?)?([0-3])", text)
+        return stage[1] if stage else None
     if column == "params" or column in _COUNTS:
         number = number_of(text)
         if number == 0 and column in COORDINATES:

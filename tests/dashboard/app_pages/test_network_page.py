@@ -172,6 +172,6 @@ def test_bandwidths_stand_beside_the_published_ones(tmp_path: Path, monkeypatch:
     )
     app = open_page(home, monkeypatch, "network")
     text = bare_text(app)
-    assert "By nodes, at 256 MiB" in text
+    assert "by nodes, at 256 MiB" in text
     assert "Hollow: published" in text
     assert "Dotted: what the links of the accelerator carry" in text

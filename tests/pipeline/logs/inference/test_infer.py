@@ -832,3 +832,42 @@ def test_what_goes_on_with_the_text_of_a_logger_begins_no_launch() -> None:
         "runs"
     ].to_dicts()
     assert run["last_step"] == STEPS
+
+
+def test_a_record_may_name_its_time_by_a_unit_alone_and_its_moment_in_seconds_since_1970() -> None:
+    def form(step: int, loss: float) -> str:
+        moment = 1_764_000_000 + step * 0.4125
+        return (
+            f'0: {{"t": {moment:.4f}, "it": {step}, "xent": {loss:.4f}, "sec": 0.4125, "tok_per_sec_per_gpu": 2695.4}}'
+        )
+
+    tables = tables_of({"train.log": log(form)})
+    assert tables["steps"]["step_time_s"].unique().to_list() == [0.4125]
+    (run,) = tables["runs"].to_dicts()
+    assert run["started_at"].isoformat() == "2025-11-24T16:00:00.412500"
+    assert run["ended_at"].isoformat() == "2025-11-24T16:00:16.500000"
+
+
+def test_a_number_that_is_no_moment_is_none() -> None:
+    tables = tables_of({"train.log": log(lambda step, loss: f"step {step} loss {loss:.4f} t 0.4125 ts 100{step:08d}")})
+    assert tables["steps"]["ts"].null_count() == STEPS
+
+
+@pytest.mark.parametrize(
+    ("printed", "stage"),
+    [
+        ("sharding='zero1'", "1"),
+        ("sharding=FULL_SHARD", "3"),
+        ("strategy=fsdp2", "3"),
+        ("dist_strategy=ddp", "0"),
+        ("zero=zero-2", "2"),
+        ("zero_stage=ZeRO3", "3"),
+        ("sharding=4", None),
+        ("strategy=greedy", None),
+    ],
+)
+def test_a_stage_of_zero_is_read_from_the_word_for_it(printed: str, stage: str | None) -> None:
+    head = f"Namespace(n_layers=24, hidden=1024, ctx=2048, ffn=4096, remat='selective', {printed})\n"
+    (run,) = tables_of({"train.log": log(FORMS["words"], head=head)})["runs"].to_dicts()
+    assert run.get("zero_stage") == (stage and int(stage))
+    assert (run["seq_len"], run["ffn_hidden_size"], run["recompute"]) == (2048, 4096, "selective")
