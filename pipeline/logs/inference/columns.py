@@ -12,7 +12,7 @@ from sweepscope.pipeline.logs.inference.counter import Counter
 from sweepscope.pipeline.logs.inference.labels import is_unnamed
 from sweepscope.pipeline.logs.inference.naming import columns_of
 from sweepscope.pipeline.logs.inference.series import Course, Key, Line, Series, course
-from sweepscope.pipeline.logs.inference.units import in_label
+from sweepscope.pipeline.logs.inference.units import SINCE_1970, in_label, is_instant
 from sweepscope.pipeline.logs.synonyms import EVALUATION, step_columns
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
@@ -37,8 +37,6 @@ _MANY = 5
 _MOST_LOSS = 20.0
 _VAGUE = 3
 _UNNAMED = 2
-_SINCE_1970 = 1e9
-"""Times from which on a number is one of the calendar, in seconds or less, and none that anything takes."""
 _OF_MEAN = 3
 _OF_FEW = 3
 _OF_MANY = 3
@@ -231,11 +229,6 @@ def _mostly_outside(low: float, high: float) -> _Contradiction:
     return lambda _guess, series, _went: sum(low <= one <= high for one in series.numbers) < _MOST * len(series.numbers)
 
 
-def _is_instant(number: float) -> bool:
-    """Whether a number may be seconds, or milliseconds, since 1970: of the years 2001 to 2128."""
-    return any(_SINCE_1970 * factor <= number < 5 * _SINCE_1970 * factor for factor in (1, 1e3))
-
-
 def _never_positive(_guess: Guess, series: Series, _went: Course) -> bool:
     return max(series.numbers) <= 0
 
@@ -250,7 +243,7 @@ _CONTRADICTIONS: Mapping[str, tuple[_Contradiction, ...]] = {
     "grad_norm": (_outside(0, math.inf),),
     "step_time": (
         _never_positive,
-        lambda _guess, series, _went: series.median >= _SINCE_1970,
+        lambda _guess, series, _went: series.median >= SINCE_1970,
         _is_cumulative,
         lambda guess, series, _went: guess.sure > 0 and _NOT_THE_STEP.search(series.label) is not None,
     ),
@@ -263,7 +256,7 @@ _CONTRADICTIONS: Mapping[str, tuple[_Contradiction, ...]] = {
         lambda _guess, _series, went: went.distinct < 2 or went.rising < 0.9,
     ),
     "ts": (
-        lambda _guess, series, _went: not all(_is_instant(one) for one in series.numbers),
+        lambda _guess, series, _went: not all(is_instant(one) for one in series.numbers),
         lambda _guess, _series, went: went.moves >= _MANY and went.rising < 0.9,
     ),
     "rank": (_outside(0, 100_000), lambda _guess, series, _went: not series.is_whole),

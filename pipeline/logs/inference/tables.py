@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise, takewhile
 
 from sweepscope.pipeline.logs.inference.naming import columns_of
-from sweepscope.pipeline.logs.inference.units import in_label
+from sweepscope.pipeline.logs.inference.units import in_label, is_instant, number_of
 from sweepscope.pipeline.logs.synonyms import EVALUATION, words
 
 _SEPARATORS = ("\t", "|", "│", ";", ",", "  ", " ")
@@ -134,7 +134,21 @@ def _table(names: list[str], separator: str, header: str, rows: Sequence[tuple[i
         return None
     headers = [line_no for line_no, text in rows if text.strip() == header]
     is_launch = _begins_anew([line_no for line_no, _ in mine], steps, headers)
+    columns |= _moments(names, columns, [_cells(text, separator) for _, text in mine])
     return replace(_rule(names, columns, separator, header, mine), is_launch=is_launch)
+
+
+def _moments(
+    names: Sequence[str], columns: Mapping[str, tuple[int, str]], rows: Sequence[Sequence[str]]
+) -> dict[str, tuple[int, str]]:
+    """The cell that holds seconds since 1970 in all rows; nothing where there is none."""
+    taken = {at for at, _ in columns.values()}
+    for at, name in enumerate(names):
+        is_named = any(column == "ts" for column, _ in columns_of(words(name)))
+        numbers = [number_of(cells[at]) for cells in rows] if is_named and at not in taken else [None]
+        if all(number is not None and is_instant(number) for number in numbers):
+            return {"ts": (at, "epoch")}
+    return {}
 
 
 def _begins_anew(line_nos: Sequence[int], steps: Sequence[float], headers: Sequence[int]) -> bool:
@@ -156,6 +170,8 @@ def _columns(names: Sequence[str]) -> dict[str, tuple[int, str]]:
         if EVALUATION.search(label):
             continue
         for column, sure in columns_of(label):
+            if column == "ts":  # known from a time by its values
+                continue
             if unit and column in ("loss", "step", "epoch", "grad_norm", "learning_rate"):
                 continue
             word = unit.word if unit else _DEFAULT_UNITS.get(column, "")

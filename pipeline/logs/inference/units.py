@@ -143,6 +143,15 @@ def in_label(label: str) -> tuple[str, Unit | None]:
     return name, _LAST[int(found.lastgroup[1:])][1]
 
 
+SINCE_1970 = 1e9
+"""Times from which on a number is one of the calendar, in seconds or less, and none that anything takes."""
+
+
+def is_instant(number: float) -> bool:
+    """Whether a number may be seconds, or milliseconds, since 1970: of the years 2001 to 2128."""
+    return any(SINCE_1970 * factor <= number < 5 * SINCE_1970 * factor for factor in (1, 1e3))
+
+
 _FACTORS = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 _AMOUNT = re.compile(r"([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s?([kKMBGT]?)")
 

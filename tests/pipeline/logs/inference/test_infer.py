@@ -871,3 +871,19 @@ def test_a_stage_of_zero_is_read_from_the_word_for_it(printed: str, stage: str |
     (run,) = tables_of({"train.log": log(FORMS["words"], head=head)})["runs"].to_dicts()
     assert run.get("zero_stage") == (stage and int(stage))
     assert (run["seq_len"], run["ffn_hidden_size"], run["recompute"]) == (2048, 4096, "selective")
+
+
+@pytest.mark.parametrize(
+    ("header", "cell", "moment"),
+    [("time", "1764000000.5", "2025-11-24T16:00:00.500000"), ("timestamp", "2025-11-24T16:00:00", None)],
+)
+def test_a_cell_of_a_table_may_hold_seconds_since_1970(header: str, cell: str, moment: str | None) -> None:
+    tables = tables_of({"train.log": log(lambda step, loss: f"{cell},{step},{loss:.4f}", head=f"{header},step,loss\n")})
+    assert tables["steps"]["step"].to_list() == list(range(1, STEPS + 1))
+    read = tables["steps"]["ts"][0]
+    assert read.isoformat() == (moment or "2025-11-24T16:00:00")
+
+
+def test_a_time_in_a_table_with_its_unit_is_a_duration() -> None:
+    tables = tables_of({"train.log": log(lambda step, loss: f"{step} {loss:.4f} 0.4125", head="step loss time(s)\n")})
+    assert tables["steps"]["step_time_s"].unique().to_list() == [0.4125]
