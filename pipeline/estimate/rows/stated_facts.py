@@ -122,11 +122,13 @@ def with_usual(row: dict[str, Any], framework: str | None, profile: Profile) -> 
 
     A profile that was fitted to runs has their choices in its constants.
     """
+    is_open = bool(profile.tuned_attention_efficiency) and not row["attention_kernel"]
+    chosen = ["attention by cuDNN, as recent PyTorch has it"] * (is_open and has_tuned_attention(row, framework))
     if profile.about.get("kind") == "fitted":
-        return row, []
+        return row, chosen
     usual = {name: value for name, value in USUAL.get(framework or "", {}).items() if row[name] is None}
     words = [f"{name.replace('_', ' ')} {value}" for name, value in usual.items()]
-    return {**row, **usual}, [*words, *with_kernels(profile, row, framework)[1]]
+    return {**row, **usual}, [*chosen, *words, *with_kernels(profile, row, framework)[1]]
 
 
 def modules_of(text: str) -> list[str]:

@@ -138,6 +138,9 @@ def test_recent_pytorch_takes_cudnn_for_its_own_attention(
     plain = load_profiles()["hopper"]
     found = with_usual_facts(plain, framework, {"attention_kernel": kernel, "torch_version": version})
     assert (found.attention_efficiency == plain.tuned_attention_efficiency) == is_cudnn
+    row = {**dict.fromkeys(FACTS), "attention_kernel": kernel, "torch_version": version}
+    is_noted = any("cuDNN" in note for note in with_usual(row, framework, plain)[1])
+    assert is_noted == (is_cudnn and kernel is None)
 
 
 def test_a_profile_fitted_to_other_kernels_knows_those_of_its_generation() -> None:
