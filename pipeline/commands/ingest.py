@@ -116,8 +116,8 @@ def ingest_with_progress(
 ) -> Summary:
     """What an ingest with a progress bar did. Raises as `ingest_paths` does."""
     from sweepscope.pipeline.orchestration.run import (
-        ingest_paths,  # Dagster takes seconds to import: only when it is needed
-    )
+        ingest_paths,
+    )  # imports all readers, which wrong arguments need not
 
     with file_progress("reading") as progress:
         return ingest_paths(

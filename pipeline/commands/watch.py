@@ -99,8 +99,10 @@ def _close_lost_runs(home: Home) -> int:
     """Number of runs that an earlier process of this home left unfinished."""
     from sweepscope.pipeline.orchestration.instance import open_instance
     from sweepscope.pipeline.orchestration.lost_runs import close_lost_runs
+    from sweepscope.pipeline.orchestration.report_runs import report_runs
 
     with open_instance(home) as instance:
+        report_runs(instance, home)
         return len(close_lost_runs(instance, home))
 
 

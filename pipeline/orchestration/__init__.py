@@ -1,1 +1,1 @@
-"""The only Dagster code. An asset reads like a table of contents: resource, pure function, metadata."""
+"""The order of the steps of a batch, as done in this process (`run`), and by Dagster, whose only code this is."""

@@ -4,13 +4,11 @@ A batch travels through memory as far as the lake, so the run uses the in-proces
 what is on disk. No partitions: a partition per run directory costs a hundred times the parsing; the `files` table is
 the ledger of what has been read.
 
-An asset takes its resources, calls functions of `ingest` and `store`, and says in metadata what came of it. What can be
-computed without Dagster belongs there; when the graph runs is decided in `jobs`.
+An asset takes its resources, does its step of `steps`, and shows Dagster what came of it. When the graph runs is
+decided in `jobs`.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of assets and configs at run time.
-import logging
-import time
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
@@ -21,36 +19,14 @@ from pydantic import Field
 
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.ingest import plan
-from sweepscope.pipeline.ingest.batch import faulty_rows, merge_tables, validate_batch
-from sweepscope.pipeline.ingest.bundled import (
-    bundled_is_pending,
-    bundled_tables,
-    hardware_is_pending,
-    hardware_tables,
-)
 from sweepscope.pipeline.ingest.dialect_files import in_force
 from sweepscope.pipeline.ingest.discover import FOUND
-from sweepscope.pipeline.ingest.parallel import parse_sharded
-from sweepscope.pipeline.ingest.reconcile import reconcile, with_known_content
-from sweepscope.pipeline.io.event_log import event
-from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
-from sweepscope.pipeline.io.spill import release
+from sweepscope.pipeline.orchestration import steps
 from sweepscope.pipeline.orchestration.batch_files import read_batch
-from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource, ReadersResource
+from sweepscope.pipeline.orchestration.resources import HomeResource, ReadersResource
 from sweepscope.pipeline.orchestration.run_memory import one_sentence
 from sweepscope.pipeline.orchestration.watched_paths import NOTHING_WATCHED, watched_paths, with_published
-from sweepscope.pipeline.store import maintenance
-from sweepscope.pipeline.store.publish import publish
-from sweepscope.pipeline.store.published import connect, current
-from sweepscope.schemas.registry import TABLES, VIEWS
-
-_LOG = logging.getLogger(__name__)
-
-MAX_REJECTED_SHARE = 0.5
-"""A batch in which more rows of a table break their schema than pass it is a parser's fault, not bad data."""
-
-_CHECKED = tuple(name for name in TABLES if name != "rejects")
 
 OWNERS = ["team:sweepscope"]
 
@@ -97,10 +73,7 @@ def discovered(config: BatchConfig, store_home: HomeResource) -> dg.Output[pl.Da
         found, waiting = (
             (read_batch(store_home.home, config.batch_id), 0) if config.batch_id else _first_batch(config, store_home)
         )
-    size = int(found["bytes"].sum() or 0)
-    units = found["unit"].n_unique()
-    metadata = {"dagster/row_count": found.height, "files": found.height, "units": units, "bytes": size}
-    return dg.Output(found, metadata={**metadata, "files_waiting": waiting})
+    return _output(steps.found(found, files_waiting=waiting))
 
 
 def _first_batch(config: BatchConfig, store_home: HomeResource) -> tuple[pl.DataFrame, int]:
@@ -124,42 +97,21 @@ def parsed(
     discovered: pl.DataFrame,
     store_home: HomeResource,
     readers: ReadersResource,
-    progress: ProgressResource,
 ) -> dg.Output[dict[str, pl.DataFrame]]:
     """Table name to its rows."""
-    begin = time.perf_counter()
     with one_sentence():
-        in_use = in_force(store_home.home, config.dialects)
         workers = config.workers or default_workers(cores_each=CORES_PER_READER)
+        is_wanted = with_published() if config.with_published is None else config.with_published
         with readers.opened(store_home.home, workers) as cluster:
-            tables = parse_sharded(
-                with_known_content(discovered, store_home.lake.read("files")),
-                now=plan.utc_now(),
-                home=store_home.home,
-                declared=in_use.declared,
+            step = steps.parse(
+                discovered,
+                store_home.home,
+                in_use=in_force(store_home.home, config.dialects),
+                with_published=is_wanted,
                 workers=workers,
                 cluster=cluster,
-                on_file=progress.on_file,
             )
-        seconds = time.perf_counter() - begin
-        reach("files.read")
-        bundled = _bundled(config, store_home)
-    size = int(tables["files"]["read_bytes"].sum() or 0)
-    tables = merge_tables(tables, bundled)
-    speed = {"bytes_read": size, "mb_per_s": round(size / 1e6 / max(seconds, 1e-9), 1)}
-    return dg.Output(tables, metadata={**speed, **_row_counts(tables)})
-
-
-def _bundled(config: BatchConfig, store_home: HomeResource) -> dict[str, pl.DataFrame]:
-    """Bundled rows that the lake lacks: published results with the hardware, where wanted, or the hardware alone."""
-    is_wanted = with_published() if config.with_published is None else config.with_published
-    if is_wanted and bundled_is_pending(store_home.lake.read("files")):
-        return bundled_tables()
-    return hardware_tables() if hardware_is_pending(store_home.lake) else {}
-
-
-def _row_counts(tables: Mapping[str, pl.DataFrame]) -> dict[str, int]:
-    return {f"rows_{name}": frame.height for name, frame in tables.items()}
+    return _output(step)
 
 
 @dg.asset(
@@ -172,25 +124,16 @@ def _row_counts(tables: Mapping[str, pl.DataFrame]) -> dict[str, int]:
         dg.AssetCheckSpec(
             f"schema_{name}", asset="validated", blocking=True, description=f"Rows of {name} pass their schema."
         )
-        for name in _CHECKED
+        for name in steps.CHECKED
     ],
 )
 def validated(parsed: dict[str, pl.DataFrame]) -> Any:
     """Table name to its valid rows, and one blocking check per table."""
     with one_sentence():
-        tables = validate_batch(parsed)
-    release()
-    reach("rows.validated")
-    event(_LOG, logging.INFO, "validated", **_row_counts(tables))
-    yield dg.Output(tables, metadata={"rejects": tables["rejects"].height})
-    for name in _CHECKED:
-        offered = parsed.get(name, tables.get(name, TABLES[name].empty()))
-        rejected = faulty_rows(TABLES[name], offered, tables.get(name, TABLES[name].empty()))
-        yield dg.AssetCheckResult(
-            check_name=f"schema_{name}",
-            passed=rejected <= MAX_REJECTED_SHARE * offered.height,
-            metadata={"rows": offered.height, "rejected": rejected},
-        )
+        step = steps.validate(parsed)
+    yield _output(step)
+    for check in step.checks:
+        yield dg.AssetCheckResult(check_name=check.name, passed=check.passed, metadata=check.counts)
 
 
 @dg.asset(
@@ -204,14 +147,9 @@ def lake(
     context: dg.AssetExecutionContext, validated: dict[str, pl.DataFrame], store_home: HomeResource
 ) -> dg.MaterializeResult[dict[str, pl.DataFrame]]:
     """Commits the batch as one release; the value is what was committed, by table."""
-    tables = {**validated, "files": validated["files"].with_columns(batch_id=pl.lit(context.run.run_id))}
     with one_sentence():
-        in_lake = store_home.lake
-        committed, rows = in_lake.change(lambda: reconcile(tables, in_lake))
-    release()
-    event(_LOG, logging.INFO, "committed", release=committed.number, files=rows["files"].height)
-    where = {"path": dg.MetadataValue.path(store_home.home.lake)}
-    return dg.MaterializeResult(metadata={**where, "release": committed.number, **_row_counts(rows)}, value=dict(rows))
+        step = steps.commit(validated, store_home.home, batch_id=context.run.run_id)
+    return dg.MaterializeResult(metadata=as_metadata(step.facts), value=step.value)
 
 
 @dg.asset(
@@ -230,27 +168,14 @@ def lake(
 def store(store_home: HomeResource) -> Iterator[dg.MaterializeResult[None]]:
     """Publishes the newest release, and tidies the lake where many small files or old releases have gathered."""
     with one_sentence():
-        done = publish(store_home.home)
-        newest = store_home.lake.release()
-        statuses = store_home.lake.read("files", ["status"])["status"]
-        tidied = maintenance.tidy(store_home.home)
-    facts = {"release": done.release, "version": done.version, "seconds": done.seconds}
-    where: dict[str, dg.MetadataValue | bool] = {
-        "path": dg.MetadataValue.path(done.path),
-        "lake_compacted": tidied.is_compacted,
-    }
-    committed = newest.number if newest else done.release
-    unread = int(statuses.is_in(["failed", "unread", "rejected"]).sum())
+        step = steps.publish_newest(store_home.home)
     checks = [
-        _check("is_current", passed=done.release >= committed, shown=done.release, committed=committed),
-        _check("inputs_are_read", passed=not unread, files=statuses.len(), not_read=unread),
+        dg.AssetCheckResult(
+            check_name=check.name, passed=check.passed, severity=dg.AssetCheckSeverity.WARN, metadata=check.counts
+        )
+        for check in step.checks
     ]
-    yield dg.MaterializeResult(metadata={**where, **facts}, check_results=checks)
-
-
-def _check(name: str, *, passed: bool, **metadata: int) -> dg.AssetCheckResult:
-    """A warning where it fails: another batch may have been committed meanwhile, a file may be read the next time."""
-    return dg.AssetCheckResult(check_name=name, passed=passed, severity=dg.AssetCheckSeverity.WARN, metadata=metadata)
+    yield dg.MaterializeResult(metadata=as_metadata(step.facts), check_results=checks)
 
 
 @dg.asset(
@@ -263,14 +188,17 @@ def _check(name: str, *, passed: bool, **metadata: int) -> dg.AssetCheckResult:
 def marts(store_home: HomeResource) -> dg.MaterializeResult[None]:
     """Number of columns of each view of the published version; one that is missing fails the run."""
     with one_sentence():
-        connection = connect(current(store_home.home.path))
-    try:
-        # From the catalog: preparing every view takes longer than reading a small batch, and creating one does it.
-        query = "SELECT table_name, count(*) FROM duckdb_columns() GROUP BY table_name"
-        found = dict(connection.execute(query).fetchall())
-    finally:
-        connection.close()
-    return dg.MaterializeResult(metadata={f"columns_{name}": int(found[name]) for name in VIEWS})
+        step = steps.count_view_columns(store_home.home)
+    return dg.MaterializeResult(metadata=as_metadata(step.facts))
+
+
+def as_metadata(facts: Mapping[str, str | int | float]) -> dict[str, Any]:
+    """Facts of a step as Dagster's page shows them: `path` can be copied there."""
+    return {name: dg.MetadataValue.path(str(fact)) if name == "path" else fact for name, fact in facts.items()}
+
+
+def _output(step: steps.Step[Any]) -> dg.Output[Any]:
+    return dg.Output(step.value, metadata=as_metadata(step.facts))
 
 
 ASSETS = [discovered, parsed, validated, lake, store, marts]

@@ -12,7 +12,7 @@ from sweepscope.pipeline.orchestration.alert_sensor import alerts
 from sweepscope.pipeline.orchestration.assets import ASSETS
 from sweepscope.pipeline.orchestration.jobs import hourly, ingest_job, load_job, new_runs
 from sweepscope.pipeline.orchestration.reread import reread_job
-from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource, ReadersResource
+from sweepscope.pipeline.orchestration.resources import HomeResource, ReadersResource
 from sweepscope.pipeline.orchestration.run_memory import run_memory
 from sweepscope.pipeline.orchestration.upkeep import upkeep, upkeep_job
 from sweepscope.pipeline.store.home import Home
@@ -24,7 +24,6 @@ def build(home: str | None = None, overrides: Mapping[str, Any] | None = None) -
     resources: dict[str, Any] = {
         "store_home": HomeResource(path=str(Home.resolve(home).path)),
         "readers": ReadersResource(engine=engine.name, dask_address=engine.address),
-        "progress": ProgressResource(),
         "io_manager": run_memory,
     }
     return dg.Definitions(

@@ -19,18 +19,16 @@ from sweepscope.pipeline.operations.heartbeat import beat
 from sweepscope.pipeline.orchestration.assets import ASSETS, BatchConfig
 from sweepscope.pipeline.orchestration.batch_files import units_of, write_batch
 from sweepscope.pipeline.orchestration.lost_runs import LOST_TAG, close_lost_runs
+from sweepscope.pipeline.orchestration.report_runs import report_runs
 from sweepscope.pipeline.orchestration.resources import HomeResource
-from sweepscope.pipeline.orchestration.sweep_names import add_sweeps, sweep_of
+from sweepscope.pipeline.orchestration.run_tags import TRIGGER_TAG, batch_tags
+from sweepscope.pipeline.orchestration.sweep_names import add_sweeps
 from sweepscope.pipeline.orchestration.watched_paths import NOTHING_WATCHED, watched_paths, with_published
 from sweepscope.pipeline.store.home import Home
 
 # Retry all steps: values travel between steps in memory, so a retry from the failed one would find none of them.
 RETRIES = {"dagster/max_retries": "2", "dagster/retry_strategy": "ALL_STEPS"}
 BATCH_TAG = "sweepscope/batch"
-TRIGGER_TAG = "sweepscope/trigger"
-"""Who asked for a run: sensor, schedule, backfill or command."""
-
-_SWEEPS_NAMED = 3
 _AFTER_FAILURE_S = 120.0
 _AFTER_ANY_RUN_S = 1800.0
 _UNFINISHED = [
@@ -78,6 +76,7 @@ def _requests(
     for run_id in close_lost_runs(context.instance, store_home.home):
         context.log.warning("Run %s was killed; what it was to read is read again.", run_id)
     try:
+        report_runs(context.instance, store_home.home)
         in_use = in_force(store_home.home)
         pending = _unread(context.instance, store_home, paths, in_use)
     except SweepscopeError as error:
@@ -101,18 +100,6 @@ def _requests(
             trigger = "schedule" if are_keyed else "sensor"
             tags = {BATCH_TAG: batch_id, TRIGGER_TAG: trigger, **batch_tags(work[batch_id])}
             yield dg.RunRequest(run_key=key, run_config=config, tags=tags)
-
-
-def batch_tags(batch: pl.DataFrame) -> dict[str, str]:
-    """What a run reads, for Dagster's list of runs: where from, and how much.
-
-    Args:
-        batch: discover.FOUND rows.
-    """
-    sweeps = sorted({sweep_of(unit) for unit in batch["unit"].unique()})
-    named = ", ".join(sweeps[:_SWEEPS_NAMED])
-    more = f" and {len(sweeps) - _SWEEPS_NAMED:,} more" if len(sweeps) > _SWEEPS_NAMED else ""
-    return {"sweepscope/sweeps": f"{named}{more}", "sweepscope/files": str(batch.height)}
 
 
 def _unread(

@@ -1,8 +1,8 @@
-"""Resources of the assets: the home, the processes that read, and a callback for progress."""
+"""Resources of the assets: the home, and the processes that read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 import dagster as dg
@@ -13,8 +13,6 @@ from sweepscope.pipeline.ingest.parallel import Cluster
 from sweepscope.pipeline.orchestration.lost_runs import working
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
-
-OnFile = Callable[[str, int], None]
 
 
 class HomeResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # the generic parameter is the yielded value, itself
@@ -53,29 +51,3 @@ class ReadersResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # as 
         """The cluster that reads, if one does. Raises UsageError and WorkerError."""
         with Engine.asked(self.engine, self.dask_address).cluster(home, processes=workers) as cluster:
             yield cluster
-
-
-class OpenReaders:
-    """A cluster that is open already, for all batches of an ingest in this process."""
-
-    def __init__(self, cluster: Cluster | None) -> None:
-        self._cluster = cluster
-
-    @contextmanager
-    def opened(self, home: Home, workers: int) -> Iterator[Cluster | None]:  # noqa: ARG002 -- as ReadersResource has it
-        """That cluster."""
-        yield self._cluster
-
-
-class ProgressResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # as above
-    """Is called for each file that is read; does nothing unless the command line replaces it."""
-
-    def on_file(self, path: str, size: int) -> None:
-        """Called after each file with its path and its size in bytes."""
-
-
-class CallbackProgress:
-    """Progress for runs in this process: hands each file to a callback."""
-
-    def __init__(self, callback: OnFile) -> None:
-        self.on_file = callback

@@ -67,7 +67,6 @@ def prune(
     retention: Retention,
     *,
     now: datetime | None = None,
-    at_most: int | None = None,
 ) -> Pruned:
     """Remove records that are older than `retention` keeps them.
 
@@ -78,18 +77,16 @@ def prune(
         home: whose instance it is; files of runs are looked for there.
         retention: how long which of them are kept.
         now: the current time, in UTC.
-        at_most: runs to remove in this call; None: all that are due.
     """
     now = now or datetime.now(UTC)
-    due = _due(instance, retention, now)[:at_most]
-    before = _bytes(home) if due or at_most is None else 0
+    due = _due(instance, retention, now)
+    before = _bytes(home)
     for start in range(0, len(due), _AT_ONCE):
         _delete(instance, home, due[start : start + _AT_ONCE])
     ticks = _delete_ticks(instance, retention, now)
-    orphans = _delete_orphans(instance, home) if at_most is None else 0
-    if at_most is None:
-        _shrink(home)
-    return Pruned(len(due), ticks, orphans, max(before - _bytes(home), 0) if before else 0)
+    orphans = _delete_orphans(instance, home)
+    _shrink(home)
+    return Pruned(len(due), ticks, orphans, max(before - _bytes(home), 0))
 
 
 def has_due(instance: dg.DagsterInstance, retention: Retention) -> bool:

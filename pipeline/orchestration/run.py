@@ -1,6 +1,7 @@
-"""Run the graph in this process, batch by batch: what `sweepscope ingest` and the tests do.
+"""Do the steps of the graph in this process, batch by batch: what `sweepscope ingest` and the tests do.
 
-The watcher's runs do not come through here: Dagster's daemon launches those that the sensor in `jobs` asks for.
+Without Dagster, which takes seconds to import; a record of each run is kept for it. The watcher's runs do not come
+through here: Dagster's daemon launches those that the sensor in `jobs` asks for.
 """
 
 from __future__ import annotations
@@ -8,11 +9,10 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-import dagster as dg
 import polars as pl
-from sqlalchemy.exc import SQLAlchemyError
 
 from sweepscope.pipeline.errors import SweepscopeError
 from sweepscope.pipeline.ingest import plan
@@ -27,21 +27,17 @@ from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.files import list_files
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
 from sweepscope.pipeline.operations.alerting import look
-from sweepscope.pipeline.orchestration.batch_files import write_batch
-from sweepscope.pipeline.orchestration.build import build
-from sweepscope.pipeline.orchestration.instance import open_instance
-from sweepscope.pipeline.orchestration.jobs import TRIGGER_TAG, batch_tags, run_config
-from sweepscope.pipeline.orchestration.resources import CallbackProgress, OnFile, OpenReaders
-from sweepscope.pipeline.orchestration.upkeep import after_ingest
+from sweepscope.pipeline.orchestration import steps
+from sweepscope.pipeline.orchestration.run_record import RETRIES, recorded
+from sweepscope.pipeline.orchestration.run_tags import TRIGGER_TAG, batch_tags
+from sweepscope.pipeline.orchestration.steps import OnFile
 from sweepscope.pipeline.store.checkpoints import Records
-from sweepscope.pipeline.store.durable_files import storing
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
 from sweepscope.pipeline.store.publish import publish
 from sweepscope.pipeline.store.published import connect
 
 _LOG = logging.getLogger(__name__)
-_SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # errors reach the caller as exceptions
 
 
 def ingest_paths(
@@ -70,7 +66,7 @@ def ingest_paths(
         on_file: called with each file and its size as it is read.
 
     Raises:
-        SweepscopeError: as the steps raise it, unwrapped from Dagster.
+        SweepscopeError: as the steps raise it.
     """
     begin = time.perf_counter()
     remember(home, dialect_files)
@@ -93,21 +89,24 @@ def ingest_paths(
     work = plan.batches(pending, units=batch_units)
     if not work and with_published and bundled_is_pending(lake.read("files")):
         work = [pending]
+    count = workers or default_workers(cores_each=CORES_PER_READER)
     readers = engine if engine and work else Engine()
-    with (
-        open_instance(home) as instance,
-        storing(home.path, "write to", SQLAlchemyError),
-        readers.cluster(home, processes=workers or default_workers(cores_each=CORES_PER_READER)) as cluster,
-    ):
-        defs = build(str(home.path), {"progress": CallbackProgress(on_file), "readers": OpenReaders(cluster)})
-        for index, batch in enumerate(work):
-            job = defs.resolve_job_def("ingest" if index == len(work) - 1 else "load")
-            batch_id = write_batch(home, batch, in_use.files)
-            config = run_config(in_use, batch_id=batch_id, with_published=with_published, workers=workers)
-            summary.add(_execute(job, instance, config, {TRIGGER_TAG: "command", **batch_tags(batch)}))
-        after_ingest(home, instance)
-    # Does nothing when the last run has published; after a crash between commit and publish it catches up.
-    summary.store = str(publish(home).path)
+    with readers.cluster(home, processes=count) as cluster:
+        parse = partial(
+            steps.parse,
+            home=home,
+            in_use=in_use,
+            with_published=with_published,
+            workers=count,
+            cluster=cluster,
+            on_file=on_file,
+        )
+        for left, batch in zip(reversed(range(len(work))), work, strict=True):
+            committed, store = _run(home, batch, parse, is_last=not left)
+            summary.add(committed)
+            summary.store = store or summary.store
+    # Where there was nothing to read, an ingest may have died between commit and publish.
+    summary.store = summary.store or str(publish(home).path)
     summary.runs = _statuses(summary.store, summary.run_ids)
     _tell(home)
     summary.seconds = time.perf_counter() - begin
@@ -140,27 +139,17 @@ def _statuses(store: str, run_ids: Sequence[str]) -> Counter[str]:
         connection.close()
 
 
-def _execute(
-    job: dg.JobDefinition, instance: dg.DagsterInstance, run_config: dg.RunConfig, tags: dict[str, str]
-) -> Tables:
-    config = run_config.to_config_dict()  # type: ignore[no-untyped-call]  # Dagster leaves it unannotated
-    try:
-        result = job.execute_in_process(instance=instance, run_config={**config, **_SILENT}, tags=tags)
-    except dg.DagsterExecutionInterruptedError as error:
-        raise KeyboardInterrupt from error  # Dagster's handler received the signal
-    except Exception as error:
-        raise _cause(error) or error from error
-    tables: Tables = result.output_for_node("lake")
-    return tables
-
-
-def _cause(error: BaseException | None) -> SweepscopeError | None:
-    """The error that a step raised, from under Dagster's wrapping."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        if isinstance(error, SweepscopeError):
-            return error
-        seen.add(id(error))  # Dagster's error and its cause may name each other
-        # After the last retry Dagster raises an error of its own without a cause, from within the handler of ours.
-        error = error.__cause__ or getattr(error, "user_exception", None) or error.__context__
-    return None
+def _run(
+    home: Home, batch: pl.DataFrame, parse: Callable[[pl.DataFrame], steps.Step[Tables]], *, is_last: bool
+) -> tuple[Tables, str | None]:
+    """What one batch committed, and the path of the store if it `is_last` and so published."""
+    tags = {TRIGGER_TAG: "command", **batch_tags(batch)}
+    with recorded(home, "ingest" if is_last else "load", tags) as run:
+        found = run.do("discovered", partial(steps.found, batch))
+        valid = run.do("validated", partial(steps.validate, run.do("parsed", partial(parse, found))))
+        committed = run.do("lake", partial(steps.commit, valid, home, batch_id=run.run_id), retries=RETRIES)
+        if not is_last:
+            return committed, None
+        store = run.do("store", partial(steps.publish_newest, home), retries=RETRIES)
+        run.do("marts", partial(steps.count_view_columns, home))
+        return committed, store

@@ -9,8 +9,9 @@ from typing import Any
 
 import dagster as dg
 
-from sweepscope.pipeline.errors import StoreError, SweepscopeError, UnreadableError, WorkerError
+from sweepscope.pipeline.errors import SweepscopeError
 from sweepscope.pipeline.io.event_log import event
+from sweepscope.pipeline.orchestration.run_record import PASSING
 from sweepscope.pipeline.text.secrets import hide
 
 _LOG = logging.getLogger(__name__)
@@ -18,9 +19,6 @@ _LOG = logging.getLogger(__name__)
 IN_MEMORY = ("discovered", "parsed", "validated", "lake")
 """Assets of which each takes the value of the one before. Rows on disk would go stale: a later run of `lake` alone
 would bring back what a newer batch has replaced."""
-
-_PASSING = (StoreError, UnreadableError, WorkerError)
-"""Errors that a retry may not meet again: a lock, a full disk, a file system that is away."""
 
 
 class RunMemory(dg.IOManager):
@@ -75,7 +73,7 @@ def one_sentence() -> Iterator[None]:
 
 
 def _failure(error: Exception) -> dg.Failure:
-    may_pass = isinstance(error, _PASSING)
+    may_pass = isinstance(error, PASSING)
     event(_LOG, logging.INFO, "step_failed", error=type(error).__name__, may_be_retried=may_pass, reason=error)
     return dg.Failure(str(error), allow_retries=may_pass)
 

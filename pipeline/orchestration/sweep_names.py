@@ -1,4 +1,4 @@
-"""Sweeps by the folder or URL that they lie in: the partitions of backfills, and what runs are tagged with."""
+"""Sweeps by the folder or URL that they lie in: the partitions of backfills."""
 
 from __future__ import annotations
 
@@ -6,19 +6,12 @@ from collections.abc import Iterable
 
 import dagster as dg
 
+from sweepscope.pipeline.orchestration.run_tags import sweep_of
+
 MOST = 5_000
 """Sweeps that become partitions; SQLite and Dagster's page are slow with many times as many."""
 
 SWEEPS = dg.DynamicPartitionsDefinition(name="sweeps")
-
-
-def sweep_of(unit: str) -> str:
-    """Folder or URL of the sweep that a run directory, or a log, lies in.
-
-    >>> sweep_of("/data/sweep1/dp8"), sweep_of("s3://bucket/sweep1/dp8")
-    ('/data/sweep1', 's3://bucket/sweep1')
-    """
-    return unit.rpartition("/")[0]
 
 
 def add_sweeps(instance: dg.DagsterInstance, units: Iterable[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """What keeps a home small: old records of Dagster, small files of the lake, releases that no reader needs.
 
-`upkeep` runs it once an hour in Dagster's daemon, `sweepscope ingest` a part of it at its end, and `sweepscope store
-prune` all of it at once.
+`upkeep` runs it once an hour in Dagster's daemon, and `sweepscope store prune` at once. An ingest tidies the lake, and
+leaves Dagster's records alone.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of ops at run time.
@@ -12,9 +12,9 @@ from typing import Any
 
 import dagster as dg
 
-from sweepscope.pipeline.errors import SweepscopeError, UsageError
+from sweepscope.pipeline.errors import SweepscopeError
 from sweepscope.pipeline.io.event_log import event
-from sweepscope.pipeline.operations.settings import Settings, read_settings
+from sweepscope.pipeline.operations.settings import read_settings
 from sweepscope.pipeline.orchestration.resources import HomeResource
 from sweepscope.pipeline.orchestration.retention import Pruned, has_due, prune
 from sweepscope.pipeline.orchestration.run_memory import one_sentence
@@ -22,9 +22,6 @@ from sweepscope.pipeline.store import maintenance
 from sweepscope.pipeline.store.home import Home
 
 _LOG = logging.getLogger(__name__)
-
-RUNS_AFTER_AN_INGEST = 20
-"""How many runs an ingest removes at most: more than it adds, and too few to be noticed."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +42,6 @@ def keep_up(home: Home, instance: dg.DagsterInstance) -> Kept:
     done = Kept(records, maintenance.tidy(home))
     event(_LOG, logging.INFO, "upkeep_done", **done.as_dict())
     return done
-
-
-def after_ingest(home: Home, instance: dg.DagsterInstance) -> None:
-    """The part of it that an ingest pays for; where the settings are wrong, by the defaults, and a warning says so."""
-    try:
-        settings = read_settings(home)
-    except UsageError as error:
-        event(_LOG, logging.WARNING, "settings_not_used", reason=error)
-        settings = Settings()
-    pruned = prune(instance, home, settings.retention, at_most=RUNS_AFTER_AN_INGEST)
-    event(_LOG, logging.INFO, "records_pruned", **pruned.as_dict())
 
 
 @dg.op(

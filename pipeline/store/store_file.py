@@ -8,9 +8,9 @@ anew, in order.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -19,7 +19,8 @@ import polars as pl
 from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.io.malloc import give_back
-from sweepscope.pipeline.store import lake_sql, published_contents, stored_views
+from sweepscope.pipeline.store import lake_sql, published_contents, renewed_views, stored_views
+from sweepscope.pipeline.store.exchange import NOTHING, Exchange, changed_keys, exchanges, runs_of
 from sweepscope.pipeline.store.lake import Lake, Release
 from sweepscope.pipeline.store.published import StoreInfo
 from sweepscope.pipeline.store.published_contents import DIFFERENT, Contents
@@ -50,27 +51,6 @@ STORAGE_VERSION = "v1.2.0"
 
 class StaleFileError(StoreError):
     """A file does not hold what its release says, so that it cannot be renewed."""
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """Files of one lake table that a release has no more, and those that it has anew.
-
-    Attributes:
-        is_whole: no file is in both releases: the table is to be filled anew.
-    """
-
-    gone: tuple[Path, ...] = ()
-    new: tuple[Path, ...] = ()
-    is_whole: bool = False
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """All of them, but for a table that is filled anew."""
-        return () if self.is_whole else (*self.gone, *self.new)
-
-
-_NOTHING = Exchange()
 
 
 def build(path: Path, lake: Lake, release: Release, views: Mapping[str, str], info: StoreInfo) -> None:
@@ -136,26 +116,16 @@ def renew(
     with _attached(path) as connection:
         for name, exchange in exchanged.items():
             _exchange(connection, TABLES[name], exchange, contents)
-        changed = {*exchanged, *_reconcile(connection, contents, exchanged)}
-        _compute_again(connection, views, changed)
+        reconciled = _reconcile(connection, contents, exchanged)
+        changed = {*exchanged, *(DIFFERENT if len(reconciled) else ())}
+        keys = changed_keys(connection, exchanged, reconciled, of=renewed_views.tables_read(views))
+        renewed_views.compute_again(connection, views, changed, keys)
         reach("store.filled")
         rows = {name: count(connection, name) for name in TABLES}
         _check(connection, contents, rows)
         with _transaction(connection):
             connection.execute(f"DELETE FROM {STORE_INFO.name}; DELETE FROM {RECONCILED_RUNS.name}")
             _describe(connection, contents, replace(info, row_count=sum(rows.values())))
-
-
-def exchanges(lake: Lake, before: Release, after: Release) -> dict[str, Exchange]:
-    """What differs between two releases, by table; tables without a difference are left out. Raises StoreError."""
-    found = {}
-    for name in TABLES:
-        if before.versions.get(name) != after.versions.get(name):
-            old, new = (lake.files(name, release) for release in (before, after))
-            kept = set(old) & set(new)
-            gone, come = (tuple(path for path in files if path not in kept) for files in (old, new))
-            found[name] = Exchange(gone, come, is_whole=not kept)
-    return found
 
 
 def count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
@@ -232,21 +202,12 @@ def _exchange(connection: duckdb.DuckDBPyConnection, table: Table, exchange: Exc
         _insert(connection, table, *lake_sql.select(connection, table, exchange.new))
 
 
-def _compute_again(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str], changed: Collection[str]) -> None:
-    """Compute the stored views of which tables have changed."""
-    statements = stored_views.as_stored(views)
-    for name in stored_views.outdated(views, changed):
-        with _transaction(connection):
-            for statement in (statements[name], *ddl.comments(VIEWS[name])):
-                connection.execute(statement)
-
-
 def _reconcile(
     connection: duckdb.DuckDBPyConnection, contents: Contents, exchanged: Mapping[str, Exchange]
-) -> Collection[str]:
+) -> pl.Series:
     """Put the rows of runs that the store before showed otherwise than the lake, or this one does, in their place.
 
-    Returns the tables that this changes.
+    Returns the ids of these runs; rows of the tables `DIFFERENT` are theirs.
 
     Runs whose rows differ as they did before are left alone, unless files with rows of theirs were exchanged.
     """
@@ -254,27 +215,18 @@ def _reconcile(
     before = connection.sql(f"SELECT run_id, content FROM {RECONCILED_RUNS.name}").pl()
     both = now.join(before, on="run_id", how="full", coalesce=True, suffix="_before")
     is_other = pl.col("content").ne_missing(pl.col("content_before"))
-    moved = _runs_of(connection, [path for name in DIFFERENT for path in exchanged.get(name, _NOTHING).paths])
+    moved = runs_of(connection, [path for name in DIFFERENT for path in exchanged.get(name, NOTHING).paths])
     runs = both.filter(is_other | pl.col("run_id").is_in(moved.implode())).select("run_id")
     if runs.is_empty():
-        return ()
+        return runs["run_id"]
     connection.register("reconciled", runs.to_arrow())
     is_one = "WHERE run_id IN (SELECT run_id FROM reconciled)"
     for name in DIFFERENT:
-        if not exchanged.get(name, _NOTHING).is_whole:
+        if not exchanged.get(name, NOTHING).is_whole:
             connection.execute(f"DELETE FROM {ddl.quote(name)} {is_one}")
             query, parameters = contents.select(connection, name)
             _insert(connection, TABLES[name], f"SELECT * FROM ({query}) AS shown {is_one}", parameters)
-    return DIFFERENT
-
-
-def _runs_of(connection: duckdb.DuckDBPyConnection, paths: Collection[Path]) -> pl.Series:
-    """Runs with rows in files of the lake."""
-    if not paths:
-        return pl.Series("run_id", [], dtype=pl.String)
-    query = "SELECT DISTINCT run_id FROM read_parquet($files, union_by_name = true)"
-    runs: pl.Series = connection.sql(query, params={"files": [str(path) for path in paths]}).pl()["run_id"]
-    return runs
+    return runs["run_id"]
 
 
 def _check(connection: duckdb.DuckDBPyConnection, contents: Contents, rows: Mapping[str, int]) -> None:

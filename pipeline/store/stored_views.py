@@ -25,7 +25,7 @@ def as_stored(views: Mapping[str, str]) -> dict[str, str]:
 
 def outdated(views: Mapping[str, str], changed: Collection[str]) -> list[str]:
     """Stored views that read any of the changed tables, themselves or through other views, in order of creation."""
-    return [name for name in views if name in VIEWS and VIEWS[name].is_stored and _tables(name, views) & set(changed)]
+    return [name for name in views if name in VIEWS and VIEWS[name].is_stored and tables_of(name, views) & set(changed)]
 
 
 def _create_table(name: str, text: str) -> str:
@@ -34,7 +34,20 @@ def _create_table(name: str, text: str) -> str:
     return f"{head}CREATE OR REPLACE TABLE {name} AS FROM (\n{select.strip().removesuffix(';')}\n) ORDER BY {key}"
 
 
-def _tables(name: str, views: Mapping[str, str]) -> set[str]:
+def tables_of(name: str, views: Mapping[str, str]) -> set[str]:
     """Tables that a view's rows come from; rather one too many, where a column has a table's name, than one too few."""
-    words = set(re.findall(r"\w+", _NOT_CODE.sub("", views[name]))) - {name}
-    return (words & set(TABLES)).union(*(_tables(other, views) for other in words & set(VIEWS) & set(views)))
+    return set().union(*(_words(view, views) & set(TABLES) for view in read_by([name], views)))
+
+
+def read_by(names: Collection[str], views: Mapping[str, str]) -> list[str]:
+    """Those views and all that they read, themselves or through other views, in order of creation."""
+    found, waiting = set(names), list(names)
+    while waiting:
+        new = (_words(waiting.pop(), views) & set(VIEWS) & set(views)) - found
+        found |= new
+        waiting += new
+    return [name for name in views if name in found]
+
+
+def _words(name: str, views: Mapping[str, str]) -> set[str]:
+    return set(re.findall(r"\w+", _NOT_CODE.sub("", views[name]))) - {name}

@@ -48,6 +48,8 @@ class Table:
         redefines: columns whose name means another thing in other tables (a file's `status` is not a run's).
         nullable_key: key columns that may be NULL (a file can be rejected as a whole, without a line).
         is_stored: of a view: publishing keeps its rows in the store.
+        is_run_by_run: of a stored view: the rows of a run rest on that run and those with which it shares a log, a
+            directory, a unit or a job, so that a new store computes them again where one of these changed.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Table:
     redefines: tuple[str, ...] = ()
     nullable_key: tuple[str, ...] = ()
     is_stored: bool = False
+    is_run_by_run: bool = False
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:

@@ -51,6 +51,7 @@ MEMORY_WATERFALL = Table(
     primary_key=("run_id",),
     layer="view",
     is_stored=True,
+    is_run_by_run=True,
     redefines=("mem_peak_allocated_bytes", "mem_peak_reserved_bytes", "outside_allocator_bytes", "mem_total_bytes"),
     columns=columns(
         "run_id",

@@ -22,6 +22,7 @@ RUN_OUTCOMES = Table(
     primary_key=("run_id",),
     layer="view",
     is_stored=True,
+    is_run_by_run=True,
     redefines=("gpu_hours", "gpu_hours_held", "gpu_hours_idle"),
     columns=columns(
         "run_id origin sweep status",

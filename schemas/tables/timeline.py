@@ -16,6 +16,7 @@ RUN_FILES = Table(
     primary_key=("run_id", "path"),
     layer="view",
     is_stored=True,
+    is_run_by_run=True,
     redefines=("path",),
     columns=columns(
         "run_id",
@@ -32,6 +33,7 @@ RUN_HOSTS = Table(
     primary_key=("run_id", "host"),
     layer="view",
     is_stored=True,
+    is_run_by_run=True,
     redefines=("host",),
     columns=columns("run_id", _HOST, text("host_source", "best source that names the node", HOST_SOURCE)),
 )

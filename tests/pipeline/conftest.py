@@ -9,34 +9,14 @@ from itertools import islice
 import pytest
 
 
-@pytest.fixture(scope="module")
-def dagster_in_memory() -> Iterator[None]:
-    """Ingests in this process leave no records of Dagster's events, and count the rows of two views instead of all.
-
-    Records on disk take as long as everything else, and all views a third of a small ingest. Processes that tests start
-    do both.
-    """
-    import dagster as dg
-
-    from sweepscope.pipeline.orchestration import assets, run
-
-    def forgetful(_home: object) -> dg.DagsterInstance:
-        instance = dg.DagsterInstance.ephemeral()
-        instance.event_log_storage.store_event = lambda _event: None
-        return instance
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "open_instance", forgetful)
-        patch.setattr(assets, "VIEWS", list(assets.VIEWS)[:2])
-        yield
-
-
 @contextmanager
 def _few_views() -> Iterator[None]:
+    from sweepscope.pipeline.orchestration import steps
     from sweepscope.pipeline.store import publish
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(publish, "VIEWS", dict(islice(publish.VIEWS.items(), 2)))
+        for module in (publish, steps):
+            patch.setattr(module, "VIEWS", dict(islice(module.VIEWS.items(), 2)))
         yield
 
 

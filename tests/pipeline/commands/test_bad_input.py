@@ -22,8 +22,6 @@ import pytest
 from sweepscope.pipeline.__main__ import main
 from sweepscope.pipeline.commands.ingest import as_text
 from sweepscope.pipeline.ingest.summary import Summary
-from sweepscope.pipeline.orchestration import run
-from sweepscope.pipeline.orchestration.instance import open_instance
 from sweepscope.pipeline.orchestration.run import ingest_paths
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.maintenance import verify
@@ -35,7 +33,7 @@ _COMMAND = (sys.executable, "-m", "sweepscope")
 # Root may read everything unless it gives that up.
 _UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views_in_module")
+pytestmark = pytest.mark.usefixtures("few_views_in_module")
 
 
 def started_ingest(path: Path, *, home: Path, prefix: tuple[str, ...]) -> Done:
@@ -76,16 +74,11 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def one_run(tmp_path_factory: pytest.TempPathFactory, dagster_in_memory: None, few_views_in_module: None) -> Path:
-    """A home with one run, whose Dagster keeps its records on disk; read-only."""
+def one_run(tmp_path_factory: pytest.TempPathFactory, few_views_in_module: None) -> Path:
+    """A home with one run; read-only."""
     base = tmp_path_factory.mktemp("bad")
     picotron_run(base / "first")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("DAGSTER_HOME", "SWEEPSCOPE_HOME"):
-            patch.setenv(name, "")  # opening sets them
-        patch.setattr(run, "open_instance", open_instance)
-        settle(base / "first", home=base / "home")
-    assert list((base / "home" / "dagster").glob("**/*.db"))
+    settle(base / "first", home=base / "home")
     return base / "home"
 
 

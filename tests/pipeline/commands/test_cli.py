@@ -20,11 +20,11 @@ from sweepscope.pipeline.text.json_rows import as_json
 from tests.picotron_runs import OOM_TAIL, picotron_run
 from tests.pipeline.commands.calls import assert_one_line_error, called, started
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views_in_module")
+pytestmark = pytest.mark.usefixtures("few_views_in_module")
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory, dagster_in_memory: None, few_views_in_module: None) -> Path:
+def filled(tmp_path_factory: pytest.TempPathFactory, few_views_in_module: None) -> Path:
     """A home with three ingested runs; read-only for the tests that share it."""
     base = tmp_path_factory.mktemp("cli")
     sweep = base / "sweep"

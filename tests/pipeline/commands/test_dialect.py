@@ -22,7 +22,7 @@ from sweepscope.pipeline.text import lines
 from tests.acme import CONFIG, DIALECT, LOG
 from tests.paths import ROOT
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views_in_module")
+pytestmark = pytest.mark.usefixtures("few_views_in_module")
 
 PAGE = (ROOT / "docs" / "dialects.md").read_text(encoding="utf-8")
 

@@ -13,7 +13,7 @@ from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
 from tests.unknown_trainer import write_sweep
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views_in_module")
+pytestmark = pytest.mark.usefixtures("few_views_in_module")
 
 CORRECTIONS = [
     *("--name", "zephyr", "--set", "took=step_time:s", "--set", "micro_batch=_"),

@@ -10,8 +10,6 @@ from tests.docs import commands_of
 from tests.paths import ROOT
 from tests.pipeline.commands.calls import called
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory")
-
 
 def test_the_first_sweep_goes_as_its_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

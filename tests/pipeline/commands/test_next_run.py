@@ -13,8 +13,6 @@ from sweepscope.pipeline.commands.next_run import entries
 from sweepscope.pipeline.estimate.advice.cell import Cell
 from sweepscope.pipeline.estimate.advice.next_runs import NextRuns
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory")
-
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -9,8 +9,6 @@ import pytest
 
 from tests.pipeline.commands.calls import Done, called
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory")
-
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -12,8 +12,6 @@ from sweepscope.pipeline.commands.query import run_query
 from sweepscope.pipeline.store.home import Home
 from tests.pipeline.commands.calls import assert_one_line_error, called
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory")
-
 QUESTION = (
     *("--model", "Llama 3 8B", "--nodes", "2", "--accelerator", "H100-SXM-80GB"),
     *("--seq-len", "4096", "--gbs-tokens", "1048576"),

@@ -10,8 +10,6 @@ import pytest
 from sweepscope.pipeline.__main__ import main
 from sweepscope.pipeline.simulate.sweep import write_sweep
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory")
-
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:

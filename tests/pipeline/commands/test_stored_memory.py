@@ -14,8 +14,6 @@ from tests.picotron_runs import picotron_run
 from tests.pipeline.commands.calls import assert_one_line_error, called
 from tests.pipeline.memory.allocator import Allocator, OutOfMemory
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory")
-
 GIB, MIB = 1 << 30, 1 << 20
 TAIL = (
     "[default0]:[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "

@@ -107,7 +107,7 @@ def test_claims_and_revisions_of_declared_dialects_change_versions() -> None:
     assert all(before[name] != claimed[name] for name in ("", "acme", "nccl", *(d.name for d in DIALECTS)))
 
 
-@pytest.mark.usefixtures("dagster_in_memory", "few_views")
+@pytest.mark.usefixtures("few_views")
 def test_a_log_that_no_dialect_knew_is_read_again_after_an_upgrade_that_knows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,8 +19,6 @@ from tests.picotron_runs import picotron_run
 LINE = re.compile(r'time=\S+Z level=(\w+) logger=\S+ pid=(\d+) event=(\w+)( \w+=([^\s"=]+|"(\\.|[^"\\])*"))*')
 _LOG = logging.getLogger("sweepscope.tests")
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory")
-
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

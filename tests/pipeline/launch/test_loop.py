@@ -13,7 +13,7 @@ import pytest
 
 from tests.pipeline.commands.calls import called
 
-pytestmark = [pytest.mark.usefixtures("dagster_in_memory"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 STAND_IN = Path(__file__).parent / "stand_in"
 QUESTION = (

@@ -21,7 +21,7 @@ from sweepscope.pipeline.store.published import connect, current
 from tests.acme import CONFIG, DIALECT, LOG
 from tests.picotron_runs import picotron_run
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views_in_module")
+pytestmark = pytest.mark.usefixtures("few_views_in_module")
 
 
 @pytest.fixture

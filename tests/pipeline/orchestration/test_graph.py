@@ -21,6 +21,7 @@ from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.jobs import hourly, new_runs
 from sweepscope.pipeline.orchestration.resources import HomeResource
 from sweepscope.pipeline.orchestration.run import ingest_paths
+from sweepscope.pipeline.orchestration.run_record import CheckFailedError
 from sweepscope.pipeline.orchestration.watched_paths import OWN_ONLY_VARIABLE, PATHS_VARIABLE, watched_paths
 from sweepscope.pipeline.reference.accelerators import load_accelerator_links, load_accelerators
 from sweepscope.pipeline.store.checksum import Digest, digests
@@ -30,7 +31,7 @@ from sweepscope.pipeline.store.published import connect, current
 from sweepscope.schemas.registry import TABLES
 from tests.picotron_runs import OOM_TAIL, picotron_run
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views_in_module")
+pytestmark = pytest.mark.usefixtures("few_views_in_module")
 
 
 @pytest.fixture
@@ -70,9 +71,7 @@ class Ingested:
 
 
 @pytest.fixture(scope="module")
-def _ingested_once(
-    tmp_path_factory: pytest.TempPathFactory, dagster_in_memory: None, few_views_in_module: None
-) -> Ingested:
+def _ingested_once(tmp_path_factory: pytest.TempPathFactory, few_views_in_module: None) -> Ingested:
     folder = tmp_path_factory.mktemp("graph") / "used"
     sweep = write_sweep(folder / "sweep")
     home = Home.resolve(str(folder / "home"))
@@ -341,7 +340,7 @@ def test_a_batch_of_broken_rows_stops_before_the_lake(home: Home, sweep: Path, m
         return {**tables, "runs": tables["runs"].with_columns(status=pl.lit("exploded"))}
 
     monkeypatch.setattr("sweepscope.pipeline.ingest.parallel.parse_batch", broken)
-    with pytest.raises(dg.DagsterError, match="schema_runs"):
+    with pytest.raises(CheckFailedError, match="schema_runs"):
         ingest_paths(home, [str(sweep)], with_published=False)
     assert Lake(home).release() is None
 
@@ -388,18 +387,22 @@ def test_an_interrupt_is_one_and_nothing_is_stored(home: Home, sweep: Path, monk
         raise AssertionError("the signal was lost")
 
     monkeypatch.setattr("sweepscope.pipeline.ingest.parallel.parse_batch", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        ingest_paths(home, [str(sweep)], with_published=False)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # xdist's workers ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ingest_paths(home, [str(sweep)], with_published=False)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert Lake(home).release() is None
 
 
 @pytest.mark.timeout(120)
 def test_a_failure_of_our_own_ends_the_ingest(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sweepscope.pipeline.orchestration import assets
+    from sweepscope.pipeline.orchestration import steps
 
     def failing(*_: object, **__: object) -> None:
         raise duckdb.ConversionException("out of range")
 
-    monkeypatch.setattr(assets, "connect", failing)
+    monkeypatch.setattr(steps, "connect", failing)
     with pytest.raises(duckdb.ConversionException, match="out of range"):
         ingest_paths(home, [str(sweep)], with_published=False)

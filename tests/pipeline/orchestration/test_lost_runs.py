@@ -37,9 +37,22 @@ def started(instance: dg.DagsterInstance, **tags: str) -> str:
     return instance.add_run(dg.DagsterRun(job_name="ingest", run_id=str(uuid4()), status=STARTED, tags=tags)).run_id
 
 
-def test_a_killed_ingest_is_closed_and_says_so(home: Home, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    sweep = picotron_run(tmp_path / "sweep")
-    command = [sys.executable, "-m", "sweepscope", "ingest", str(sweep), "--home", str(home.path), "--no-published"]
+_RUN = """
+import sys
+from sweepscope.pipeline.orchestration.build import build
+from sweepscope.pipeline.orchestration.instance import open_instance
+from sweepscope.pipeline.orchestration.jobs import run_config
+from sweepscope.pipeline.store.home import Home
+
+home = Home.resolve(sys.argv[1])
+config = run_config(paths=[sys.argv[2]], with_published=False)
+with open_instance(home) as instance:
+    build(str(home.path)).resolve_job_def("ingest").execute_in_process(instance=instance, run_config=config)
+"""
+
+
+def test_a_killed_run_is_closed_and_says_so(home: Home, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    command = [sys.executable, "-c", _RUN, str(home.path), str(picotron_run(tmp_path / "sweep"))]
     environment = {**os.environ, VARIABLE: "lake.tables_written"}
     killed = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert killed.returncode == -9

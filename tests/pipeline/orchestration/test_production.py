@@ -10,9 +10,11 @@ import pytest
 from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.instance import open_instance
-from sweepscope.pipeline.orchestration.jobs import TRIGGER_TAG, batch_tags, new_runs, run_config
+from sweepscope.pipeline.orchestration.jobs import new_runs, run_config
+from sweepscope.pipeline.orchestration.report_runs import report_runs
 from sweepscope.pipeline.orchestration.resources import HomeResource
 from sweepscope.pipeline.orchestration.run import ingest_paths
+from sweepscope.pipeline.orchestration.run_tags import TRIGGER_TAG, batch_tags
 from sweepscope.pipeline.orchestration.sweep_names import MOST, SWEEPS, add_sweeps
 from sweepscope.pipeline.orchestration.watched_paths import PATHS_VARIABLE
 from sweepscope.pipeline.store.checksum import Digest, digests
@@ -56,6 +58,7 @@ def test_a_backfill_reads_a_sweep_again_and_doubles_nothing(home: Home, sweep: P
         (made,) = (one for one in done.all_events if one.is_successful_output)
         assert made.event_specific_data.metadata["files"].value == files.height
         assert made.event_specific_data.metadata["bytes"].value == files["bytes"].sum()
+        report_runs(instance, home)
         tags = [record.dagster_run.tags for record in instance.get_run_records()]
         assert sorted(one[TRIGGER_TAG] for one in tags) == ["backfill", "command", "command"]
         assert {one.get("sweepscope/sweeps") for one in tags} == {None, str(sweep)}

@@ -14,7 +14,7 @@ from sweepscope.pipeline.store.maintenance import verify
 from sweepscope.pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views_in_module")
+pytestmark = pytest.mark.usefixtures("few_views_in_module")
 
 HEADER = "JobID|State|ExitCode|Submit|Start|End|Elapsed|NNodes|NodeList|AllocTRES|MaxRSS\n"
 TIMEOUT = (
@@ -43,7 +43,7 @@ def sweep(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def joined(tmp_path_factory: pytest.TempPathFactory, dagster_in_memory: None, few_views_in_module: None) -> Path:
+def joined(tmp_path_factory: pytest.TempPathFactory, few_views_in_module: None) -> Path:
     """A folder with a sweep, its scheduler's table and the home into which both were ingested; read-only."""
     folder = tmp_path_factory.mktemp("joined")
     sweep = write_sweep(folder / "sweep")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -15,7 +14,11 @@ from streamlit.testing.v1 import AppTest
 from sweepscope.pipeline.__main__ import main
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.io.event_log import KeyValueFormatter
-from sweepscope.pipeline.orchestration import assets, instance, run
+from sweepscope.pipeline.orchestration import steps
+from sweepscope.pipeline.orchestration.build import build
+from sweepscope.pipeline.orchestration.instance import open_instance
+from sweepscope.pipeline.orchestration.jobs import run_config
+from sweepscope.pipeline.orchestration.report_runs import report_runs
 from sweepscope.pipeline.orchestration.run import ingest_paths
 from sweepscope.pipeline.orchestration.run_memory import one_sentence
 from sweepscope.pipeline.store.home import Home
@@ -28,16 +31,8 @@ from tests.secret_sweep import leaks, texts_of, write_sweep
 TOKEN = "hf_" + "aB3dE6" * 6
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _records_on_disk() -> Iterator[None]:
-    """Dagster's records are what is searched; other tests of this worker may have left them in memory."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "open_instance", instance.open_instance)
-        yield
-
-
 @pytest.fixture(scope="module")
-def ingested(tmp_path_factory: pytest.TempPathFactory, _records_on_disk: None) -> tuple[Home, Path, list[Sample]]:
+def ingested(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, Path, list[Sample]]:
     folder = tmp_path_factory.mktemp("secrets")
     given = write_sweep(folder / "sweep")
     home = Home.resolve(str(folder / "home"))
@@ -45,6 +40,8 @@ def ingested(tmp_path_factory: pytest.TempPathFactory, _records_on_disk: None) -
         ingest_paths(home, [str(folder / "sweep")], with_published=False)
         with (folder / "sweep" / "dp4_tp1" / "log_1003.out").open("a") as log:
             log.write(f"[default0]:[rank0]: RuntimeError: {given[0].line}\n")
+    with open_instance(home) as instance:
+        report_runs(instance, home)
     return home, folder / "sweep", given
 
 
@@ -113,11 +110,16 @@ def test_errors_that_dagster_keeps_hide_them(error: Exception, tmp_path: Path, m
         except KeyError:
             raise error from ValueError(f"password = 'q{TOKEN}'")
 
-    monkeypatch.setattr(assets, "validate_batch", fail)
-    home = Home.resolve(str(tmp_path / "home"))
-    (tmp_path / "train.log").write_text("nothing\n")
-    with pytest.raises(Exception, match="hidden: Hugging Face token"):
-        ingest_paths(home, [str(tmp_path / "train.log")], with_published=False)
+    monkeypatch.setattr(steps, "validate_batch", fail)
+    home, log = Home.resolve(str(tmp_path / "home")), tmp_path / "train.log"
+    log.write_text("nothing\n")
+    with pytest.raises(type(error)):
+        ingest_paths(home, [str(log)], with_published=False)
+    with open_instance(home) as instance:
+        report_runs(instance, home)
+        job = build(str(home.path)).resolve_job_def("ingest")
+        with pytest.raises(Exception, match="hidden: Hugging Face token"):
+            job.execute_in_process(instance=instance, run_config=run_config(paths=[str(log)], with_published=False))
     found = dict(texts_of(home.path))
     assert any("hidden: Hugging Face token" in text for text in found.values())
     assert not [name for name, text in found.items() if "aB3dE6" in text]

@@ -19,7 +19,7 @@ from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
 
-pytestmark = pytest.mark.usefixtures("dagster_in_memory", "few_views_in_module")
+pytestmark = pytest.mark.usefixtures("few_views_in_module")
 
 NAMES = [asset.key.to_user_string() for asset in ASSETS]
 IN_MEMORY = {"parsed": "discovered", "validated": "parsed", "lake": "validated"}

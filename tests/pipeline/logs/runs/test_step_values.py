@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from sweepscope.pipeline.logs.facts import PEAK_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.logs.runs.step_values import checked_peaks, checked_steps
@@ -56,7 +55,6 @@ def log(line: str) -> str:
     return "".join(line.format(step=step, **figures[step == BAD_STEP]) + "\n" for step in range(1, 13))
 
 
-@pytest.mark.usefixtures("dagster_in_memory")
 def test_negative_figures_of_five_dialects_become_rejects_with_their_line(tmp_path: Path) -> None:
     for dialect, (line, _, _) in LOGS.items():
         (tmp_path / "sweep" / dialect).mkdir(parents=True)

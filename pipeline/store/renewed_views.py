@@ -1,0 +1,190 @@
+"""Stored views of a renewed store, computed again for the runs that changed and those that their rows rest on.
+
+Where few runs changed, that costs what is new; the others of a store's stored views are computed as a whole.
+
+A view that is `is_run_by_run` gives the rows of a region, runs that share no log, directory, unit or billed job with
+any others, from the rows of that region alone. So it is created a second time over tables that show nothing else, and
+its rows there replace those of the region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+import duckdb
+
+from sweepscope.pipeline.store import stored_views
+from sweepscope.pipeline.store.exchange import Keys
+from sweepscope.schemas.core import ddl
+from sweepscope.schemas.registry import TABLES, VIEWS
+
+MOST = 0.2
+"""Share of the runs in a region above which computing all rows takes no longer."""
+
+FACTS = ("nccl_files", "nccl_hangs", "flight_records")
+"""Tables of files beside logs, which belong to the only run of their unit or directory."""
+
+_PLACED = ("run_gpu_memory", "run_snapshots")
+"""Stored views that say which run a memory artefact belongs to, by directories above each other: they are no region."""
+
+_SCHEMA = "memory.region"
+
+
+def tables_read(views: Mapping[str, str]) -> set[str]:
+    """Tables that the views which are computed run by run rest on."""
+    names = [name for name in views if name in VIEWS and VIEWS[name].is_run_by_run]
+    return set().union(*(stored_views.tables_of(name, views) for name in names))
+
+
+def compute_again(
+    connection: duckdb.DuckDBPyConnection, views: Mapping[str, str], changed: Collection[str], keys: Keys | None
+) -> None:
+    """Bring the stored views of a store up to its tables.
+
+    Args:
+        connection: to the store, of which the tables are filled.
+        views: statements by view, of which the store has been built.
+        changed: tables with other rows than when the views were computed.
+        keys: what those rows name; None: everything is computed.
+    """
+    names = stored_views.outdated(views, changed)
+    by_run = [name for name in names if VIEWS[name].is_run_by_run]
+    placed = [name for name in names if name in _PLACED]
+    if not by_run or keys is None:
+        _compute_whole(connection, views, names)
+        return
+    for name in placed:
+        connection.execute(f"CREATE TEMP TABLE before_{name} AS FROM {name}")
+    _compute_whole(connection, views, placed)
+    if _is_region_found(connection, keys, placed, [name for name in _PLACED if name in views]):
+        _compute_region(connection, views, by_run)
+    else:
+        _compute_whole(connection, views, by_run)
+    _compute_whole(connection, views, [name for name in names if name not in {*placed, *by_run}])
+
+
+def _compute_whole(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str], names: Collection[str]) -> None:
+    statements = stored_views.as_stored(views)
+    for name in names:
+        connection.execute("BEGIN")
+        for statement in (statements[name], *ddl.comments(VIEWS[name])):
+            connection.execute(statement)
+        connection.execute("COMMIT")
+
+
+def _compute_region(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str], names: Collection[str]) -> None:
+    with _region_shown(connection, views):
+        for name in names:
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE computed AS FROM {_SCHEMA}.{name}")
+            connection.execute(f"DELETE FROM store.main.{name} WHERE run_id IN (FROM region_runs)")
+            connection.execute(f"INSERT INTO store.main.{name} FROM computed")
+
+
+def _is_region_found(
+    connection: duckdb.DuckDBPyConnection, keys: Keys, computed: Collection[str], placed: Collection[str]
+) -> bool:
+    """Whether the region around the changed rows is small enough; temporary tables have it then.
+
+    They are `region_runs`, `region_paths` (logs and files beside them), `region_dirs` and `region_units`.
+
+    Args:
+        keys: what the changed rows name.
+        computed: views of `placed` that were computed again; `before_NAME` has their rows before.
+        placed: those of _PLACED that the store has.
+    """
+    for name, found in (("runs", keys.runs), ("paths", keys.paths), ("dirs", keys.dirs), ("units", keys.dirs.clear())):
+        connection.register("seeds", found.rename("key").to_frame().to_arrow())
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE region_{name} AS FROM seeds")
+        connection.unregister("seeds")
+    for name in computed:
+        sides = (f"FROM before_{name} EXCEPT FROM {name}", f"FROM {name} EXCEPT FROM before_{name}")
+        for side in sides:
+            _add(connection, "runs", f"SELECT run_id FROM ({side})")
+    ((most,),) = connection.execute(f"SELECT count(*) * {MOST} FROM runs").fetchall()
+    before = None
+    while before != (now := _sizes(connection)):
+        if now[0] > most:
+            return False
+        before = now
+        _grow(connection, placed)
+    return True
+
+
+def _grow(connection: duckdb.DuckDBPyConnection, placed: Collection[str]) -> None:
+    """Add what a region's rows share a log, directory, unit or billed job with."""
+    _add(
+        connection,
+        "runs",
+        "SELECT run_id FROM runs WHERE source_path IN (FROM region_paths) OR run_dir IN (FROM region_dirs)",
+    )
+    for name in placed:
+        _add(connection, "runs", f"SELECT run_id FROM {name} WHERE source_path IN (FROM region_paths)")
+    # Hours that a scheduler billed are shared out within a job: `run_outcomes` asks for the others of a billed run.
+    _add(
+        connection,
+        "runs",
+        """
+        WITH near AS (
+            SELECT run_id, origin, sweep, job_id, allocated_gpu_hours, run_id IN (FROM region_runs) AS is_in
+            FROM runs
+            WHERE (origin, coalesce(sweep, ''), coalesce(job_id, '')) IN (
+                SELECT (origin, coalesce(sweep, ''), coalesce(job_id, '')) FROM runs WHERE run_id IN (FROM region_runs)
+            )
+        )
+        SELECT run_id FROM near
+        WINDOW job AS (PARTITION BY origin, sweep, job_id)
+        QUALIFY count(allocated_gpu_hours) OVER job > 0 AND bool_or(is_in) OVER job
+        """,
+    )
+    _add(connection, "paths", "SELECT source_path FROM runs WHERE run_id IN (FROM region_runs)")
+    _add(connection, "dirs", "SELECT run_dir FROM runs WHERE run_id IN (FROM region_runs)")
+    for name in FACTS:
+        here = "source_path IN (FROM region_paths) OR run_dir IN (FROM region_dirs)"
+        _add(connection, "paths", f"SELECT source_path FROM {name} WHERE {here}")
+        _add(connection, "dirs", f"SELECT run_dir FROM {name} WHERE source_path IN (FROM region_paths)")
+    _add(connection, "units", "SELECT unit FROM files WHERE path IN (FROM region_paths)")
+    _add(connection, "paths", "SELECT path FROM files WHERE unit IN (FROM region_units)")
+
+
+def _add(connection: duckdb.DuckDBPyConnection, name: str, query: str) -> None:
+    connection.execute(
+        f"INSERT INTO region_{name} SELECT DISTINCT key FROM ({query}) AS t(key) "
+        f"WHERE key IS NOT NULL AND key NOT IN (FROM region_{name})"
+    )
+
+
+def _sizes(connection: duckdb.DuckDBPyConnection) -> tuple[int, ...]:
+    counts = (f"(SELECT count(*) FROM region_{name})" for name in ("runs", "paths", "dirs", "units"))
+    (sizes,) = connection.execute(f"SELECT {', '.join(counts)}").fetchall()
+    return tuple(sizes)
+
+
+@contextmanager
+def _region_shown(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str]) -> Iterator[None]:
+    """A schema with the tables of the region and all views over them; names are looked for there first."""
+    connection.execute(f"CREATE SCHEMA {_SCHEMA}; SET search_path = '{_SCHEMA},store.main'")
+    try:
+        for name in sorted(tables_read(views)):
+            if where := _where(name):
+                connection.execute(f"CREATE VIEW {name} AS FROM store.main.{ddl.quote(name)} WHERE {where}")
+        shown = stored_views.read_by([n for n in views if n in VIEWS and VIEWS[n].is_run_by_run], views)
+        for name in (name for name in shown if name in _PLACED):
+            connection.execute(f"CREATE VIEW {name} AS FROM store.main.{name} WHERE run_id IN (FROM region_runs)")
+        for name in (name for name in shown if name not in _PLACED):
+            connection.execute(views[name])
+        yield
+    finally:
+        connection.execute(f"USE store; DROP SCHEMA {_SCHEMA} CASCADE")
+
+
+def _where(name: str) -> str:
+    """Which rows of a table a region has; "": all of a reference table."""
+    columns = TABLES[name].column_names
+    if "run_id" in columns:
+        return "run_id IN (FROM region_runs)"
+    if name == "files":
+        return "path IN (FROM region_paths)"
+    if name in ("memory_snapshots", "memory_at_peak"):
+        return "source_path IN (SELECT source_path FROM store.main.run_snapshots WHERE run_id IN (FROM region_runs))"
+    return "source_path IN (FROM region_paths)" if "source_path" in columns else ""
