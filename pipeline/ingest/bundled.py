@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     )
 
 
-def bundled_is_pending(ledger: pl.DataFrame) -> bool:
-    """Whether a bundled table is new, or has changed since the ledger saw it."""
-    known = ledger.filter(pl.col("kind") == "published").select("path", "sha256", "parser_version")
+def bundled_is_pending(lake: Lake) -> bool:
+    """Whether a bundled table is new, or has changed since the lake's ledger saw it."""
+    known = lake.read("files", ["path", "sha256", "parser_version"], pl.col("kind") == "published")
     return not published_ledger(PUBLISHED).select(known.columns).join(known, on=known.columns, how="anti").is_empty()
 
 

@@ -22,10 +22,11 @@ import distributed as untyped_distributed
 
 from sweepscope.pipeline.errors import SweepscopeError, WorkerError
 from sweepscope.pipeline.ingest.batch import Tables
-from sweepscope.pipeline.ingest.dask_worker import ReaderDied, Task, end_idle_readers, read_task
+from sweepscope.pipeline.ingest.dask_worker import Task, read_task
 from sweepscope.pipeline.ingest.isolate import halved
-from sweepscope.pipeline.ingest.parallel import Shard
+from sweepscope.pipeline.ingest.isolated_reader import ReaderDied, end_idle_readers
 from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.ingest.shard import Shard
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.packed_frames import PackedFrames, unpacked
 from sweepscope.pipeline.store.home import Home

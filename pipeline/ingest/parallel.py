@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from math import ceil
-from pathlib import Path
 from typing import Protocol
 
 import polars as pl
 
+from sweepscope.pipeline.errors import WorkerDiedError
 from sweepscope.pipeline.ingest import plan
-from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch
+from sweepscope.pipeline.ingest.batch import Tables, merge_tables
 from sweepscope.pipeline.ingest.dialect_files import Declared
-from sweepscope.pipeline.ingest.isolate import isolated
+from sweepscope.pipeline.ingest.isolated_reader import ending_idle_readers, read_isolated
+from sweepscope.pipeline.ingest.shard import Shard, parse_shard
 from sweepscope.pipeline.io.event_log import event
+from sweepscope.pipeline.io.packed_frames import unpacked
 from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.io.spill import spilled, spilling_to
-from sweepscope.pipeline.store.checkpoints import Records
 from sweepscope.pipeline.store.home import Home
 
 _LOG = logging.getLogger(__name__)
@@ -44,19 +42,6 @@ _MIN_SHARD_S = 1.5
 """Every shard costs about a quarter of a second, however small it is."""
 
 
-@dataclass(frozen=True)
-class Shard:
-    """Part of a batch (discover.FOUND rows), as it is sent to a process.
-
-    `folder`: the home, for records of growing logs and for what does not fit in memory; None where it cannot be seen.
-    """
-
-    found: pl.DataFrame
-    now: datetime
-    folder: str | None
-    declared: Declared
-
-
 class Cluster(Protocol):
     """Processes on this machine or others that read shards."""
 
@@ -66,11 +51,6 @@ class Cluster(Protocol):
 
     def read(self, shards: Sequence[Shard]) -> Iterator[Tables]:
         """The rows of each shard, in their order. Raises WorkerError, and SweepscopeError as reading does."""
-
-
-def parse_shard(shard: Shard) -> Tables:
-    """Rows of every table. Raises as `parse_batch` does."""
-    return _parse(shard, lambda _path, _size: None)
 
 
 def parse_sharded(
@@ -101,7 +81,7 @@ def parse_sharded(
     shards = [Shard(part, now, str(home.path), declared) for part in shards_of(found, count)]
     event(_LOG, logging.INFO, "reading", files=found.height, shards=len(shards), processes=min(count, len(shards)))
     if found.is_empty() or (len(shards) == 1 and not cluster):
-        return _parse(shards[0], on_file)
+        return parse_shard(shards[0], on_file)
     parts: list[Tables] = []
     for shard, tables in zip(shards, cluster.read(shards) if cluster else _read_here(shards, count), strict=True):
         with spilling_to(home.path):
@@ -112,8 +92,21 @@ def parse_sharded(
 
 
 def _read_here(shards: Sequence[Shard], workers: int) -> Iterator[Tables]:
-    with ProcessPool(parse_shard, min(workers, len(shards)), ahead=2) as pool:
-        yield from pool.map(shards)
+    """The rows of each shard, in order; once a process of the pool has died, the others are read one at a time.
+
+    It may have been killed by what it read, which this process must not read then.
+    """
+    done = 0
+    try:
+        with ProcessPool(parse_shard, min(workers, len(shards)), ahead=2) as pool:
+            for tables in pool.map(shards):
+                yield tables
+                done += 1
+    except WorkerDiedError as error:
+        event(_LOG, logging.WARNING, "reading_one_at_a_time", shards=len(shards) - done, reason=error)
+        with ending_idle_readers():
+            for shard in shards[done:]:
+                yield unpacked(read_isolated(shard, beside=1))
 
 
 def shards_of(found: pl.DataFrame, workers: int) -> list[pl.DataFrame]:
@@ -136,11 +129,3 @@ def _weight() -> pl.Expr:
 
 def _text_bytes(found: pl.DataFrame) -> int:
     return int(found.select(_weight().sum()).item())
-
-
-def _parse(shard: Shard, on_file: Callable[[str, int], None]) -> Tables:
-    folder, dialects = (Path(shard.folder) if shard.folder else None), shard.declared.dialects
-    records = Records(Home(folder).records, shard.now) if folder else None
-    parse = partial(parse_batch, now=shard.now, dialects=dialects, records=records, on_file=on_file)
-    with spilling_to(folder) if folder else nullcontext():
-        return isolated(shard.found, parse, dialects=dialects)

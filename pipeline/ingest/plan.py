@@ -32,6 +32,20 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+_OF_LEDGER = (
+    "path",
+    "unit",
+    "bytes",
+    "mtime",
+    "sha256",
+    "offset_bytes",
+    "parser",
+    "parser_version",
+    "status",
+    "stated",
+)
+"""Columns that `plan` compares; the others are most of the ledger's bytes."""
+
 BATCH_UNITS = 1_000
 BATCH_BYTES = 512 << 20
 
@@ -119,7 +133,7 @@ def plan(
 
     Args:
         found: discover.FOUND rows.
-        ledger: rows of `files`.
+        ledger: _OF_LEDGER columns of `files`.
         runs: `source_path`, `status` and `sweep` of the runs in the lake.
         now: UTC without a zone.
         dialects: those to read with.
@@ -223,7 +237,7 @@ def pending(
 def pending_of(lake: Lake, found: pl.DataFrame, *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:
     """Rows of `found` that need reading by the ledger of the latest release."""
     runs = lake.read("runs", columns=["source_path", "status", "sweep"])
-    return plan(found, lake.read("files"), runs, now=utc_now(), dialects=dialects)
+    return plan(found, lake.read("files", _OF_LEDGER), runs, now=utc_now(), dialects=dialects)
 
 
 def utc_now() -> datetime:

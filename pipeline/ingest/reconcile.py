@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     )
 
 
+CONTENT = ("path", "content_bytes", "content_digest")
+"""Columns of the ledger on what was read of a file."""
+
+
 def with_known_content(found: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
-    """`found` with `known_bytes` and `known_digest`: content that the ledger has of the files."""
+    """`found` with `known_bytes` and `known_digest`: content that the ledger (CONTENT columns) has of the files."""
     known = ledger.select("path", known_bytes="content_bytes", known_digest="content_digest")
     return found.join(known, on="path", how="left", maintain_order="left")
 

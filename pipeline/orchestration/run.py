@@ -87,7 +87,7 @@ def ingest_paths(
     on_plan("files", pending.height)
     on_plan("bytes", summary.bytes)
     work = plan.batches(pending, units=batch_units)
-    if not work and with_published and bundled_is_pending(lake.read("files")):
+    if not work and with_published and bundled_is_pending(lake):
         work = [pending]
     count = workers or default_workers(cores_each=CORES_PER_READER)
     readers = engine if engine and work else Engine()

@@ -24,7 +24,7 @@ from sweepscope.pipeline.ingest.bundled import (
 )
 from sweepscope.pipeline.ingest.dialect_files import InForce
 from sweepscope.pipeline.ingest.parallel import Cluster, parse_sharded
-from sweepscope.pipeline.ingest.reconcile import reconcile, with_known_content
+from sweepscope.pipeline.ingest.reconcile import CONTENT, reconcile, with_known_content
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.io.spill import release
@@ -108,7 +108,7 @@ def parse(
     begin = time.perf_counter()
     lake = Lake(home)
     tables = parse_sharded(
-        with_known_content(batch, lake.read("files")),
+        with_known_content(batch, lake.read("files", CONTENT, pl.col("path").is_in(batch["path"].implode()))),
         now=plan.utc_now(),
         home=home,
         declared=in_use.declared,
@@ -186,7 +186,7 @@ def count_view_columns(home: Home) -> Step[None]:
 
 def _bundled(lake: Lake, *, with_published: bool) -> Tables:
     """Bundled rows that the lake lacks: published results with the hardware, where wanted, or the hardware alone."""
-    if with_published and bundled_is_pending(lake.read("files")):
+    if with_published and bundled_is_pending(lake):
         return bundled_tables()
     return hardware_tables() if hardware_is_pending(lake) else {}
 

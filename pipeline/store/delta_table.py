@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
@@ -42,9 +43,10 @@ class LakeTable:
 
     def files(self, version: int) -> list[Path]:
         """Parquet files of one version. Older ones may lack columns that the table has gained since."""
-        delta = DeltaTable(self.folder, version=version)
-        # file_uris() percent-encodes the folder; without partitions a file is its name in the folder.
-        return [self.folder / Path(uri).name for uri in delta.file_uris()]
+        # A version that was rewound may be written again with other files: the time of its entry tells them apart.
+        entry = self._log / f"{version:020}.json"
+        written_at = entry.stat().st_mtime_ns if entry.exists() else None
+        return list(_files(self.folder, version, written_at))
 
     def read(self, version: int, columns: Collection[str] | None, predicate: pl.Expr | None) -> pl.DataFrame:
         """Rows of one version. A column that a file is too old to have is NULL."""
@@ -173,6 +175,14 @@ class LakeTable:
 
     def _log_files(self) -> list[Path]:
         return [path for path in self._log.glob("*") if is_log_file(path)]
+
+
+@lru_cache(maxsize=256)
+def _files(folder: Path, version: int, _written_at: int | None) -> tuple[Path, ...]:
+    """Parquet files of one version; asked for several times by each commit and publish."""
+    delta = DeltaTable(folder, version=version)
+    # file_uris() percent-encodes the folder; without partitions a file is its name in the folder.
+    return tuple(folder / Path(uri).name for uri in delta.file_uris())
 
 
 def _columns(delta: DeltaTable) -> frozenset[str]:

@@ -77,8 +77,11 @@ def publish(home: Home, *, view_folder: Path = VIEW_FOLDER) -> Published:
             raise StoreError(f"There is nothing to publish in {home.path}. Run `sweepscope ingest PATH` first.")
         done = _current(home)
         is_new = done is None or not _shows(done, release, fingerprint(views))
-        path = _publish(home, release, views, done) if is_new else current(home.path)
-        rows = _count(path)
+        if is_new:
+            path, rows = _publish(home, release, views, done)
+        else:
+            path = current(home.path)
+            rows = _count(path)
         published = Published(version_of(path), path, release.number, rows, time.perf_counter() - begin, is_new)
         if is_new:
             record(home, Publication(published.version, release.number, datetime.now(UTC), published.seconds))
@@ -127,7 +130,9 @@ def fingerprint(views: Mapping[str, str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-def _publish(home: Home, release: Release, views: Mapping[str, str], done: StoreInfo | None) -> Path:
+def _publish(
+    home: Home, release: Release, views: Mapping[str, str], done: StoreInfo | None
+) -> tuple[Path, dict[str, int]]:
     version = 1 + max((kept.version for kept in versions(home.path)), default=0)
     final = home.store / f"results-{version}.duckdb"
     temporary = home.store / f".{final.name}"
@@ -141,9 +146,10 @@ def _publish(home: Home, release: Release, views: Mapping[str, str], done: Store
     )
     _remove_leftovers(home)
     try:
-        if not _is_renewed(home, temporary, release, info, done, views=views):
+        rows = _renewed(home, temporary, release, info, done, views=views)
+        if rows is None:
             _remove_leftovers(home)
-            store_file.build(temporary, Lake(home), release, views, info)
+            rows = store_file.build(temporary, Lake(home), release, views, info)
         sync(temporary)
         reach("store.built")
         temporary.rename(final)
@@ -154,25 +160,27 @@ def _publish(home: Home, release: Release, views: Mapping[str, str], done: Store
     _point_to(home.link, final)
     reach("store.linked")
     _remove_old(home)
-    return final
+    return final, rows
 
 
-def _is_renewed(
+def _renewed(
     home: Home, path: Path, release: Release, info: StoreInfo, done: StoreInfo | None, *, views: Mapping[str, str]
-) -> bool:
-    """Whether a store could be written to `path` from the current version, the one that `done` describes."""
+) -> dict[str, int] | None:
+    """Rows by table of a store written to `path` from the current version, the one that `done` describes.
+
+    None where that cannot be done.
+    """
     kept = {one.number: one for one in releases.kept(home.releases)}
     if done is None or done.fingerprint != info.fingerprint or done.release not in kept:
-        return False
+        return None
     before = kept[done.release]
     if before.number >= release.number or _is_older(done, before):
-        return False
+        return None
     try:
-        store_file.renew(path, current(home.path), Lake(home), (before, release), info, views=views)
+        return store_file.renew(path, current(home.path), Lake(home), (before, release), info, views=views)
     except (duckdb.Error, StoreError) as error:  # what is wrong with the disk, building meets as well
         event(_LOG, logging.WARNING, "not_renewed", version=done.version, reason=str(error).splitlines()[0])
-        return False
-    return True
+        return None
 
 
 def _shows(done: StoreInfo, release: Release, wanted_fingerprint: str) -> bool:

@@ -8,6 +8,7 @@ anew, in order.
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -53,8 +54,8 @@ class StaleFileError(StoreError):
     """A file does not hold what its release says, so that it cannot be renewed."""
 
 
-def build(path: Path, lake: Lake, release: Release, views: Mapping[str, str], info: StoreInfo) -> None:
-    """Write a whole store to `path`.
+def build(path: Path, lake: Lake, release: Release, views: Mapping[str, str], info: StoreInfo) -> dict[str, int]:
+    """Number of rows by table of a whole store, which is written to `path`.
 
     Args:
         views: statements by view, after those of the macros.
@@ -78,13 +79,15 @@ def build(path: Path, lake: Lake, release: Release, views: Mapping[str, str], in
                 connection.execute(statement)
             for table in STORE.values():
                 connection.execute(ddl.create_table(table))
-            _describe(connection, contents, replace(info, row_count=sum(count(connection, name) for name in TABLES)))
+            rows = {name: count(connection, name) for name in TABLES}
+            _describe(connection, contents, replace(info, row_count=sum(rows.values())))
         shown = (VIEWS[name] for name in views if name in VIEWS)
         comments = [text for table in (*TABLES.values(), *shown, *STORE.values()) for text in ddl.comments(table)]
         for begin in range(0, len(comments), _COMMENTS_AT_ONCE):
             with _transaction(connection):
                 for statement in comments[begin : begin + _COMMENTS_AT_ONCE]:
                     connection.execute(statement)
+    return rows
 
 
 def renew(
@@ -95,13 +98,13 @@ def renew(
     info: StoreInfo,
     *,
     views: Mapping[str, str],
-) -> None:
-    """Write a store to `path` from that of an earlier release in `base`, which has the same views.
+) -> dict[str, int]:
+    """Number of rows by table of a store that is written to `path` from that of an earlier release in `base`.
 
     Args:
         releases: of the base, and the one to show; both still kept by the lake.
         info: of the store, but for its rows.
-        views: statements by view, of which the base has been built.
+        views: statements by view, of which the base has been built: they are those of the new store.
 
     Raises:
         StaleFileError: the base does not hold the rows of its release.
@@ -126,6 +129,7 @@ def renew(
         with _transaction(connection):
             connection.execute(f"DELETE FROM {STORE_INFO.name}; DELETE FROM {RECONCILED_RUNS.name}")
             _describe(connection, contents, replace(info, row_count=sum(rows.values())))
+    return rows
 
 
 def count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
@@ -231,14 +235,18 @@ def _reconcile(
 
 def _check(connection: duckdb.DuckDBPyConnection, contents: Contents, rows: Mapping[str, int]) -> None:
     """Compare the number of rows of each table with that of the lake's files, which their footers state."""
-    for name, found in rows.items():
-        files = contents.lake.files(name, contents.release)
-        if name in contents.different or not files:
-            continue
-        query = "SELECT sum(num_rows)::BIGINT FROM parquet_file_metadata($files)"
-        ((wanted,),) = connection.execute(query, {"files": [str(path) for path in files]}).fetchall()
-        if found != wanted:
-            raise StaleFileError(f"{name} has {found} rows where the lake has {wanted}")
+    table_of = {
+        str(path): name
+        for name in rows.keys() - contents.different.keys()
+        for path in contents.lake.files(name, contents.release)
+    }
+    wanted: Counter[str] = Counter()
+    query = "SELECT file_name, num_rows::BIGINT FROM parquet_file_metadata($files)"
+    for path, count_of_file in connection.execute(query, {"files": list(table_of)}).fetchall() if table_of else ():
+        wanted[table_of[path]] += count_of_file
+    for name, count_in_lake in wanted.items():
+        if rows[name] != count_in_lake:
+            raise StaleFileError(f"{name} has {rows[name]} rows where the lake has {count_in_lake}")
 
 
 def _describe(connection: duckdb.DuckDBPyConnection, contents: Contents, info: StoreInfo) -> None:

@@ -18,13 +18,14 @@ import pytest
 
 from sweepscope.pipeline.errors import InputError, UsageError, WorkerError
 from sweepscope.pipeline.ingest import dask_cluster as dask
-from sweepscope.pipeline.ingest import dask_worker, parallel, plan
+from sweepscope.pipeline.ingest import isolated_reader, parallel, plan
 from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch
 from sweepscope.pipeline.ingest.dask_worker import Task, read_task
 from sweepscope.pipeline.ingest.dialect_files import Declared, in_force, remember
 from sweepscope.pipeline.ingest.engine import Engine
-from sweepscope.pipeline.ingest.parallel import Shard, parse_sharded
+from sweepscope.pipeline.ingest.parallel import parse_sharded
 from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.ingest.shard import Shard
 from sweepscope.pipeline.io.fault_points import VARIABLE
 from sweepscope.pipeline.io.packed_frames import PackedFrames, unpacked
 from sweepscope.pipeline.simulate.sweep import write_sweep
@@ -100,7 +101,7 @@ def read_by_worker(task: Task) -> Tables:
     try:
         return unpacked(read_task(task))
     finally:
-        dask_worker.end_idle_readers()
+        isolated_reader.end_idle_readers()
 
 
 def process_id() -> int:
@@ -141,13 +142,13 @@ def kills_its_reader(shard: Shard) -> PackedFrames:
     """Reads, but for one run directory, over which the process ends: as where memory runs out, or native code fails."""
     if shard.found["unit"].str.ends_with("run2").any():
         os.kill(os.getpid(), signal.SIGKILL)
-    return dask_worker.read_packed(shard)
+    return isolated_reader.read_packed(shard)
 
 
 def test_a_file_that_kills_its_reader_is_rejected_and_no_other(
     tmp_path: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask_worker, "_READ", f"{__name__}:kills_its_reader")
+    monkeypatch.setattr(isolated_reader, "_READ", f"{__name__}:kills_its_reader")
     for number in range(4):
         picotron_run(tmp_path, name=f"run{number}", job=number, tokens_per_s=4000.0 + number)
     tables = read_by_worker(task_of(plan.find([str(tmp_path)]), home))

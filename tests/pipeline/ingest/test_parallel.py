@@ -6,6 +6,7 @@ import itertools
 import os
 import pickle
 import random
+import signal
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -15,13 +16,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.errors import WorkerError
-from sweepscope.pipeline.ingest import parallel, plan
+from sweepscope.pipeline.ingest import isolated_reader, parallel, plan
 from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
-from sweepscope.pipeline.ingest.parallel import Shard, parse_shard, parse_sharded, shards_of
+from sweepscope.pipeline.ingest.parallel import parse_sharded, shards_of
 from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.ingest.shard import Shard, parse_shard
 from sweepscope.pipeline.io import process_pool, worker_process
+from sweepscope.pipeline.io.packed_frames import PackedFrames, packed
 from sweepscope.pipeline.simulate.sweep import write_sweep
 from sweepscope.pipeline.store.home import Home
 from tests.acme import CONFIG, DIALECT, LOG
@@ -182,15 +184,51 @@ def test_dialects_travel_as_what_was_declared_and_not_as_functions(home: Home) -
     assert current_versions(there.dialects) == current_versions(declared.dialects)
 
 
-def test_a_process_that_dies_is_an_error(
-    found: pl.DataFrame, home: Home, eager: list[int], monkeypatch: pytest.MonkeyPatch
+def test_a_process_that_is_killed_loses_no_row(
+    found: pl.DataFrame, home: Home, whole: Tables, eager: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submit = worker_process.Worker.submit
+    killed: list[int] = []
 
-    def killed(worker: worker_process.Worker, task: object, pending: worker_process.Pending) -> None:
+    def kill_once(worker: worker_process.Worker, task: object, pending: worker_process.Pending) -> None:
         submit(worker, task, pending)
-        os.kill(worker.process.pid, 9)
+        if not killed:
+            killed.append(worker.process.pid)
+            os.kill(worker.process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(worker_process.Worker, "submit", killed)
-    with pytest.raises(WorkerError, match="SIGKILL"):
-        parsed(found, home, 2)
+    monkeypatch.setattr(worker_process.Worker, "submit", kill_once)
+    tables, told = parsed(found, home, 2)
+    assert killed
+    assert_same(tables, whole)
+    assert sorted(told) == sorted(found["path"])
+
+
+_ASKS = "TEST_PARALLEL_ASKS"
+
+
+def kills_its_reader(shard: Shard) -> Tables:
+    """Reads, but for one run directory, over which a process ends that is not the one that asks."""
+    if shard.found["unit"].str.ends_with("run0").any() and os.environ[_ASKS] != str(os.getpid()):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return parse_shard(shard)
+
+
+def packed_by_it(shard: Shard) -> PackedFrames:
+    return packed(kills_its_reader(shard))
+
+
+def test_the_file_that_kills_its_reader_is_rejected_and_no_other(
+    tmp_path: Path, home: Home, eager: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(_ASKS, str(os.getpid()))
+    monkeypatch.setattr(parallel, "parse_shard", kills_its_reader)
+    monkeypatch.setattr(isolated_reader, "_READ", f"{__name__}:packed_by_it")
+    for number in range(4):
+        picotron_run(tmp_path, name=f"run{number}", job=number, tokens_per_s=4000.0 + number)
+    tables, _ = parsed(plan.find([str(tmp_path)]), home, 2)
+    assert eager, "no other process has read"
+    rejected = tables["files"].filter(status="rejected")
+    assert set(rejected["unit"]) == {str(tmp_path / "run0")}
+    assert set(rejected["error"].str.contains(r"/run0/.*its reader failed \(.*killed \(SIGKILL\)")) == {True}
+    assert tables["runs"]["run_dir"].sort().to_list() == [str(tmp_path / f"run{number}") for number in (1, 2, 3)]
+    assert not isolated_reader._idle, "a process is left"

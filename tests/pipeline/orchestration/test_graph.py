@@ -339,7 +339,7 @@ def test_a_batch_of_broken_rows_stops_before_the_lake(home: Home, sweep: Path, m
         tables = parse_batch(*args, **options)
         return {**tables, "runs": tables["runs"].with_columns(status=pl.lit("exploded"))}
 
-    monkeypatch.setattr("sweepscope.pipeline.ingest.parallel.parse_batch", broken)
+    monkeypatch.setattr("sweepscope.pipeline.ingest.shard.parse_batch", broken)
     with pytest.raises(CheckFailedError, match="schema_runs"):
         ingest_paths(home, [str(sweep)], with_published=False)
     assert Lake(home).release() is None
@@ -386,7 +386,7 @@ def test_an_interrupt_is_one_and_nothing_is_stored(home: Home, sweep: Path, monk
         time.sleep(30)
         raise AssertionError("the signal was lost")
 
-    monkeypatch.setattr("sweepscope.pipeline.ingest.parallel.parse_batch", interrupted)
+    monkeypatch.setattr("sweepscope.pipeline.ingest.shard.parse_batch", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # xdist's workers ignore it
     try:
         with pytest.raises(KeyboardInterrupt):

@@ -25,13 +25,14 @@ pytestmark = pytest.mark.usefixtures("few_views_in_module")
 def renewed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each store that is published was renewed."""
     outcomes: list[bool] = []
-    is_renewed = publish._is_renewed
+    renewed = publish._renewed
 
-    def noted(*args: object, **more: object) -> bool:
-        outcomes.append(is_renewed(*args, **more))  # type: ignore[arg-type]  # handed on as they came
-        return outcomes[-1]
+    def noted(*args: object, **more: object) -> dict[str, int] | None:
+        rows = renewed(*args, **more)  # type: ignore[arg-type]  # handed on as they came
+        outcomes.append(rows is not None)
+        return rows
 
-    monkeypatch.setattr(publish, "_is_renewed", noted)
+    monkeypatch.setattr(publish, "_renewed", noted)
     return outcomes
 
 
