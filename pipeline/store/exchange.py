@@ -36,13 +36,17 @@ class Exchange:
 NOTHING = Exchange()
 
 
+_KEYS = ("run_id", "path", "run_dir", "unit")
+
+
 @dataclass(frozen=True)
 class Keys:
-    """Runs, paths and run directories that exchanged rows name, without NULL and each at least once."""
+    """Runs, paths, run directories and units that exchanged rows name, without NULL and each once."""
 
     runs: pl.Series
     paths: pl.Series
     dirs: pl.Series
+    units: pl.Series
 
 
 def exchanges(lake: Lake, before: Release, after: Release) -> dict[str, Exchange]:
@@ -78,10 +82,8 @@ def changed_keys(
             return None
         frames.append(_differing(connection, TABLES[name], exchanged[name]))
     frames.append(pl.DataFrame({"run_id": reconciled.cast(pl.String)}))
-    rows = pl.concat(
-        [pl.DataFrame(schema=dict.fromkeys(("run_id", "path", "run_dir"), pl.String)), *frames], how="diagonal"
-    )
-    return Keys(*(rows[name].drop_nulls().unique() for name in ("run_id", "path", "run_dir")))
+    rows = pl.concat([pl.DataFrame(schema=dict.fromkeys(_KEYS, pl.String)), *frames], how="diagonal")
+    return Keys(*(rows[name].drop_nulls().unique() for name in _KEYS))
 
 
 def runs_of(connection: duckdb.DuckDBPyConnection, paths: Collection[Path]) -> pl.Series:
@@ -94,8 +96,8 @@ def runs_of(connection: duckdb.DuckDBPyConnection, paths: Collection[Path]) -> p
 
 
 def _keys_of(table: Table) -> list[str]:
-    """SQL of the columns by which rows of a table belong to runs, files or directories."""
-    named = {"run_id": "run_id", "source_path": "source_path AS path", "path": "path", "run_dir": "run_dir"}
+    """SQL of the columns by which rows of a table belong to runs, files, directories or units."""
+    named = {**dict(zip(_KEYS, _KEYS, strict=True)), "source_path": "source_path AS path"}
     return [text for name, text in named.items() if name in table.column_names]
 
 

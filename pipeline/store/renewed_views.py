@@ -76,9 +76,8 @@ def _compute_whole(connection: duckdb.DuckDBPyConnection, views: Mapping[str, st
 def _compute_region(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str], names: Collection[str]) -> None:
     with _region_shown(connection, views):
         for name in names:
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE computed AS FROM {_SCHEMA}.{name}")
             connection.execute(f"DELETE FROM store.main.{name} WHERE run_id IN (FROM region_runs)")
-            connection.execute(f"INSERT INTO store.main.{name} FROM computed")
+            connection.execute(f"INSERT INTO store.main.{name} FROM {_SCHEMA}.{name}")
 
 
 def _is_region_found(
@@ -93,7 +92,7 @@ def _is_region_found(
         computed: views of `placed` that were computed again; `before_NAME` has their rows before.
         placed: those of _PLACED that the store has.
     """
-    for name, found in (("runs", keys.runs), ("paths", keys.paths), ("dirs", keys.dirs), ("units", keys.dirs.clear())):
+    for name, found in (("runs", keys.runs), ("paths", keys.paths), ("dirs", keys.dirs), ("units", keys.units)):
         connection.register("seeds", found.rename("key").to_frame().to_arrow())
         connection.execute(f"CREATE OR REPLACE TEMP TABLE region_{name} AS FROM seeds")
         connection.unregister("seeds")
@@ -101,6 +100,11 @@ def _is_region_found(
         sides = (f"FROM before_{name} EXCEPT FROM {name}", f"FROM {name} EXCEPT FROM before_{name}")
         for side in sides:
             _add(connection, "runs", f"SELECT run_id FROM ({side})")
+    # Which job a run was of that is gone, or has changed, is not known any more, but its sweep is.
+    sweeps = "SELECT DISTINCT origin, sweep FROM run_outcomes WHERE run_id IN (FROM region_runs)"
+    same = "r.origin IS NOT DISTINCT FROM s.origin AND r.sweep IS NOT DISTINCT FROM s.sweep"
+    billed = "r.allocated_gpu_hours IS NOT NULL"
+    _add(connection, "runs", f"SELECT r.run_id FROM runs AS r JOIN ({sweeps}) AS s ON {same} WHERE {billed}")
     ((most,),) = connection.execute(f"SELECT count(*) * {MOST} FROM runs").fetchall()
     before = None
     while before != (now := _sizes(connection)):
@@ -162,7 +166,7 @@ def _sizes(connection: duckdb.DuckDBPyConnection) -> tuple[int, ...]:
 
 @contextmanager
 def _region_shown(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str]) -> Iterator[None]:
-    """A schema with the tables of the region and all views over them; names are looked for there first."""
+    """A schema with the tables of the region and what views give of them; names are looked for there first."""
     connection.execute(f"CREATE SCHEMA {_SCHEMA}; SET search_path = '{_SCHEMA},store.main'")
     try:
         for name in sorted(tables_read(views)):
@@ -172,7 +176,8 @@ def _region_shown(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str
         for name in (name for name in shown if name in _PLACED):
             connection.execute(f"CREATE VIEW {name} AS FROM store.main.{name} WHERE run_id IN (FROM region_runs)")
         for name in (name for name in shown if name not in _PLACED):
-            connection.execute(views[name])
+            # Rows, not a view: DuckDB takes most of the time to bind one, anew for each that reads it.
+            connection.execute(stored_views.as_table(name, views[name]))
         yield
     finally:
         connection.execute(f"USE store; DROP SCHEMA {_SCHEMA} CASCADE")

@@ -18,8 +18,7 @@ _NOT_CODE = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 def as_stored(views: Mapping[str, str]) -> dict[str, str]:
     """The statements by view, those of stored ones such that they create a table, in the order of its key."""
     return {
-        name: _create_table(name, text) if name in VIEWS and VIEWS[name].is_stored else text
-        for name, text in views.items()
+        name: as_table(name, text) if name in VIEWS and VIEWS[name].is_stored else text for name, text in views.items()
     }
 
 
@@ -28,7 +27,8 @@ def outdated(views: Mapping[str, str], changed: Collection[str]) -> list[str]:
     return [name for name in views if name in VIEWS and VIEWS[name].is_stored and tables_of(name, views) & set(changed)]
 
 
-def _create_table(name: str, text: str) -> str:
+def as_table(name: str, text: str) -> str:
+    """The statement of a view such that it creates a table, in the order of its key."""
     head, _, select = text.partition(f"CREATE VIEW {name} AS")
     key = ", ".join(map(ddl.quote, VIEWS[name].primary_key))
     return f"{head}CREATE OR REPLACE TABLE {name} AS FROM (\n{select.strip().removesuffix(';')}\n) ORDER BY {key}"

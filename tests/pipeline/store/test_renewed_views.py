@@ -128,7 +128,7 @@ def _keys(rows: Sequence[Mapping[str, Any]]) -> Keys:
         found = sorted({row[name] for row in rows for name in names if row.get(name) is not None})
         return pl.Series(found, dtype=pl.String)
 
-    return Keys(values("run_id"), values("source_path", "path"), values("run_dir"))
+    return Keys(values("run_id"), values("source_path", "path"), values("run_dir"), values("unit"))
 
 
 @pytest.fixture(scope="module")
@@ -197,8 +197,10 @@ def test_a_region_is_what_shares_a_log_a_folder_or_a_billed_job(views: dict[str,
             connection.execute("ATTACH ':memory:' AS store; USE store")
             for table in TABLES.values():
                 connection.execute(ddl.create_table(table))
-            _fill(connection, {"runs": [{**row, "allocated_gpu_hours": billed} for row in runs]})
+            new, *known = [{**row, "allocated_gpu_hours": billed} for row in runs]
+            _fill(connection, {"runs": known})
             for statement in as_stored(views).values():
                 connection.execute(statement)
+            _fill(connection, {"runs": [new]})
             renewed_views.compute_again(connection, views, {"runs"}, _keys(runs[:1]))
             assert {one for (one,) in connection.sql("FROM region_runs").fetchall()} == wanted
