@@ -16,7 +16,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 from dagster._core.events import DagsterEvent, DagsterEventType, StepMaterializationData
 from dagster._core.execution.plan.objects import StepFailureData, StepSuccessData
 from dagster._core.storage.dagster_run import DagsterRun
-from dagster_shared.error import SerializableErrorInfo
+from dagster._utils.error import SerializableErrorInfo  # type: ignore[attr-defined]  # Dagster re-exports it there
 
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.orchestration.assets import as_metadata

@@ -25,6 +25,13 @@ Rows = dict[str, list[dict[str, Any]]]
 _FOLDER = st.sampled_from(["/s", "/s/a", "/s/a/out", "/s/b", "/t"])
 _LOG = st.sampled_from(["/s/a/1.log", "/s/a/2.log", "/s/b/1.log", "/t/1.log"])
 _BESIDE = st.sampled_from(["/s/a/nccl.txt", "/s/b/nccl.txt", "/t/nccl.txt", "/s/a/snapshot.pickle"])
+_DIRECTORY = {
+    "/s/a/nccl.txt": "/s/a",
+    "/s/b/nccl.txt": "/s/b",
+    "/t/nccl.txt": None,
+    "/s/a/snapshot.pickle": "/s/a/out",
+}
+"""Of a file beside logs: all tables give the same."""
 _OOM = (
     "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.00 GiB is free. "
     "Of the allocated memory 70.00 GiB is allocated by PyTorch, and 3.00 GiB is reserved by PyTorch but unallocated."
@@ -88,7 +95,9 @@ _OF_TABLES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
 
 
 def _distinct(name: str, row: dict[str, Any]) -> dict[str, Any]:
-    """A row of which files, snapshots and folders beside logs have one each, as their keys want."""
+    """A row of which files and snapshots have one each, as their keys want, and with the one directory of its file."""
+    if row.get("source_path") in _DIRECTORY and "run_dir" in row:
+        row = {**row, "run_dir": _DIRECTORY[row["source_path"]]}
     key = {"files": "path", "memory_snapshots": "source_path", "nccl_files": "source_path"}.get(name)
     return {**row, "_key": row[key]} if key else row
 
