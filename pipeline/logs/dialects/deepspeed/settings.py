@@ -26,8 +26,12 @@ NAMES = {
     "fp16_enabled": "arg:ds_fp16",
 }
 
-SIGNATURES = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=", "] [launch.py:")
-"""Printed by the engine under any trainer: dialects on top of it count them too, so that their own literals decide."""
+SIGNATURES = (
+    *("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=", "] [launch.py:"),
+    *(":sigkill_handler] ", ", mom=["),
+)
+"""Printed by the engine and its launcher under any trainer: dialects on top of it count them too, so that their own
+literals decide."""
 
 PIPE_SIGNATURES = ("] CONFIG: micro_batches=",)
 """Printed by the pipeline engine, which transformers' Trainer does not use."""

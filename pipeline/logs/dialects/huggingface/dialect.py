@@ -54,6 +54,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     return conform(both, STEP_FACTS)
 
 
+# Scripts like transformers' examples/pytorch/language-modeling/run_clm.py dump their arguments as they start.
+_BEGIN = r"\*{5} Running training \*{5}|\bTraining/evaluation parameters \w*TrainingArguments\("
 _END = (
     rf"{dicts.FINAL}|^(?:.*>> +)?\s*train_runtime += +\d+:\d\d:\d\d|\] Training [Cc]ompleted!"
     r"|^\s*Training completed\. Do not forget to share your model"
@@ -63,8 +65,8 @@ _END = (
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """EVENT_FACTS where a training begins, and the final dict or table with which it ends."""
-    marks = milestones(launch=r"\*{5} Running training \*{5}", training_end=_END)(lines)
+    """EVENT_FACTS where a script or its training begins, and the final dict or table with which it ends."""
+    marks = milestones(launch=_BEGIN, training_end=_END)(lines)
     return pl.concat([marks, notebook_tables.events(lines)])
 
 
@@ -97,7 +99,7 @@ _LITERALS = {
     "settings": (*settings.LITERALS, *environment.LITERALS),
     "peaks": ("memory usage while training", "Peak reserved memory = "),
     "events": (
-        *("Running training", "train_runtime", "Training Completed"),
+        *("Running training", "Training/evaluation parameters", "train_runtime", "Training Completed"),
         *("Training completed", "TrainOutput(global_step=", "seconds used for training."),
         *notebook_tables.BAR_LITERALS,
     ),

@@ -50,6 +50,7 @@ _CONFIG = (  # axolotl's configuration, as YAML or JSON, and LLaMA-Factory's
 _DEEPSPEED = {  # deepspeed/runtime/config.py print
     "world_size": "num_gpus",
     "zero_optimization_stage": "zero_stage",
+    "train_batch_size": "arg:total_batch",
     "train_micro_batch_size_per_gpu": "mbs",
     "gradient_accumulation_steps": "gas",
 }
@@ -125,7 +126,13 @@ LITERALS = (
         "Num processes: ",
         ", world size: ",
     ),
-    *("accelerate launch", "`--num_processes` was set", "zero_optimization_stage", "train_micro_batch_size_per_gpu"),
+    *(
+        "accelerate launch",
+        "`--num_processes` was set",
+        "zero_optimization_stage",
+        "train_micro_batch_size_per_gpu",
+        ":print]   train_batch_size",
+    ),
     *(f"--{name}" for name in _OPTIONS),
     *("--bf16", "--fp16", "--gradient_checkpointing", "Mixed precision type: "),
     *(", compute dtype: ", "--model_name_or_path", "fsdp=", "--fsdp", "Detected DeepSpeed ZeRO-"),

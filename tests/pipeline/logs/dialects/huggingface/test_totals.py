@@ -300,3 +300,30 @@ def test_a_bar_of_as_many_steps_as_the_final_totals_come_to_is_the_trainings(tmp
 def test_a_script_states_its_model_by_the_name_on_the_hub(tmp_path: Path, line: str, model: str | None) -> None:
     run = run_of(tmp_path, f"{line}\n" + training([4, 8, 12, 16, 20, 24], 24))
     assert run.get("model") == model
+
+
+def test_a_script_that_fails_before_its_training_is_a_launch_of_its_own(tmp_path: Path) -> None:
+    """Appended to one log: a training that was cut off, a launch without a training, and one that was trained."""
+
+    def begun(hour: int) -> str:
+        dump = "Training/evaluation parameters TrainingArguments(\nper_device_train_batch_size=8,\nseed=42,\n)\n"
+        return f"01/15/2026 {hour:02d}:00:00 - INFO - __main__ - {dump}"
+
+    training_begins = "[INFO|trainer.py:2123] 2026-01-15 {:02d}:01:00,000 >> ***** Running training *****\n"
+    failed = "Traceback (most recent call last):\nFileNotFoundError: no checkpoint\n"
+    first = begun(9) + training_begins.format(9) + dict_of(3.0, 0.01) + dict_of(2.5, 0.02)
+    last = begun(11) + training_begins.format(11) + training([4, 8, 12, 16, 20, 24], 24)
+    runs = tables_of(tmp_path, first + begun(10) + failed + last)["runs"].sort("attempt")
+    assert runs["status"].to_list() == ["truncated", "crash", "completed"]
+    assert runs["last_step"].is_null().to_list() == [False, True, False]
+
+
+def test_the_launcher_of_deepspeed_does_not_say_what_it_launched(tmp_path: Path) -> None:
+    """Interrupted behind the only dict."""
+    engine = "[2026-02-20 20:25:29,320] [INFO] [config.py:1000:print]   "
+    head = "[2026-02-20 20:25:08,345] [INFO] [launch.py:164:main] dist_world_size=6\nDeepSpeedEngine configuration:\n"
+    sizes = f"{engine}train_batch_size ............. 1536\n{engine}train_micro_batch_size_per_gpu  16\n"
+    step = "[2026-02-20 20:25:30,000] [INFO] [logging.py:96:log_dist] [Rank 0] step=0, skipped=0, lr=[5e-06], mom=[(0.9, 0.999)]\n"
+    killed = "[2026-02-20 20:27:13,861] [INFO] [launch.py:319:sigkill_handler] Killing subprocess 1\n" * 6
+    run = run_of(tmp_path, head + sizes + step + dict_of(0.6931, 0.01) + killed)
+    assert known(run, "parser", "last_step", "mbs", "gbs") == ["hf-trainer", 1, 16, 1536]
