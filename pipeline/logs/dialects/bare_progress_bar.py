@@ -33,13 +33,19 @@ from sweepscope.pipeline.logs.extractors import as_commands, is_drawn_again, mat
 from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_BASIS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.sidecars import wandb_files
 from sweepscope.pipeline.logs.trackers.histories import HISTORIES
-from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.quantities import HUMAN, NUMBER, human, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
 _BAR = (
     r"^(?P<name>[^|\r]*?) *\d{1,3}%\|[^|]*\| *(?P<done>\d+)/(?P<total>\d+) \[(?P<clock>[\d:]+)<[^\]]*"
-    rf"(?:it/s|s/it), (?:train_)?loss=(?P<shown_loss>{NUMBER})(?:, [^\]]*)?\]"
+    rf"(?:it/s|s/it), (?P<postfix>(?:train_)?loss=(?P<shown_loss>{NUMBER})(?:, [^\]]*)?)\]"
 )
+_BESIDE = {
+    "tokens_per_s": r"(?:^|, )(?:train_)?(?:tok(?:en)?s?(?:/|_per_|_)s(?:ec(?:ond)?)?|tps)=",
+    "learning_rate": r"(?:^|, )(?:lr|learning_rate)=",
+    "grad_norm": r"(?:^|, )(?:grad_?norm|g_?norm|gnorm)=",
+}
+"""Beside the loss, under the usual names; a number may be shortened: `tok/s=13.8K`."""
 _EVALUATION = r"(?i)val|eval|test"
 _NEAR = 2
 """Batches that ranks are apart at most."""
@@ -56,10 +62,15 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         step=pl.col("done").cast(pl.Int64, strict=False),
         steps_planned=pl.col("total").cast(pl.Int64, strict=False),
         loss=number(pl.col("shown_loss")),
+        **{name: human(_shown(begin)) for name, begin in _BESIDE.items()},
         step_time_s=elapsed_s(pl.col("clock")),  # so far: `finalize` takes the differences
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
     )
     return conform(whole.filter(pl.col("step") <= pl.col("steps_planned")), STEP_FACTS)
+
+
+def _shown(begin: str) -> pl.Expr:
+    return pl.col("postfix").str.extract(rf"{begin}((?i:{HUMAN}))").str.replace("k", "K", literal=True)
 
 
 def finalize(facts: Facts) -> Facts:

@@ -169,7 +169,7 @@ DIALECT = Dialect(
         *deepspeed_settings.SIGNATURES,
         *("MaxMemAllocated=", "Instantaneous batch size per device"),
         *("Total optimization steps", "|E2E latency=", "|CurSamplesPerSec=", "***** Evaluating perplexity, Epoch"),
-        *("***** Evaluating reward, Epoch", ", Total Micro Batches ", "cmd = deepspeed "),
+        *("***** Evaluating reward, Epoch", ", Total Micro Batches ", ", mom=[", "cmd = deepspeed "),
         *deepspeed_settings.PIPE_SIGNATURES,
         *chat.SIGNATURES,
     ),

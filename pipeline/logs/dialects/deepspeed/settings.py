@@ -28,7 +28,7 @@ NAMES = {
 
 SIGNATURES = (
     *("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=", "] [launch.py:"),
-    *(":sigkill_handler] ", ", mom=["),
+    ":sigkill_handler] ",
 )
 """Printed by the engine and its launcher under any trainer: dialects on top of it count them too, so that their own
 literals decide."""

@@ -110,6 +110,9 @@ _UNSLOTH = {  # its banner in place of the Trainer's (unsloth/models/llama.py), 
     "accelerator": r"^(?: +\\\\ +/\| +(?:GPU: )?|GPU = )([A-Z].+?)\. (?:Num GPUs = \d+\. )?Max memory",
 }
 
+# deepspeed/runtime/engine.py _configure_zero_optimizer, and zero/stage3.py
+_ENGINE_STAGE = r"\b(?:ZeRO s|S)tage ([0-3]) (?:optimizer\b|initialize beginning)"
+
 RANK = "arg:axolotl_rank"
 _RANKED = r"\] \[RANK:(\d+)\]"  # axolotl/logging_config.py
 
@@ -143,6 +146,7 @@ LITERALS = (
     *("sequence_parallel_degree", "fsdp_sharding_strategy", "[RANK:", ". Max memory"),
     *notebook_tables.BAR_LITERALS,
     *("odel: ", "odel  : ", "odel name: ", "odel id: ", "odel path: ", "odel = "),
+    *(" ZeRO stage ", "Stage 3 initialize beginning"),
     *totals.LITERALS,
     *model_config.LITERALS,
     *("finetuning | Num GPUs", "Data Parallel GPUs = "),
@@ -170,7 +174,7 @@ def _of_texts(lines: pl.DataFrame) -> pl.DataFrame:
         named_settings(
             lines, r"--(\w+)[= ]+([\w./][\w./-]*)", {"model_name_or_path": "model"}, setting_source="command_line"
         ),
-        matched_settings(lines, [*_LINE.items(), *_UNSLOTH.items(), (RANK, _RANKED)]),
+        matched_settings(lines, [*_LINE.items(), *_UNSLOTH.items(), ("zero_stage", _ENGINE_STAGE), (RANK, _RANKED)]),
         computed_settings(notebook_tables.steps_planned(lines), {"steps_planned": pl.col("value")}),
         _switches(lines),
         deepspeed_settings.launched(lines),

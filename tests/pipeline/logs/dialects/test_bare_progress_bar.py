@@ -119,3 +119,13 @@ def test_a_script_that_fails_under_accelerate_is_a_run_with_the_options_of_its_c
 def test_a_bar_counts_batches(tmp_path: Path) -> None:
     bars = "".join(f"\r {n}0%|###  | {n}/10 [00:0{n}<00:05,  1.00it/s, loss=2.5]" for n in range(1, 9))
     assert run_of(tmp_path, bars + "\n")["step_basis"] == "batch"
+
+
+def test_what_is_shown_beside_the_loss_is_read(tmp_path: Path) -> None:
+    drawn = (
+        f"\rTraining: {n}%|# | {n}/90 [00:{n:02d}<02:20,  1.0s/it, loss=2.5, lr=3e-4, grad_norm=0.5, tok/s=13.8k]"
+        for n in range(1, 40)
+    )
+    steps = tables_of(tmp_path, "".join(drawn) + "\n")["steps"]
+    shown = steps.select("tokens_per_s", "learning_rate", "grad_norm").unique()
+    assert shown.rows() == [(13800.0, 3e-4, 0.5)]

@@ -327,3 +327,16 @@ def test_the_launcher_of_deepspeed_does_not_say_what_it_launched(tmp_path: Path)
     killed = "[2026-02-20 20:27:13,861] [INFO] [launch.py:319:sigkill_handler] Killing subprocess 1\n" * 6
     run = run_of(tmp_path, head + sizes + step + dict_of(0.6931, 0.01) + killed)
     assert known(run, "parser", "last_step", "mbs", "gbs") == ["hf-trainer", 1, 16, 1536]
+
+
+@pytest.mark.parametrize(
+    ("line", "stage"),
+    [
+        ("Stage 3 initialize beginning", 3),
+        ("[INFO] [logging.py:96:log_dist] [Rank 0] Creating torch.bfloat16 ZeRO stage 2 optimizer", 2),
+        ("Stage 3 of the curriculum", None),
+    ],
+)
+def test_the_engine_of_deepspeed_states_its_stage(tmp_path: Path, line: str, stage: int | None) -> None:
+    run = run_of(tmp_path, f"{line}\n" + training([4, 8, 12, 16, 20, 24], 24))
+    assert run.get("zero_stage") == stage
