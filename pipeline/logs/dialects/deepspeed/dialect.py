@@ -167,7 +167,7 @@ DIALECT = Dialect(
     signature_literals=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
         *deepspeed_settings.SIGNATURES,
-        *("MaxMemAllocated=", "Instantaneous batch size per device"),
+        *("MaxMemAllocated=", ":sigkill_handler] [", "Instantaneous batch size per device"),
         *("Total optimization steps", "|E2E latency=", "|CurSamplesPerSec=", "***** Evaluating perplexity, Epoch"),
         *("***** Evaluating reward, Epoch", ", Total Micro Batches ", ", mom=[", "cmd = deepspeed "),
         *deepspeed_settings.PIPE_SIGNATURES,

@@ -26,10 +26,7 @@ NAMES = {
     "fp16_enabled": "arg:ds_fp16",
 }
 
-SIGNATURES = (
-    *("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=", "] [launch.py:"),
-    ":sigkill_handler] ",
-)
+SIGNATURES = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=", "] [launch.py:")
 """Printed by the engine and its launcher under any trainer: dialects on top of it count them too, so that their own
 literals decide."""
 
