@@ -43,9 +43,8 @@ _LOG = logging.getLogger(__name__)
 _SLOW_S = 30.0
 """A file that takes longer is logged without -vv."""
 
-_TELLING = tuple(name for name in (*LAYOUT, *MODEL) if name != "zero_stage")
-"""Settings of which a log that is known, or a file beside it, states one; versions and devices are printed by any, and
-DeepSpeed's engine prints its stage below any script."""
+_TELLING = (*LAYOUT, *MODEL)
+"""Settings of which a log that is known, or a file beside it, states one; versions and devices are printed by any."""
 _FEW = 3
 """A dialect's steps are few where a log has so many times more lines that print what steps do."""
 

@@ -174,7 +174,9 @@ def _of_texts(lines: pl.DataFrame) -> pl.DataFrame:
         named_settings(
             lines, r"--(\w+)[= ]+([\w./][\w./-]*)", {"model_name_or_path": "model"}, setting_source="command_line"
         ),
-        matched_settings(lines, [*_LINE.items(), *_UNSLOTH.items(), ("zero_stage", _ENGINE_STAGE), (RANK, _RANKED)]),
+        matched_settings(
+            lines, [*_LINE.items(), *_UNSLOTH.items(), ("arg:engine_stage", _ENGINE_STAGE), (RANK, _RANKED)]
+        ),
         computed_settings(notebook_tables.steps_planned(lines), {"steps_planned": pl.col("value")}),
         _switches(lines),
         deepspeed_settings.launched(lines),
@@ -277,5 +279,10 @@ COMBINED = (
         .when(pl.col("arg:gradient_checkpointing").is_not_null())
         .then(pl.lit("full")),
     ),
-    CombinedSetting("zero_stage", pl.when(pl.col("zero_stage").is_null()).then(_SHARDED), ("arg:fsdp",)),
+    # The engine prints its stage below any script: it tells nothing of what else the script states.
+    CombinedSetting(
+        "zero_stage",
+        pl.when(pl.col("zero_stage").is_null()).then(pl.coalesce(whole("arg:engine_stage"), _SHARDED)),
+        ("arg:fsdp", "arg:engine_stage"),
+    ),
 )
