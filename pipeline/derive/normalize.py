@@ -115,6 +115,19 @@ def derive_layout(runs: pl.DataFrame) -> pl.DataFrame:
     return _derive(runs)
 
 
+def _assume_no_context_parallelism(runs: pl.DataFrame) -> pl.DataFrame:
+    """A context parallelism of 1 where a source states all other degrees and not this one.
+
+    Only where nothing tells the number of accelerators, by which it is proved, and where the nodes that are stated can
+    share the others' product evenly.
+    """
+    ranks = _product("dp", "tp", "pp")
+    is_even = (ranks % pl.col("num_nodes") == 0).fill_null(value=True)
+    is_open = ranks.is_not_null() & pl.col("num_gpus").is_null() & is_even
+    assumed = pl.when(is_open).then(pl.lit(1, pl.Int64))
+    return runs.with_columns(cp=pl.coalesce("cp", assumed))
+
+
 def _assume_place(runs: pl.DataFrame) -> pl.DataFrame:
     """Accelerators per node where no source states them: all of them on one node up to 8, else 8 (4 on GB200 and TPUs).
 
@@ -173,7 +186,7 @@ def normalise_runs(frame: pl.DataFrame) -> Normalised:
         map_words(given["recompute"], canonical_recompute, pl.String),
     )
     derived = _derive(given)
-    assumed = _derive(_assume_place(derived))
+    assumed = _derive(_assume_place(_derive(_assume_no_context_parallelism(derived))))
     named = _name_models(assumed)
     named = named.with_columns(layout_texts(named))
     return Normalised(

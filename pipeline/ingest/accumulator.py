@@ -60,6 +60,7 @@ class BatchAccumulator:
         decided: dialects by source, where a piece was enough to tell.
         unread: sources that became unreadable; their facts are dropped.
         sidecars: rows of settings in configurations.
+        own_settings: the same of configurations that no reader knows, under the usual names.
         documents: rows of the same shape: every value of a configuration under its own name.
         histories: dialect and STEP_FACTS of files in which trainers keep their steps.
         tracked: runs in files of trackers: the source of the file, the path that its own source gets, and the run.
@@ -88,6 +89,7 @@ class BatchAccumulator:
     decided: dict[int, str] = field(default_factory=dict)
     unread: set[int] = field(default_factory=set)
     sidecars: list[dict[str, str]] = field(default_factory=list)
+    own_settings: list[dict[str, str]] = field(default_factory=list)
     documents: list[dict[str, str]] = field(default_factory=list)
     histories: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
     tracked: list[tuple[int, str, Entry]] = field(default_factory=list)
@@ -197,20 +199,24 @@ class BatchAccumulator:
 
     def add_settings(self, unit: str, path: str, settings: Mapping[str, str]) -> None:
         """Add settings of a sidecar, which hold for all runs of the unit."""
-        self.sidecars += [
-            {"unit": unit, "path": path, "name": name, "value": value, "setting_source": "config_file"}
-            for name, value in settings.items()
-        ]
+        self.sidecars += _of_file(unit, path, settings.items())
+
+    def add_own_settings(self, unit: str, path: str, settings: Mapping[str, str]) -> None:
+        """Add those of a configuration that no reader knows: they hold for runs that no dialect knows either."""
+        self.own_settings += _of_file(unit, path, settings.items())
 
     def add_document(self, unit: str, path: str, values: Iterable[tuple[str, str]]) -> None:
         """Add what a configuration states, under its own names, for all runs of the unit."""
-        self.documents += [
-            {"unit": unit, "path": path, "name": name, "value": value, "setting_source": "config_file"}
-            for name, value in values
-        ]
+        self.documents += _of_file(unit, path, values)
 
     def reject(self, path: str, line_no: int | None, reason: str, raw: str, *, table: str = "steps") -> None:
         """Add a row of `rejects`."""
         self.rejects.append(
             {"file": path, "line_no": line_no, "table": table, "column": None, "reason": reason, "raw": raw}
         )
+
+
+def _of_file(unit: str, path: str, values: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """SIDECAR_SETTINGS rows."""
+    shared = {"unit": unit, "path": path, "setting_source": "config_file"}
+    return [{**shared, "name": name, "value": value} for name, value in values]

@@ -44,7 +44,7 @@ is the folder below the run's that tells an attempt of it from others. `linked_p
 link, or leads through one. Files of a rotated log have its path as `part_of` and are numbered from the oldest `part`
 on. `stated` is what the user states of a file's runs (`statements.with_stated`), NULL for nothing."""
 
-_STREAM_SUFFIXES = {".log", ".out", ".err", ".stdout", ".stderr"}
+_STREAM_SUFFIXES = {".log", ".out", ".err", ".stdout", ".stderr", ".jsonl", ".ndjson"}
 _TELLS_OF_RUN = ("log", "history", "config", "status")
 _Listing = dict[str, list[tuple[Entry, str]]]
 """Files with their kinds, by directory."""

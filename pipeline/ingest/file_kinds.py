@@ -17,6 +17,18 @@ from sweepscope.pipeline.scheduler.registry import is_named_so
 PBS_STREAM = re.compile(r"\.[oe]\d{3,}(?:\[\d+\])?")  # PBS and SGE: train.o410022, train.e410022
 
 _LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
+_RECORD_SUFFIXES = {".jsonl", ".ndjson"}
+_OF_TRAINING = re.compile(
+    r"(?:^|[^a-z])(?:metrics?|logs?|stats?|statistics|history|progress|scalars?|steps?|loss(?:es)?|telemetry)(?:[^a-z]|$)"
+)
+"""In the name of a file of records that a training writes; others (`train.jsonl`) hold what it reads."""
+_DOCUMENT_SUFFIXES = {".json", ".yaml", ".yml", ".toml"}
+_CONFIGURATION = re.compile(
+    r"(?:^|[._-])(?:config(?:uration)?|conf|cfg|args|arguments|hparams|hyper_?param(?:eter)?s|params|opts?|options|settings"
+    r"|(?:run|exp|experiment|train|training|job))\.(?:json|ya?ml|toml)$"
+)
+_OF_OTHERS = re.compile(r"tokenizer|generation|preprocessor|processor|adapter|quant|eval|package|compiler")
+"""In names of configurations that are none of a training."""
 _COMPRESSED = {".gz", ".zst"}
 _NEVER_LOGS = {
     "readme.txt",
@@ -94,4 +106,8 @@ def _kind_by_suffix(lower: str) -> str:
         return "other"
     if is_named_so(name):
         return "scheduler"
+    if suffix in _DOCUMENT_SUFFIXES:
+        return "config" if _CONFIGURATION.search(name) and not _OF_OTHERS.search(name) else "other"
+    if suffix in _RECORD_SUFFIXES:
+        return "log" if _OF_TRAINING.search(name.removesuffix(suffix)) else "other"
     return "log" if suffix in _LOG_SUFFIXES or PBS_STREAM.fullmatch(suffix) else "other"

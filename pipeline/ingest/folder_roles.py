@@ -24,6 +24,10 @@ _ATTEMPT = re.compile(r"attempt_\d+")
 _CONSOLE = re.compile(
     r"(?:(?:slurm|sbatch|pbs|lsf|job)[-_.]?\d{3,}.*|.*\.\d{3,}|nohup|console|std|launch(?:er)?|torchrun|srun)(?:\.txt)?"
 )
+_RECORDS = re.compile(
+    r"(?:train(?:ing)?[-_])?(?:metrics?|history|stats|statistics|scalars|progress|telemetry|loss(?:es)?)"
+)
+"""Values of each step, which a trainer writes beside its log."""
 _STREAMS = re.compile(r"(?:^|(?<=[-_.]))std(?:out|err)(?=$|[-_.])")
 
 
@@ -73,6 +77,8 @@ def log_roles(stems: Collection[str]) -> dict[str, tuple[str, str]]:
 
     >>> log_roles(["rank0", "rank1"]), log_roles(["node2", "node4"])
     ({'rank0': ('rank', ''), 'rank1': ('rank', '')}, {'node2': ('node2', ''), 'node4': ('node4', '')})
+    >>> log_roles(["train", "metrics"])
+    {'train': ('train', ''), 'metrics': ('train', '')}
     >>> log_roles(["train", "slurm-4711"]), log_roles(["tp2", "tp4", "nohup"])["nohup"]
     ({'train': ('train', ''), 'slurm-4711': ('train', 'slurm-4711')}, ('nohup', ''))
     """
@@ -85,10 +91,13 @@ def log_roles(stems: Collection[str]) -> dict[str, tuple[str, str]]:
         for stem, stream in streams.items()
     }
     own = {run for run in runs.values() if not _CONSOLE.fullmatch(run.lower())}
+    # Records of a trainer beside its log, or beside the console alone.
+    own = {run for run in own if not _RECORDS.fullmatch(run.lower())} or own
     if len(own) != 1:
         return {stem: (run, "") for stem, run in runs.items()}
     (name,) = own
-    return {stem: (name, "" if run == name else run) for stem, run in runs.items()}
+    # Records are of the log's own launch; a console's output may be of one of several.
+    return {stem: (name, "" if run == name or _RECORDS.fullmatch(run.lower()) else run) for stem, run in runs.items()}
 
 
 def _count_from_zero(numbers: Collection[int]) -> bool:

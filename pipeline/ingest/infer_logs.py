@@ -9,6 +9,7 @@ import itertools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import polars as pl
 
@@ -37,6 +38,7 @@ from sweepscope.pipeline.io.spill import on_disk, release
 from sweepscope.pipeline.io.text_encoding import Holes, text_chunks
 from sweepscope.pipeline.logs.declared.columns import RUN_COLUMNS, STEP_COLUMNS, canonical
 from sweepscope.pipeline.logs.declared.compile import compile_document
+from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.declared.explain import FAR_MORE
 from sweepscope.pipeline.logs.declared.toml_writer import bare
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -180,8 +182,16 @@ def _read_as_inferred(source: int, log: Candidate, confirmed: Sequence[Dialect],
         if (steps := aligned(mine, facts.steps)) is not None:
             return _Reading(sample, inference, None, False, replace(facts, steps=steps))
     if not has_steps:
-        facts = _read(source, log, found, sample, has_steps=False)
+        others = found or (None if log.is_known else _environment())
+        facts = _read(source, log, others, sample, has_steps=False)
     return _Reading(sample, inference, None, has_steps, facts)
+
+
+@cache
+def _environment() -> Dialect:
+    """What launchers and machines print, and nothing else: of the output beside a trainer's own records."""
+    text = 'name = "environment"'
+    return compile_document(read_document(text, "the environment", is_trusted=True, needs_steps=False))
 
 
 def _is_better(inferred: pl.DataFrame, known: pl.DataFrame, *, is_surer: bool) -> bool:

@@ -30,7 +30,7 @@ from sweepscope.pipeline.logs.engine.detect import rank_dialects
 from sweepscope.pipeline.logs.engine.extract import Extract
 from sweepscope.pipeline.logs.engine.spans import ordered_spans, stamps_of
 from sweepscope.pipeline.logs.evidence.arguments import read_arguments
-from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, Facts, conform, in_order
+from sweepscope.pipeline.logs.facts import INFERRED, SETTING_FACTS, STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS
 from sweepscope.pipeline.store.checkpoints import Records
@@ -123,7 +123,7 @@ def read_batch(
     with_folders(batch)
     tracked = sources_of(batch.tracked, files.with_columns(dialect=pl.coalesce("dialect", "parser")))
     sources = pl.concat([sources, tracked.sources.select(sources.columns)])
-    sidecars = [*batch.sidecars, *folder_names(sources), *tracked.sidecars]
+    sidecars = [*batch.sidecars, *_own_settings(batch, sources), *folder_names(sources), *tracked.sidecars]
     other = {name: pl.concat(frames) for name, frames in batch.other.items()}
     return Batch(
         sources=rotated.under_their_logs(
@@ -147,6 +147,13 @@ def read_batch(
         documents=pl.DataFrame([*batch.documents, *tracked.documents], schema=SIDECAR_SETTINGS),
         tracked=tracked.places,
     )
+
+
+def _own_settings(batch: BatchAccumulator, sources: pl.DataFrame) -> list[dict[str, str]]:
+    """Settings of configurations that no reader knows, beside logs of which no dialect knows any."""
+    is_known = pl.col("kind").is_in(["log", "history"]) & (pl.col("dialect") != INFERRED)
+    known = set(sources.filter(is_known)["unit"])
+    return [row for row in batch.own_settings if row["unit"] not in known]
 
 
 def _without_literals(dialect: Dialect) -> Dialect:

@@ -23,6 +23,8 @@ from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
 from sweepscope.pipeline.logs.dialect import BinaryHistory, Dialect, History
+from sweepscope.pipeline.logs.facts import INFERRED
+from sweepscope.pipeline.logs.inference.documents import settings_of_document
 from sweepscope.pipeline.logs.registry import TABLES
 from sweepscope.pipeline.logs.sidecars.documents import document_values
 from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
@@ -135,10 +137,18 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
 
 def read_sidecar(row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns of a configuration or a status, whose settings hold for the whole unit."""
-    text = text_of(reader.chunks())
-    parser, settings = _read_sidecar(reader.path, text, batch.dialects)
-    batch.add_settings(str(row["unit"]), reader.path, settings)
-    batch.add_document(str(row["unit"]), reader.path, document_values(reader.path, text))
+    text, unit = text_of(reader.chunks()), str(row["unit"])
+    values = document_values(reader.path, text)
+    own: dict[str, str] = {}
+    try:
+        parser, settings = _read_sidecar(reader.path, text, batch.dialects)
+    except ValueError:
+        parser, settings, own = INFERRED, {}, settings_of_document(values)
+        if not own:
+            raise
+    batch.add_settings(unit, reader.path, settings)
+    batch.add_own_settings(unit, reader.path, own if settings or own else settings_of_document(values))
+    batch.add_document(unit, reader.path, values)
     return {"parser": parser}
 
 

@@ -79,6 +79,8 @@ class Summary:
         is_read = pl.all_horizontal(pl.col("kind") == "log", pl.col("status") == "parsed", pl.col("rows_parsed") == 0)
         is_in_doubt = pl.col("error").str.contains(NOTHING_TELLS, literal=True).fill_null(value=False)
         unknown = files.filter(pl.col("parser").is_null(), pl.col("bytes") > 0, is_read | is_in_doubt)
+        # Output beside records of the same run in which its steps are.
+        unknown = unknown.join(files.filter(kind="log").filter(pl.col("parser").is_not_null()), on="unit", how="anti")
         self.unknown_logs += unknown["path"].to_list()
         self.published += tables["runs"].filter(pl.col("origin") == "published").height
         self.run_ids += tables["runs"].filter(pl.col("origin") != "published")["run_id"].to_list()

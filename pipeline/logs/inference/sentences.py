@@ -18,7 +18,13 @@ SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?:step|batch|update|iter(?:ation)?)\s*[:=]\s*(?P<value>\d[\d,]*)(?![\d.])"
         ),
     ),
-    ("num_nodes", re.compile(r"(?i)\b(?:using|on|with|across|over)\s+(?P<value>\d+)\s+(?:nodes|hosts|machines)\b")),
+    (
+        "num_nodes",
+        re.compile(
+            r"(?i)\b(?:using|on|with|across|over)\s+(?P<value>\d+)\s+"
+            r"(?:(?:node|host|machine)\(s\)|(?:nodes|hosts|machines)\b)"
+        ),
+    ),
     (
         "params",
         re.compile(

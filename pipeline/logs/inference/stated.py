@@ -44,7 +44,8 @@ _CLAUSE = re.compile(
 # Dimensions of a mesh, by one word each: `data=8 tensor=4 pipeline=2`. One alone may be anything.
 _FORMS = ((_RECORD, "words"), (_OPTION, "option"), (_PAIR, ""), (_CHINESE_PAIR, "words"), (_CLAUSE, "words"))
 _MESH = re.compile(
-    r"(?<![\w./-])(?P<name>data|tensor|model|pipe(?:line)?|stage|context|sequence|expert)(?P<form>\s?[=:x×]\s?)(?P<value>\d{1,6})(?![\w.])"
+    r"(?<![\w./-])(?P<name>data|tensor|model|pipe(?:line)?|stage|context|sequence|expert)(?P<form>[\"']?\s?[=:x×]\s?)"
+    r"(?P<value>\d{1,6})(?![\w.])"
 )
 _MESH_COLUMNS = {"data": "dp", "tensor": "tp", "pipe": "pp", "pipeline": "pp", "context": "cp", "expert": "ep"}
 _NOT_OURS = re.compile(
@@ -123,9 +124,11 @@ def _in_line(line_no: int, text: str) -> Iterator[Stated]:
                 taken.add(hit.start("value"))
                 yield found
     dimensions = [hit for hit in _MESH.finditer(text) if hit.start("value") not in taken]
-    if len({hit["name"] for hit in dimensions}) > 1:
+    names = {hit["name"] for hit in dimensions}
+    if len(names) > 1:
+        columns = _MESH_COLUMNS | ({"model": "tp"} if {"data", "model"} <= names and "tensor" not in names else {})
         for hit in dimensions:
-            column = _MESH_COLUMNS.get(hit["name"])
+            column = columns.get(hit["name"])
             if column and value_of(column, hit["value"]):
                 taken.add(hit.start("value"))
                 where = line_no, text, hit.start("name"), *hit.span("value")

@@ -176,3 +176,20 @@ def test_many_runs_are_filled_row_by_row() -> None:
     frame = runs_frame(*(run_row(str(i), **NOTHING | {"num_gpus": 8 * i, "dp": 8 * i}) for i in range(1, 5)))
     assert normalise_runs(frame).runs.select("num_nodes").to_series().to_list() == [1, 2, 3, 4]
     assert normalise_runs(frame).runs.select(pl.col("tp") == 1).to_series().all()
+
+
+@pytest.mark.parametrize(
+    ("known", "cp", "gpus"),
+    [
+        ({"dp": 4, "tp": 2, "pp": 2}, 1, 16),
+        ({"dp": 4, "tp": 2, "pp": 2, "num_nodes": 2}, 1, 16),
+        ({"dp": 4, "tp": 2, "pp": 1, "num_nodes": 3}, None, None),
+        ({"dp": 4, "tp": 2}, None, None),
+        ({"dp": 4, "tp": 2, "pp": 1, "num_gpus": 16}, None, 16),
+    ],
+)
+def test_assumes_no_context_parallelism_where_all_other_degrees_are_stated(
+    known: Row, cp: int | None, gpus: int | None
+) -> None:
+    run = normalise(**NOTHING | {"num_gpus": None} | known)
+    assert (run["cp"], run["num_gpus"]) == (cp, gpus)

@@ -1,0 +1,43 @@
+"""Settings of a configuration that no reader knows: its values under the usual names, where they agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from sweepscope.pipeline.logs.inference.settings import choose
+from sweepscope.pipeline.logs.inference.stated import stated
+
+_LEAST = 2
+"""Settings that make a configuration one of a training: one alone may be anything's."""
+
+_OF_SECTION = re.compile(r"(?i)name|size|type|dim|degree|len(?:gth)?|count|num|world_size|stage")
+"""Names that mean something together with their section's only: `model.name`, `tensor_parallel.size`."""
+
+_PLAIN = re.compile(r"[\w./-]+")
+
+
+def settings_of_document(values: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Values by column of `runs`; none where fewer than two settings of a training are stated.
+
+    Args:
+        values: dotted names and values (`sidecars.documents.document_values`).
+
+    >>> settings_of_document([("parallel.tp", "2"), ("data.seq_len", "4096"), ("model.name", "tiny-3b"), ("seed", "1")])
+    {'tp': '2', 'seq_len': '4096', 'model': 'tiny-3b'}
+    >>> settings_of_document([("port", "8080"), ("model.name", "tiny-3b")])
+    {}
+    """
+    found = choose(stated(enumerate(_lines(values), 1)))
+    settings = {one.column: one.value for one in found if one.is_used and one.column != "epochs"}
+    return settings if len(settings) >= _LEAST else {}
+
+
+def _lines(values: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for name, value in values:
+        if not _PLAIN.fullmatch(value):
+            continue
+        yield f"{name} = {value}"
+        *_, section, last = ["", *name.split(".")]
+        if section and _OF_SECTION.fullmatch(last):
+            yield f"{section}_{last} = {value}"
