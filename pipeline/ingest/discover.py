@@ -45,6 +45,7 @@ link, or leads through one. Files of a rotated log have its path as `part_of` an
 on. `stated` is what the user states of a file's runs (`statements.with_stated`), NULL for nothing."""
 
 _STREAM_SUFFIXES = {".log", ".out", ".err", ".stdout", ".stderr", ".jsonl", ".ndjson"}
+_TABLE_SUFFIXES = (".csv", ".tsv")
 _TELLS_OF_RUN = ("log", "history", "config", "status")
 _Listing = dict[str, list[tuple[Entry, str]]]
 """Files with their kinds, by directory."""
@@ -187,7 +188,8 @@ def _log_roles(by_directory: _Listing, log_of: Mapping[str, str]) -> dict[str, t
     """Names of the run and launch of each log by its path, as far as those beside it tell them."""
     roles: dict[str, tuple[str, str]] = {}
     for files in by_directory.values():
-        stems = {entry.path: _name(_stem(log_of.get(entry.path, entry.path))) for entry, kind in files if kind == "log"}
+        paths = {entry.path: log_of.get(entry.path, entry.path) for entry, kind in files if kind == "log"}
+        stems = {path: _name(_without_table_suffix(_stem(log))) for path, log in paths.items()}
         of_stem = log_roles(stems.values())
         roles |= {path: of_stem[stem] for path, stem in stems.items()}
     return roles
@@ -258,6 +260,11 @@ def _lone_unit(path: str, kind: str, run: str | None) -> str:
     if kind == "tracker":
         return trackers.unit_of(path)
     return names.dump_set(path) if kind == "flight_record" else _stem(path)
+
+
+def _without_table_suffix(path: str) -> str:
+    """A table of steps that is read as a log is of the run of its name."""
+    return path.removesuffix(next((suffix for suffix in _TABLE_SUFFIXES if path.lower().endswith(suffix)), ""))
 
 
 def _stem(path: str) -> str:

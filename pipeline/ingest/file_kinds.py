@@ -29,6 +29,11 @@ _CONFIGURATION = re.compile(
 )
 _OF_OTHERS = re.compile(r"tokenizer|generation|preprocessor|processor|adapter|quant|eval|package|compiler")
 """In names of configurations that are none of a training."""
+_TABLE_SUFFIXES = {".csv", ".tsv"}
+_TABLE_OF_STEPS = re.compile(
+    r"(?:train(?:ing)?[-_])?(?:logs?|metrics|progress|loss(?:es)?|stats|steps|train(?:ing)?[-_]?(?:log|loss|steps))"
+)
+"""Names of tables with a row for each step; others are tables of runs, of GPU samples or of benchmarks."""
 _COMPRESSED = {".gz", ".zst"}
 _NEVER_LOGS = {
     "readme.txt",
@@ -100,6 +105,8 @@ def _kind_by_suffix(lower: str) -> str:
     while suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", suffix):  # train.log.1, train.log.2.gz
         name = name.removesuffix(suffix)
         suffix = posixpath.splitext(name)[1]
+    if suffix in _TABLE_SUFFIXES and _TABLE_OF_STEPS.fullmatch(name.removesuffix(suffix)):
+        return "log"
     if suffix == ".csv" or is_memory_file(lower):
         return "bench_csv" if suffix == ".csv" else "memory"
     if name in _NEVER_LOGS:
@@ -108,6 +115,5 @@ def _kind_by_suffix(lower: str) -> str:
         return "scheduler"
     if suffix in _DOCUMENT_SUFFIXES:
         return "config" if _CONFIGURATION.search(name) and not _OF_OTHERS.search(name) else "other"
-    if suffix in _RECORD_SUFFIXES:
-        return "log" if _OF_TRAINING.search(name.removesuffix(suffix)) else "other"
-    return "log" if suffix in _LOG_SUFFIXES or PBS_STREAM.fullmatch(suffix) else "other"
+    is_of_training = suffix in _RECORD_SUFFIXES and _OF_TRAINING.search(name.removesuffix(suffix))
+    return "log" if suffix in _LOG_SUFFIXES or PBS_STREAM.fullmatch(suffix) or is_of_training else "other"

@@ -25,7 +25,7 @@ _CONSOLE = re.compile(
     r"(?:(?:slurm|sbatch|pbs|lsf|job)[-_.]?\d{3,}.*|.*\.\d{3,}|nohup|console|std|launch(?:er)?|torchrun|srun)(?:\.txt)?"
 )
 _RECORDS = re.compile(
-    r"(?:train(?:ing)?[-_])?(?:metrics?|history|stats|statistics|scalars|progress|telemetry|loss(?:es)?)"
+    r"(?:train(?:ing)?[-_])?(?:metrics?|history|stats|statistics|scalars|progress|telemetry|loss(?:es)?|steps|logs?)"
 )
 """Values of each step, which a trainer writes beside its log."""
 _STREAMS = re.compile(r"(?:^|(?<=[-_.]))std(?:out|err)(?=$|[-_.])")

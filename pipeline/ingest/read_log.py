@@ -7,10 +7,12 @@ from collections.abc import Iterable
 
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.read_sidecar import (
+    is_known_table,
     read_bench,
     read_calls,
     read_jobs,
     read_memory,
+    read_table_of,
     reading_whole,
     recognise_scheduler_table,
 )
@@ -52,6 +54,8 @@ def _read_table(
     start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
     if is_table(start):
         return read_memory(row, reader, whole, batch)
+    if is_known_table(start):
+        return {"kind": "bench_csv", **read_table_of(source, row, reader, iter(whole), batch)}
     if read := formats.reader_of(start):
         return read_bench(source, whole, batch, read)
     return read_calls(row, reader, whole, batch) if is_inspector(start) else None

@@ -212,6 +212,11 @@ def read_table(source: int, row: dict[str, object], reader: Reader, batch: Batch
     return read_table_of(source, row, reader, reader.chunks(), batch)
 
 
+def is_known_table(start: str) -> bool:
+    """Whether a text begins like a table of runs, or an export of a tracker's."""
+    return any(table.matches(start) for table in TABLES) or is_export(start)
+
+
 def read_table_of(
     source: int, row: dict[str, object], reader: Reader, chunks: Iterator[bytes], batch: BatchAccumulator
 ) -> dict[str, object]:

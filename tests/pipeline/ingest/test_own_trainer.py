@@ -99,3 +99,16 @@ def test_a_known_trainer_is_not_told_its_layout_by_a_file_that_no_reader_knows()
 )
 def test_names(name: str, kind: str) -> None:
     assert file_kind(name) == kind
+
+
+@pytest.mark.parametrize(("name", "separator"), [("log.csv", ","), ("train_log.csv", ";"), ("progress.tsv", "\t")])
+def test_a_table_of_steps_is_read_as_the_log_that_it_is(name: str, separator: str) -> None:
+    rows = [
+        ["step", "loss", "step_time_s"],
+        *([str(step), f"{9 / step:.4f}", "0.4125"] for step in range(1, STEPS + 1)),
+    ]
+    table = "".join(f"{separator.join(row)}\n" for row in rows)
+    files = {f"run_0/{name}": table, "run_0/config.yaml": CONFIG, "run_0/train.log": OUTPUT}
+    (run,) = tables_of(files)["runs"].to_dicts()
+    assert (run["steps_logged"], run["step_time_s"], run["tp"]) == (STEPS, 0.4125, 2)
+    assert run["accelerator"] == "NVIDIA H100 80GB HBM3"
