@@ -27,6 +27,8 @@ from sweepscope.pipeline.nccl.names import is_bench_file
 from sweepscope.pipeline.store.checkpoints import Record
 from sweepscope.pipeline.text import lines
 
+_TABLE_SUFFIXES = (".csv", ".tsv")
+
 
 def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns of a log; also of a table (scheduler, GPU samples, NCCL's tools) that is named like a log."""
@@ -54,7 +56,7 @@ def _read_table(
     start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
     if is_table(start):
         return read_memory(row, reader, whole, batch)
-    if is_known_table(start):
+    if reader.path.lower().endswith(_TABLE_SUFFIXES) and is_known_table(start):
         return {"kind": "bench_csv", **read_table_of(source, row, reader, iter(whole), batch)}
     if read := formats.reader_of(start):
         return read_bench(source, whole, batch, read)

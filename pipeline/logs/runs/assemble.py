@@ -122,7 +122,8 @@ def assemble(
     rows = _run_rows(folded, named.chosen, peaks, spans, dialects)
     silences = _silences(steps, rows, now=now)
     release()
-    rows = _completed(rows, outcomes_of_runs(rows, folded.lines_of_steps, events, named.chosen, silences, now=now))
+    seen = (folded.lines_of_steps, events, named.chosen, silences)
+    rows = _completed(rows, outcomes_of_runs(rows, *seen, beside=folded.owners["run_id"], now=now))
     findings, diagnosed = diagnose.findings(
         conform(rows, diagnose.RUNS),
         steps,

@@ -21,7 +21,8 @@
    of a log that is being written is not days older than the file. A tracker that has closed says that nothing runs.
    Else `completed` if only every n-th step is logged and no later one would be, or if lines of new forms follow the
    last step and no plan says that more steps were to come, `truncated` if the run had started, else `unknown`. A log
-   of which no line is known is a `crash` if it holds a traceback, whatever was raised.
+   of which no line is known is a `crash` if it holds a traceback, whatever was raised. Records of steps alone never say
+   how a run ended: that is `unknown`.
 """
 
 from __future__ import annotations
@@ -91,10 +92,11 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
     Args:
         attempts: one row per attempt with `key`, `last_step`, `steps_planned`, `is_plan_guessed` (those may be an
             epoch's), `is_from_zero` (the first of them has the number 0), `stride` (the mean distance of logged steps),
-            `last_step_line`, `previous_step_line` (the one before), `has_settings`, `modified_at` (newest
-            modification time of its files), `stamped_at` (last timestamp of the log), `is_step_stamped` (whether its
-            last step has one), `step_time_s`, `status_file` (its content or NULL), `longest_pause_s` between two logged
-            steps and `silence` (the text of a silence that is a sign of a hang, or NULL).
+            `last_step_line`, `previous_step_line` (the one before), `has_settings`, `is_of_records` (it has no log but
+            records of steps), `modified_at` (newest modification time of its files), `stamped_at` (last timestamp of
+            the log), `is_step_stamped` (whether its last step has one), `step_time_s`, `status_file` (its content or
+            NULL), `longest_pause_s` between two logged steps and `silence` (the text of a silence that is a sign of a
+            hang, or NULL).
         events: `key`, `line_no`, `kind`, `text`, and `is_secondary` (from another file than the steps).
         now: the moment of reading, for `running`.
     """
@@ -181,6 +183,7 @@ def _rules(now: datetime) -> list[_Rule]:
             "low",
             pl.format("behind the last step it prints what it had not printed before: {}", "epilogue.text"),
         ),
+        (pl.col("is_of_records"), pl.lit("unknown"), "low", pl.lit("records of steps do not say how a run ended")),
         (started, pl.lit("truncated"), "low", pl.lit("the log stops without a reason")),
         (_is_there("unread"), pl.lit("unknown"), "low", pl.format("no line is known; the last: {}", "unread.text")),
     ]

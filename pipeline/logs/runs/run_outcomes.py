@@ -12,6 +12,9 @@ from sweepscope.pipeline.logs.runs.stated import SOURCES_STATED
 STATUS_FILE = "status_file"
 """Name under which a sidecar reports the content of a status file."""
 
+_RECORDS = r"(?i)\.(?:jsonl|ndjson|csv|tsv)(?:\.gz|\.zst)?$"
+"""Names of files that hold values of steps and nothing else."""
+
 GUESSED_PLAN = "is_plan_guessed"
 """Name under which a dialect concludes that the planned steps may be those of a single epoch."""
 
@@ -23,6 +26,7 @@ def outcomes_of_runs(
     chosen: pl.DataFrame,
     silences: pl.DataFrame,
     *,
+    beside: pl.Series,
     now: datetime,
 ) -> pl.DataFrame:
     """`run_id` and `outcome.OUTCOME` columns of every run.
@@ -33,6 +37,7 @@ def outcomes_of_runs(
         events: EVENT_FACTS rows with `run_id`.
         chosen: settings of every run, as `setting_precedence.choose` gives them.
         silences: `silence.silences` of the runs.
+        beside: `run_id` of runs with further logs beside that of the steps.
         now: the moment of reading.
     """
     status_files = chosen.filter((pl.col("name") == STATUS_FILE) & pl.col("is_used")).select(
@@ -58,6 +63,7 @@ def outcomes_of_runs(
             pl.col("has_settings", "is_plan_guessed").fill_null(value=False),
             "longest_pause_s",
             "step_time_s",
+            is_of_records=pl.col("path").str.contains(_RECORDS) & ~pl.col("run_id").is_in(beside.implode()),
             last_step_line="last_line",
             previous_step_line="line_before",
             silence=pl.when("is_hang").then("silence"),

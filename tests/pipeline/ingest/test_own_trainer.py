@@ -112,3 +112,10 @@ def test_a_table_of_steps_is_read_as_the_log_that_it_is(name: str, separator: st
     (run,) = tables_of(files)["runs"].to_dicts()
     assert (run["steps_logged"], run["step_time_s"], run["tp"]) == (STEPS, 0.4125, 2)
     assert run["accelerator"] == "NVIDIA H100 80GB HBM3"
+
+
+def test_records_alone_do_not_say_how_a_run_ended() -> None:
+    (run,) = tables_of({"run_0/metrics.jsonl": records()})["runs"].to_dicts()
+    assert (run["status"], run["last_step"]) == ("unknown", STEPS)
+    (run,) = tables_of({"run_0/metrics.jsonl": records(), "run_0/train.log": "step 3 is late\n"})["runs"].to_dicts()
+    assert run["status"] == "truncated"
