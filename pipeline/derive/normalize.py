@@ -118,7 +118,7 @@ def derive_layout(runs: pl.DataFrame) -> pl.DataFrame:
 def _assume_no_context_parallelism(runs: pl.DataFrame) -> pl.DataFrame:
     """A context parallelism of 1 where a source states all other degrees and not this one.
 
-    Only where nothing tells the number of accelerators, by which it is proved, and where the nodes that are stated can
+    Only where nothing states the number of accelerators, by which it is proved, and where the nodes that are stated can
     share the others' product evenly.
     """
     ranks = _product("dp", "tp", "pp")

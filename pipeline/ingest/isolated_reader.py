@@ -1,6 +1,6 @@
 """Read a shard in a process beside this one, which survives files that kill their reader.
 
-Reading processes are kept for the next shard, until they are told to end.
+Reading processes are kept for the next shard, until they are asked to end.
 """
 
 from __future__ import annotations

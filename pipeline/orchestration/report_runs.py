@@ -85,7 +85,7 @@ def _events(run: RunRecord) -> Iterator[tuple[float, DagsterEvent]]:
             yield step.ended_at, _event(run, DagsterEventType.ASSET_CHECK_EVALUATION, step, _evaluation(key, check))
         made = StepMaterializationData(dg.AssetMaterialization(key, metadata=as_metadata(step.facts)))
         yield step.ended_at, _event(run, DagsterEventType.ASSET_MATERIALIZATION, step, made)
-        done = StepSuccessData(duration_ms=1e3 * (step.ended_at - step.began_at))  # type: ignore[no-untyped-call]  # as above
+        done = StepSuccessData(duration_ms=1e3 * (step.ended_at - step.began_at))  # type: ignore[no-untyped-call]  # as Dagster has it
         yield step.ended_at, _event(run, DagsterEventType.STEP_SUCCESS, step, done)
     yield run.ended_at, _event(run, _ENDS[run.status], message=run.error)
 

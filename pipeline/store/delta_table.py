@@ -43,7 +43,7 @@ class LakeTable:
 
     def files(self, version: int) -> list[Path]:
         """Parquet files of one version. Older ones may lack columns that the table has gained since."""
-        # A version that was rewound may be written again with other files: the time of its entry tells them apart.
+        # A version that was rewound may be written again with other files: the time of its entry sets them apart.
         entry = self._log / f"{version:020}.json"
         written_at = entry.stat().st_mtime_ns if entry.exists() else None
         return list(_files(self.folder, version, written_at))

@@ -100,16 +100,16 @@ def assert_same(tables: Tables, whole: Tables) -> None:
 
 
 def parsed(found: pl.DataFrame, home: Home, count: int) -> tuple[Tables, list[str]]:
-    told: list[str] = []
+    seen: list[str] = []
     tables = parse_sharded(
         found,
         now=NOW,
         home=home,
         declared=in_force(home).declared,
         workers=count,
-        on_file=lambda path, _size: told.append(path),
+        on_file=lambda path, _size: seen.append(path),
     )
-    return tables, told
+    return tables, seen
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -119,9 +119,9 @@ def test_the_rows_are_the_same_whoever_reads(
     assert {"acme", "picotron", "megatron"} <= set(whole["runs"]["framework"])
     assert whole["nccl_files"]["coll_calls"].sum() == 18
     assert whole["files"].filter(status="rejected").height == 1
-    tables, told = parsed(found, home, count)
+    tables, seen = parsed(found, home, count)
     assert_same(tables, whole)
-    assert sorted(told) == sorted(found["path"])
+    assert sorted(seen) == sorted(found["path"])
     assert len(set(eager)) == count - 1
 
 
@@ -197,10 +197,10 @@ def test_a_process_that_is_killed_loses_no_row(
             os.kill(worker.process.pid, signal.SIGKILL)
 
     monkeypatch.setattr(worker_process.Worker, "submit", kill_once)
-    tables, told = parsed(found, home, 2)
+    tables, seen = parsed(found, home, 2)
     assert killed
     assert_same(tables, whole)
-    assert sorted(told) == sorted(found["path"])
+    assert sorted(seen) == sorted(found["path"])
 
 
 _ASKS = "TEST_PARALLEL_ASKS"

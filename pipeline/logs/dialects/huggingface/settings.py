@@ -279,7 +279,7 @@ COMBINED = (
         .when(pl.col("arg:gradient_checkpointing").is_not_null())
         .then(pl.lit("full")),
     ),
-    # The engine prints its stage below any script: it tells nothing of what else the script states.
+    # The engine prints its stage below any script: it is no sign of what else the script states.
     CombinedSetting(
         "zero_stage",
         pl.when(pl.col("zero_stage").is_null()).then(pl.coalesce(whole("arg:engine_stage"), _SHARDED)),
