@@ -135,7 +135,9 @@ def read_batch(
         stated=stated_rows(sources, dialects),
         tables=batch.tables,
         files=files,
-        rejects=pl.DataFrame([*batch.rejects, *tracked.unread, *inferred.rejects], schema=REJECTS.polars_schema),
+        rejects=pl.DataFrame(
+            [*batch.rejects, *tracked.unread, *_first_of(inferred.rejects, batch)], schema=REJECTS.polars_schema
+        ),
         other={
             **other,
             **batch.nccl.tables(files, facts),
@@ -147,6 +149,12 @@ def read_batch(
         documents=pl.DataFrame([*batch.documents, *tracked.documents], schema=SIDECAR_SETTINGS),
         tracked=tracked.places,
     )
+
+
+def _first_of(rejects: Sequence[Mapping[str, object]], batch: BatchAccumulator) -> list[Mapping[str, object]]:
+    """Rejects of files that are read once more, without those of files of which the first reading says it already."""
+    known = {row["file"] for row in batch.rejects}
+    return [row for row in rejects if row["file"] not in known]
 
 
 def _own_settings(batch: BatchAccumulator, sources: pl.DataFrame) -> list[dict[str, str]]:

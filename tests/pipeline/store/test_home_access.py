@@ -64,7 +64,7 @@ def ingest(home: Path, *options: str, umask: int = 0o022, **environment: str) ->
 def test_every_file_of_an_ingest_is_its_owners_and_sharing_lasts(tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert "home_was_open" not in ingest(home, umask=0o000)
-    assert (home / "dagster" / "history").is_dir()
+    assert (home / "dagster").is_dir()
     assert modes(home) == {("folder", "0700"), ("file", "0600")}
     ingest(home, "--shared")
     assert modes(home) == {("folder", "0750"), ("file", "0640")}

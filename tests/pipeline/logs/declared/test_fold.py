@@ -61,11 +61,11 @@ line = "step {{step}}: took {{step_time:ms}}"
 
 def test_a_log_of_another_name(tmp_path: Path) -> None:
     pairs = 'pairs = { step = "step", loss = "loss" }'
-    (tmp_path / "metrics.jsonl").write_text(
+    (tmp_path / "run.records").write_text(
         '{"run": "[acme-trainer]"}\n{"step": 1, "loss": 2.5}\n{"loss": 2.0, "step": 2}\n'
     )
     assert tables(tmp_path, f"{HEAD}[[step]]\n{pairs}\n")["runs"].is_empty()
-    found = tables(tmp_path, f'{HEAD}logs = ["*.JSONL"]\n[[step]]\n{pairs}\n')
+    found = tables(tmp_path, f'{HEAD}logs = ["*.RECORDS"]\n[[step]]\n{pairs}\n')
     assert found["steps"].select("step", "loss").rows() == [(1, 2.5), (2, 2.0)]
 
 
