@@ -24,9 +24,10 @@ _OF_TRAINING = re.compile(
 """In the name of a file of records that a training writes; others (`train.jsonl`) hold what it reads."""
 _DOCUMENT_SUFFIXES = {".json", ".yaml", ".yml", ".toml"}
 _CONFIGURATION = re.compile(
-    r"(?:^|[._-])(?:config(?:uration)?|conf|cfg|args|arguments|hparams|hyper_?param(?:eter)?s|params|opts?|options|settings"
-    r"|(?:run|exp|experiment|train|training|job))\.(?:json|ya?ml|toml)$"
+    r"(?:^|[._-])(?:config(?:uration)?|conf|cfg|args|arguments|hparams|hyper_?param(?:eter)?s|params|opts?|options|settings)"
+    r"\.(?:json|ya?ml|toml)$|(?:^|[._-])(?:run|exp|experiment|train|training|job)\.(?:ya?ml|toml)$"
 )
+"""Names of configurations; a `train.json` is data."""
 _OF_OTHERS = re.compile(r"tokenizer|generation|preprocessor|processor|adapter|quant|eval|package|compiler")
 """In names of configurations that are none of a training."""
 _TABLE_SUFFIXES = {".csv", ".tsv"}

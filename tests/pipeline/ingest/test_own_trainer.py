@@ -95,6 +95,8 @@ def test_a_known_trainer_is_not_told_its_layout_by_a_file_that_no_reader_knows()
         ("generation_config.json", "other"),
         ("run_config.toml", "config"),
         ("package.json", "other"),
+        ("train.json", "other"),
+        ("train.yaml", "config"),
     ],
 )
 def test_names(name: str, kind: str) -> None:
