@@ -252,10 +252,13 @@ def _sample(log: Candidate) -> pl.DataFrame:
 
 
 def _read(source: int, log: Candidate, dialect: Dialect | None, sample: pl.DataFrame, *, has_steps: bool) -> Facts:
-    """Facts of a log: of the whole of it, or, where a dialect knows its steps, the settings of the sample."""
+    """Facts of a log: of the whole of it, or the settings of the sample, where they alone are wanted.
+
+    That is where a dialect knows its steps, or where nothing is known of its lines.
+    """
     if dialect is None or (log.is_known and not has_steps and log.has_settings):
         return Facts.empty()
-    if log.is_known and not has_steps:
+    if not has_steps and (log.is_known or dialect is _environment()):
         rows = sample.with_columns(source=pl.lit(source, pl.Int64), prefix=pl.lit(None, pl.String))
         return replace(Facts.empty(), settings=conform(dialect.settings(rows), SETTING_FACTS))
     parts: list[Facts] = []
