@@ -115,9 +115,8 @@ def ingest_with_progress(
     again: bool = False,
 ) -> Summary:
     """What an ingest with a progress bar did. Raises as `ingest_paths` does."""
-    from sweepscope.pipeline.orchestration.run import (
-        ingest_paths,
-    )  # imports all readers, which wrong arguments need not
+    # Late: it imports all readers, and wrong arguments are refused without them.
+    from sweepscope.pipeline.orchestration.run import ingest_paths
 
     with file_progress("reading") as progress:
         return ingest_paths(

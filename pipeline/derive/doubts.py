@@ -32,17 +32,20 @@ def without_doubtful(runs: pl.DataFrame, inferred: pl.DataFrame) -> pl.DataFrame
     doubtful = inferred.filter("is_read", pl.col("column_name").is_in(SPEEDS), pl.col("confidence") == LEAST_SURE)
     if doubtful.is_empty():
         return runs
-    of_time = doubtful.filter(pl.col("column_name") == "step_time")["source_path"]
+
+    def is_in_doubt(column: str) -> pl.Expr:
+        paths = doubtful.filter(column_name=column)["source_path"].unique()
+        return pl.col("source_path").is_in(paths.implode())
+
     layout = derive_layout(RUNS.conform(runs)).select("run_id", batch_tokens="gbs_tokens")
     rows = runs.join(layout, on="run_id", how="left", maintain_order="left")
-    is_doubtful = pl.col("source_path").is_in(doubtful["source_path"].unique().implode())
-    is_timed = ~pl.col("source_path").is_in(of_time.unique().implode())
-    by_time = pl.when(is_timed).then(pl.col("batch_tokens") / pl.col("step_time_s"))
+    is_doubtful = pl.any_horizontal(map(is_in_doubt, SPEEDS))
+    by_time = pl.when(~is_in_doubt("step_time")).then(pl.col("batch_tokens") / pl.col("step_time_s"))
     is_settled = is_doubtful & (by_time > 0).fill_null(value=False)
     is_alike = ((pl.col("tokens_per_s") / by_time - 1).abs() < _ALIKE).fill_null(value=False)
     known = pl.col("quarantine_reason") if "quarantine_reason" in runs.columns else pl.lit(None, pl.String)
     return rows.with_columns(
-        pl.when(~is_settled | is_alike).then("tokens_per_s"),
-        pl.when(~is_settled).then("tokens_per_s_per_gpu"),
+        pl.when(~(is_settled & is_in_doubt("tokens_per_s")) | is_alike).then("tokens_per_s"),
+        pl.when(~(is_settled & is_in_doubt("tokens_per_s_per_gpu"))).then("tokens_per_s_per_gpu"),
         quarantine_reason=pl.coalesce(known, pl.when(is_doubtful & ~is_settled).then(pl.lit(DOUBTFUL_SPEED))),
     ).drop("batch_tokens")

@@ -10,7 +10,14 @@ from functools import cache, partial
 
 import polars as pl
 
-from sweepscope.pipeline.ingest.file_kinds import PBS_STREAM, aliases, file_kind, file_kinds
+from sweepscope.pipeline.ingest.file_kinds import (
+    PBS_STREAM,
+    RECORD_SUFFIXES,
+    TABLE_SUFFIXES,
+    aliases,
+    file_kind,
+    file_kinds,
+)
 from sweepscope.pipeline.ingest.folder_roles import log_roles
 from sweepscope.pipeline.ingest.job_names import job_of
 from sweepscope.pipeline.ingest.run_tree import Listed, Place, places
@@ -44,8 +51,7 @@ is the folder below the run's that tells an attempt of it from others. `linked_p
 link, or leads through one. Files of a rotated log have its path as `part_of` and are numbered from the oldest `part`
 on. `stated` is what the user states of a file's runs (`statements.with_stated`), NULL for nothing."""
 
-_STREAM_SUFFIXES = {".log", ".out", ".err", ".stdout", ".stderr", ".jsonl", ".ndjson"}
-_TABLE_SUFFIXES = (".csv", ".tsv")
+_STREAM_SUFFIXES = {".log", ".out", ".err", ".stdout", ".stderr", *RECORD_SUFFIXES}
 _TELLS_OF_RUN = ("log", "history", "config", "status")
 _Listing = dict[str, list[tuple[Entry, str]]]
 """Files with their kinds, by directory."""
@@ -264,7 +270,7 @@ def _lone_unit(path: str, kind: str, run: str | None) -> str:
 
 def _without_table_suffix(path: str) -> str:
     """A table of steps that is read as a log is of the run of its name."""
-    return path.removesuffix(next((suffix for suffix in _TABLE_SUFFIXES if path.lower().endswith(suffix)), ""))
+    return path.removesuffix(next((suffix for suffix in TABLE_SUFFIXES if path.lower().endswith(suffix)), ""))
 
 
 def _stem(path: str) -> str:

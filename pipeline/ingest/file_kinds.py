@@ -17,7 +17,7 @@ from sweepscope.pipeline.scheduler.registry import is_named_so
 PBS_STREAM = re.compile(r"\.[oe]\d{3,}(?:\[\d+\])?")  # PBS and SGE: train.o410022, train.e410022
 
 _LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
-_RECORD_SUFFIXES = {".jsonl", ".ndjson"}
+RECORD_SUFFIXES = (".jsonl", ".ndjson")
 _OF_TRAINING = re.compile(
     r"(?:^|[^a-z])(?:metrics?|logs?|stats?|statistics|history|progress|scalars?|steps?|loss(?:es)?|telemetry)(?:[^a-z]|$)"
 )
@@ -28,9 +28,9 @@ _CONFIGURATION = re.compile(
     r"\.(?:json|ya?ml|toml)$|(?:^|[._-])(?:run|exp|experiment|train|training|job)\.(?:ya?ml|toml)$"
 )
 """Names of configurations; a `train.json` is data."""
-_OF_OTHERS = re.compile(r"tokenizer|generation|preprocessor|processor|adapter|quant|eval|package|compiler")
+_OF_OTHERS = re.compile(r"tokenizer|generation|processor|adapter|quant|eval|package|compiler")
 """In names of configurations that are none of a training."""
-_TABLE_SUFFIXES = {".csv", ".tsv"}
+TABLE_SUFFIXES = (".csv", ".tsv")
 _TABLE_OF_STEPS = re.compile(
     r"(?:train(?:ing)?[-_])?(?:logs?|metrics|progress|loss(?:es)?|stats|steps|train(?:ing)?[-_]?(?:log|loss|steps))"
 )
@@ -106,7 +106,7 @@ def _kind_by_suffix(lower: str) -> str:
     while suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", suffix):  # train.log.1, train.log.2.gz
         name = name.removesuffix(suffix)
         suffix = posixpath.splitext(name)[1]
-    if suffix in _TABLE_SUFFIXES and _TABLE_OF_STEPS.fullmatch(name.removesuffix(suffix)):
+    if suffix in TABLE_SUFFIXES and _TABLE_OF_STEPS.fullmatch(name.removesuffix(suffix)):
         return "log"
     if suffix == ".csv" or is_memory_file(lower):
         return "bench_csv" if suffix == ".csv" else "memory"
@@ -116,5 +116,5 @@ def _kind_by_suffix(lower: str) -> str:
         return "scheduler"
     if suffix in _DOCUMENT_SUFFIXES:
         return "config" if _CONFIGURATION.search(name) and not _OF_OTHERS.search(name) else "other"
-    is_of_training = suffix in _RECORD_SUFFIXES and _OF_TRAINING.search(name.removesuffix(suffix))
+    is_of_training = suffix in RECORD_SUFFIXES and _OF_TRAINING.search(name.removesuffix(suffix))
     return "log" if suffix in _LOG_SUFFIXES or PBS_STREAM.fullmatch(suffix) or is_of_training else "other"

@@ -112,7 +112,7 @@ def read_inferred(logs: Mapping[int, Candidate], known: Facts, confirmed: Sequen
             reading = _reading(source, log, confirmed, known.steps)
         except (InputError, UsageError) as error:  # it was read a moment ago; or what was inferred is no dialect file
             event(_LOG, logging.WARNING, "not_inferred", path=log.path, reason=str(error))
-            reason = "no dialect knows its steps, and what it seems to print could not be read"
+            reason = "no dialect reads the steps of this log, and inferring them failed"
             rejects.append({"file": log.path, "table": "steps", "reason": reason, "raw": str(error)})
             continue
         inference, name = reading.inference, reading.confirmed.name if reading.confirmed else INFERRED

@@ -136,7 +136,8 @@ def read_batch(
         tables=batch.tables,
         files=files,
         rejects=pl.DataFrame(
-            [*batch.rejects, *tracked.unread, *_first_of(inferred.rejects, batch)], schema=REJECTS.polars_schema
+            [*batch.rejects, *tracked.unread, *_not_rejected_before(inferred.rejects, batch)],
+            schema=REJECTS.polars_schema,
         ),
         other={
             **other,
@@ -151,7 +152,9 @@ def read_batch(
     )
 
 
-def _first_of(rejects: Sequence[Mapping[str, object]], batch: BatchAccumulator) -> list[Mapping[str, object]]:
+def _not_rejected_before(
+    rejects: Sequence[Mapping[str, object]], batch: BatchAccumulator
+) -> list[Mapping[str, object]]:
     """Rejects of files that are read once more, without those of files of which the first reading says it already."""
     known = {row["file"] for row in batch.rejects}
     return [row for row in rejects if row["file"] not in known]

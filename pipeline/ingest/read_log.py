@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable
 
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
+from sweepscope.pipeline.ingest.file_kinds import TABLE_SUFFIXES
 from sweepscope.pipeline.ingest.read_sidecar import (
     is_known_table,
     read_bench,
@@ -26,8 +27,6 @@ from sweepscope.pipeline.nccl.inspector import is_inspector
 from sweepscope.pipeline.nccl.names import is_bench_file
 from sweepscope.pipeline.store.checkpoints import Record
 from sweepscope.pipeline.text import lines
-
-_TABLE_SUFFIXES = (".csv", ".tsv")
 
 
 def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
@@ -56,7 +55,7 @@ def _read_table(
     start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
     if is_table(start):
         return read_memory(row, reader, whole, batch)
-    if reader.path.lower().endswith(_TABLE_SUFFIXES) and is_known_table(start):
+    if reader.path.lower().endswith(TABLE_SUFFIXES) and is_known_table(start):
         return {"kind": "bench_csv", **read_table_of(source, row, reader, iter(whole), batch)}
     if read := formats.reader_of(start):
         return read_bench(source, whole, batch, read)

@@ -76,7 +76,7 @@ def _events(run: RunRecord) -> Iterator[tuple[float, DagsterEvent]]:
         yield step.began_at, _event(run, DagsterEventType.STEP_START, step)
         if step.is_failed:
             error = SerializableErrorInfo(run.error, [], None)
-            failed = StepFailureData(error=error, user_failure_data=None)  # type: ignore[no-untyped-call]  # as Dagster has it
+            failed = StepFailureData(error=error, user_failure_data=None)  # type: ignore[no-untyped-call]  # its constructor is not annotated
             yield step.ended_at, _event(run, DagsterEventType.STEP_FAILURE, step, failed)
             continue
         for check in step.checks:
@@ -85,7 +85,7 @@ def _events(run: RunRecord) -> Iterator[tuple[float, DagsterEvent]]:
             yield step.ended_at, _event(run, DagsterEventType.ASSET_CHECK_EVALUATION, step, _evaluation(key, check))
         made = StepMaterializationData(dg.AssetMaterialization(key, metadata=as_metadata(step.facts)))
         yield step.ended_at, _event(run, DagsterEventType.ASSET_MATERIALIZATION, step, made)
-        done = StepSuccessData(duration_ms=1e3 * (step.ended_at - step.began_at))  # type: ignore[no-untyped-call]  # as Dagster has it
+        done = StepSuccessData(duration_ms=1e3 * (step.ended_at - step.began_at))  # type: ignore[no-untyped-call]  # its constructor is not annotated
         yield step.ended_at, _event(run, DagsterEventType.STEP_SUCCESS, step, done)
     yield run.ended_at, _event(run, _ENDS[run.status], message=run.error)
 

@@ -123,7 +123,9 @@ def with_usual(row: dict[str, Any], framework: str | None, profile: Profile) -> 
     A profile that was fitted to runs has their choices in its constants.
     """
     is_open = bool(profile.tuned_attention_efficiency) and not row["attention_kernel"]
-    chosen = ["attention by cuDNN, as recent PyTorch has it"] * (is_open and has_tuned_attention(row, framework))
+    chosen = ["cuDNN attention, the default of PyTorch 2.11 and later"] * (
+        is_open and has_tuned_attention(row, framework)
+    )
     if profile.about.get("kind") == "fitted":
         return row, chosen
     usual = {name: value for name, value in USUAL.get(framework or "", {}).items() if row[name] is None}

@@ -183,7 +183,12 @@ def _rules(now: datetime) -> list[_Rule]:
             "low",
             pl.format("behind the last step it prints what it had not printed before: {}", "epilogue.text"),
         ),
-        (pl.col("is_of_records"), pl.lit("unknown"), "low", pl.lit("records of steps do not say how a run ended")),
+        (
+            pl.col("is_of_records"),
+            pl.lit("unknown"),
+            "low",
+            pl.lit("a file of step records does not state how the run ended"),
+        ),
         (started, pl.lit("truncated"), "low", pl.lit("the log stops without a reason")),
         (_is_there("unread"), pl.lit("unknown"), "low", pl.format("no line is known; the last: {}", "unread.text")),
     ]

@@ -28,6 +28,8 @@ def doubtful(*columns: str) -> pl.DataFrame:
         ({"step_time_s": 2.0, "tokens_per_s": 32_000.0}, ("tokens_per_s",), 32_000.0, True),
         ({"step_time_s": 2.0, "tokens_per_s": 4_000.0}, ("tokens_per_s",), 32_768.0, True),
         ({"step_time_s": 2.0, "tokens_per_s_per_gpu": 32_000.0}, ("tokens_per_s_per_gpu",), 32_768.0, True),
+        # What is sure is kept: 8 x 4,050.
+        ({"step_time_s": 2.0, "tokens_per_s": 9.0, "tokens_per_s_per_gpu": 4_050.0}, ("tokens_per_s",), 32_400.0, True),
         ({"step_time_s": 2.0, "tokens_per_s": 32_000.0}, ("tokens_per_s", "step_time"), 32_000.0, False),
         ({"step_time_s": None, "tokens_per_s": 32_000.0}, ("tokens_per_s",), 32_000.0, False),
         ({"step_time_s": 2.0, "tokens_per_s": 32_000.0, "gbs": None}, ("tokens_per_s",), 32_000.0, False),
