@@ -1,24 +1,28 @@
 """The rows of each table as a published store shows them: the lake's, reconciled with the schedulers' tables.
 
-Runs of which a log and a file of steps both have rows are marked here, too: which file came first does not matter then.
+Runs of which a log and a file of steps both have rows are marked here, too, and the log's completed by what the file
+holds: which of them came first does not matter then.
 
 Publishing and verifying both take them from here, so that a store can be compared with the lake behind it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
 import polars as pl
 
-from sweepscope.pipeline.logs.runs.same_runs import SAME, near_each_other, same_runs
+from sweepscope.pipeline.logs.runs import kept_elsewhere
+from sweepscope.pipeline.logs.runs.same_runs import RATES, SAME, near_each_other, same_runs
 from sweepscope.pipeline.scheduler.reconcile import changes, reconcile
 from sweepscope.pipeline.store import lake_sql
 from sweepscope.pipeline.store.lake import Lake, Release
 from sweepscope.schemas.core.ddl import quote
 from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.tables.runs import EVENTS, SETTINGS
 
 Changes = dict[str, tuple[pl.DataFrame, pl.DataFrame]]
 
@@ -78,11 +82,35 @@ def _changed(lake: Lake, release: Release) -> Changes:
     again = _repeated_runs(lake, release, runs, histories)
     runs = runs.join(again, on="run_id", how="left", maintain_order="left", suffix="_found")
     runs = runs.with_columns(duplicate_of=pl.coalesce("duplicate_of", "duplicate_of_found")).drop("duplicate_of_found")
+    kept = kept_elsewhere.complete(runs, again, _settings_of(lake, release, again))
+    runs = _replaced(runs, kept.runs, ["run_id"])
     assumed = lake.read("settings", predicate=pl.col("setting_source") == "assumed", release=release)
-    found = reconcile(runs, jobs, assumed)
-    marked = runs.join(again, on="run_id", how="semi").join(found.runs, on="run_id", how="anti")
-    found = replace(found, runs=pl.concat([found.runs, marked]))
+    assumed = assumed.join(kept.settings_gone, on=SETTINGS.primary_key, how="anti", maintain_order="left")
+    found = reconcile(runs, jobs, pl.concat([assumed, kept.settings.filter(setting_source="assumed")]))
+    marked = runs.join(again, on="run_id", how="semi")
+    found = replace(
+        found,
+        runs=_replaced(pl.concat([kept.runs, marked]), found.runs, ["run_id"]),
+        events=_replaced(kept.events, found.events, EVENTS.primary_key),
+        settings=_replaced(
+            kept.settings.join(found.settings_gone, on=SETTINGS.primary_key, how="anti", maintain_order="left"),
+            found.settings,
+            SETTINGS.primary_key,
+        ),
+        settings_gone=pl.concat([kept.settings_gone, found.settings_gone]).unique(),
+    )
     return {name: parts for name, parts in changes(found).items() if parts[0].height}
+
+
+def _replaced(rows: pl.DataFrame, new: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """`rows` with those of `new` in place of rows with their keys, and beside the others."""
+    return pl.concat([rows.join(new, on=list(keys), how="anti", maintain_order="left", nulls_equal=True), new])
+
+
+def _settings_of(lake: Lake, release: Release, again: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `settings` of files of steps, and of the logs whose runs they hold."""
+    ids = pl.concat([again["run_id"], again["duplicate_of"]]).unique()
+    return lake.read("settings", predicate=pl.col("run_id").is_in(ids.implode()), release=release)
 
 
 def _histories(lake: Lake, release: Release) -> pl.Series:
@@ -99,5 +127,6 @@ def _repeated_runs(lake: Lake, release: Release, runs: pl.DataFrame, histories: 
     if pairs.is_empty():
         return pl.DataFrame(schema=SAME)
     ids = pl.concat([pairs["run_id"], pairs["log_id"]]).unique()
-    steps = lake.read("steps", ["run_id", "step", "loss"], pl.col("run_id").is_in(ids.implode()), release=release)
-    return same_runs(pairs, steps)
+    columns = ["run_id", "step", "loss", *RATES]
+    steps = lake.read("steps", columns, pl.col("run_id").is_in(ids.implode()), release=release)
+    return same_runs(pairs, steps, counting)
