@@ -66,6 +66,7 @@ def render_profile(recipe: Recipe, constants: Mapping[str, float], facts: Mappin
         "fitted_at": on.isoformat(),
         "fitted": sorted(constants),
         **({"kernels": dict(recipe.kernels)} if recipe.kernels else {}),
+        **({"covers": dict(recipe.covers)} if recipe.covers else {}),
         **facts,
     }
     lines = ["# Written by `sweepscope calibrate`; not edited by hand.", "[about]"]

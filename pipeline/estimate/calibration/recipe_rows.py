@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,7 +33,9 @@ class Recipe:
     set and not fitted. `group` splits the rows for cross-validation. A recipe that is a bound is fitted to the runs
     at most PENALISED_RATIO times slower than estimated; of several `weights`, each of its fits chooses those that
     predict unseen groups best. `kernels`: how the rows run theirs (`rows.kernels`), where not as their framework
-    usually does. `learns_outcomes`: that a run fitted, or ran out of memory, bounds its peak.
+    usually does. `covers`: the questions that the fit answers (`asking.is_covered`), where the
+    generation's constants predict the framework's other runs better. `learns_outcomes`: that a run fitted, or ran
+    out of memory, bounds its peak.
     """
 
     profile: str
@@ -44,6 +46,7 @@ class Recipe:
     memory: Mapping[str, float] = field(default_factory=dict)
     fixed: Mapping[str, float | bool | str] = field(default_factory=dict)
     kernels: Mapping[str, str] = field(default_factory=dict)
+    covers: Mapping[str, Sequence[str | bool]] = field(default_factory=dict)
     weights: tuple[Weights, ...] = (Weights(),)
     memory_pull: float = 0.05
     memory_unit: float = 1e9

@@ -103,13 +103,14 @@ def mlp_linear_s(on: Machine, shape: ModelShape, tokens: Array, width: Array) ->
 
 
 def experts_linear_s(on: Machine, shape: ModelShape, tokens: Array, ep: Array, etp: Array) -> Array:
-    """Products of the routed experts on one rank: `experts_per_token` copies of each token, spread over E/ep experts.
+    """Products of the routed experts on one rank: E/ep of them, each cut in `etp` along its width.
 
-    Grouped products of tokens x topk / (E/ep ... ) rows each, all ranks of the expert group feeding one another.
+    `tokens` are those that an expert tensor group holds. As many copies of them (`experts_per_token` each) come back
+    from the expert group as were sent to it, so that each expert has tokens x topk / (E/ep) rows.
     """
     c = on.profile
     local = np.maximum(shape.num_experts / ep, 1.0)
-    rows = c.expert_imbalance * tokens * shape.experts_per_token * etp / local
+    rows = c.expert_imbalance * tokens * shape.experts_per_token / local
     width = shape.expert_ffn_hidden_size / etp
     h = shape.hidden_size * np.ones_like(width)
     both = gemm_s(on, rows, (shape.mlp_matrices - 1) * width, h, local) + gemm_s(on, rows, h, width, local)

@@ -21,6 +21,7 @@ from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_par
 from sweepscope.pipeline.estimate.physics.profile import recomputes
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import is_dual
+from sweepscope.pipeline.reference.model_shape import ModelShape
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,7 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     passes_only = elementwise_s(on, shape, tokens, tp=at.tp, sigma=at.sigma, width=width)
     tensor = 2.0 * tokens * shape.hidden_size
     exchange = tensor_exchange_s(asked, at, tensor)
-    reductions = 2.0 if not is_moe else np.where(at.etp > 1, 2.0, 1.0)
-    tp_forward = reductions * exchange
+    tp_forward = (1.0 + (experts_gathered(shape, at) if is_moe else 1.0)) * exchange
     # The backward pass has two products per exchange to hide it behind.
     tp_backward = tp_forward - profile.tp_hidden * np.minimum(tp_forward, 2.0 * linear)
     ep = experts_exchange_s(asked, at, tokens) if is_moe else np.zeros_like(tokens)
@@ -190,10 +190,20 @@ def context_s(asked: Question, at: Layouts, tokens: Array, attention: Array) -> 
     return np.where(at.cp > 1.0, np.maximum(spent - attention, (1.0 - asked.profile.cp_hidden) * spent), 0.0)
 
 
+def experts_gathered(shape: ModelShape, at: Layouts) -> Array:
+    """Exchanges of the tensor group that experts need in a pass, in units of those of a dense block; none at etp 1.
+
+    The ranks that share an expert gather the copies of tokens that each was sent, and reduce what it returns
+    (Megatron-LM, core/transformer/moe/token_dispatcher.py: MoEAlltoAllTokenDispatcher).
+    """
+    return np.where(at.etp > 1, shape.experts_per_token / np.maximum(at.sigma / at.etp, 1.0), 0.0)
+
+
 def experts_exchange_s(asked: Question, at: Layouts, tokens: Array) -> Array:
-    """Four all-to-alls of the dispatched tokens: there and back, forward and backward."""
+    """Four all-to-alls of the dispatched tokens: there and back, forward and backward. Each rank of a sequence-parallel
+    group sends its own part of the sequence."""
     shape, profile = asked.shape, asked.profile
-    token_bytes = profile.dispatch_bytes * tokens * shape.hidden_size / np.maximum(at.sigma / at.etp, 1.0)
+    token_bytes = profile.dispatch_bytes * tokens * shape.hidden_size / at.sigma
     rank_bytes = profile.expert_imbalance * shape.experts_per_token * token_bytes
     copies = min(profile.nodes_per_token, shape.experts_per_token)
     outside = profile.expert_imbalance * copies * token_bytes if copies else None

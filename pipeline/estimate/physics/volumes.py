@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from sweepscope.pipeline.estimate.physics.layer_time import experts_gathered
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
 from sweepscope.pipeline.estimate.physics.memory import stage_params
 from sweepscope.pipeline.estimate.physics.question import Question
@@ -48,10 +49,10 @@ def sent_bytes(asked: Question, at: Layouts) -> Volumes:
     layers = shape.num_layers / at.pp
     moe = layers * shape.num_moe_layers / shape.num_layers
     passes = np.where(at.recompute >= 2, 3.0, 2.0)
-    reductions = 2.0 * (layers - moe) + np.where(at.etp > 1, 2.0, 1.0) * moe
+    reductions = 2.0 * (layers - moe) + (1.0 + experts_gathered(shape, at)) * moe
     tensor = 2.0 * tokens * shape.hidden_size
     width = (2 * shape.kv_width or shape.query_width + shape.value_width) / at.tp
-    copies = shape.experts_per_token * tokens * shape.hidden_size / np.maximum(at.sigma / at.etp, 1.0)
+    copies = shape.experts_per_token * tokens * shape.hidden_size / at.sigma
     boundary = tensor / at.sigma
     return Volumes(
         tp=at.gas * passes * reductions * 2.0 * _ring(at.tp) * tensor,

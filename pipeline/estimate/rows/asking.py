@@ -46,12 +46,31 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
     if shape is None:
         return None, reason, []
     framework = row["framework"] or framework_of(row["source_id"] or "")
-    profile = with_choices(choose(cluster.generation, framework), framework)
-    profile = with_fabric(profile, fabric_of(row["source_id"]))
-    whole, usual = with_usual(row, framework, profile)
-    usual = [*usual, *([profile.about["fabric"]] if "fabric" in profile.about else [])]
-    asked = Question(shape, cluster, with_facts(profile, whole, framework), row["seq_len"], is_fp8=is_fp8)
+
+    def with_constants(chosen: Profile) -> tuple[Question, list[str]]:
+        profile = with_fabric(with_choices(chosen, framework), fabric_of(row["source_id"]))
+        whole, usual = with_usual(row, framework, profile)
+        measured = [profile.about["fabric"]] if "fabric" in profile.about else []
+        facts = with_facts(profile, whole, framework)
+        return Question(shape, cluster, facts, row["seq_len"], is_fp8=is_fp8), [*usual, *measured]
+
+    asked, usual = with_constants(choose(cluster.generation, framework))
+    if not is_covered(asked):
+        asked, usual = with_constants(choose(cluster.generation, None))
+        left = f"constants of {cluster.generation.capitalize()}, not those fitted to other runs of {framework}"
+        usual = [left, *usual]
     return asked, "", assumed + roughly + usual
+
+
+def is_covered(asked: Question) -> bool:
+    """Whether a question is one of those that its constants were fitted for (`about.covers` of a profile: values by
+    fact); those that name none are for all."""
+    facts = {
+        "accelerator": asked.cluster.accelerator,
+        "is_fp8": asked.is_fp8,
+        "is_flash": asked.profile.is_flash,
+    }
+    return all(facts[name] in values for name, values in asked.profile.about.get("covers", {}).items())
 
 
 def _precision(stated: str | None, cluster: Cluster) -> tuple[bool, list[str]]:

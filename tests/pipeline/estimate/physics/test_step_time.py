@@ -16,6 +16,7 @@ from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES, Layouts
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import bubble_share, in_flight
+from sweepscope.pipeline.estimate.physics.volumes import sent_bytes
 from sweepscope.pipeline.reference.clusters import find_cluster
 from sweepscope.pipeline.reference.models import LLAMA_2_7B, find_model, shape_of
 from tests.properties import draws
@@ -46,6 +47,22 @@ def test_idle_time_is_that_of_the_papers() -> None:
     spent = estimate(Question(shape, H100, quiet, 4096), at).time
     ideal = spent.linear + spent.attention + spent.elementwise
     assert spent.bubble / ideal == pytest.approx([7 / 64, 7 / (3 * 64)], rel=1e-3)
+
+
+def test_experts_cost_the_same_however_their_products_are_cut() -> None:
+    # All tokens visit `experts_per_token` experts: cut along their width or whole on fewer ranks, each rank has as much.
+    even = replace(DEFAULT, gemm_wave_loss=1e-9, gemm_half_waves=0.0, gemm_half_depth=0.0)
+    at = Layouts.of(tp=4, ep=2, dp=8, etp=np.array([1.0, 2.0, 4.0]), mbs=8, sequence_parallel=1.0)
+    spent = estimate(replace(MIXTRAL, profile=even), at).time
+    assert spent.linear == pytest.approx(spent.linear[0], rel=1e-3)
+
+
+def test_each_rank_sends_its_own_tokens_to_experts_and_those_that_share_one_gather_them() -> None:
+    whole, cut = (Layouts.of(tp=4, ep=2, dp=8, etp=etp, mbs=8, sequence_parallel=1.0) for etp in (1.0, 4.0))
+    sent_whole, sent_cut = sent_bytes(MIXTRAL, whole), sent_bytes(MIXTRAL, cut)
+    assert sent_cut.ep == pytest.approx(sent_whole.ep)
+    # One exchange of the attention block, and two experts of each token instead of none.
+    assert sent_cut.tp / sent_whole.tp == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize(

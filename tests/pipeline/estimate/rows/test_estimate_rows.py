@@ -311,3 +311,23 @@ def test_schedules_are_read_as_frameworks_spell_them() -> None:
     assert bubble["GPipe"] == bubble["1F1B"]
     weights = dict(zip(spelt, got["est_mem_weights_bytes"], strict=True))
     assert weights["DualPipe"] == pytest.approx(2 * weights["1F1B"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_covered"),
+    [
+        ({"accelerator": "B200-180GB"}, True),
+        ({"accelerator": "B200-180GB", "precision": "fp8"}, False),
+        ({"accelerator": "GB200"}, False),
+        ({"accelerator": "A100-SXM-80GB", "flash_attention": "false"}, True),
+        ({"accelerator": "A100-SXM-80GB"}, False),
+    ],
+)
+def test_constants_of_a_fit_are_for_the_runs_that_it_is_good_for(changes: dict[str, str], is_covered: bool) -> None:
+    of_framework, of_none = predict(row(framework="megatron", **changes), row(framework="other", **changes)).iter_rows(
+        named=True
+    )
+    assumed = of_framework["est_assumptions"] or ""
+    assert ("not those fitted to other runs of megatron" in assumed) is not is_covered
+    # Megatron-LM's usual choices hold all the same: its products add up gradients.
+    assert of_framework["est_step_time_s"] != of_none["est_step_time_s"]
