@@ -12,6 +12,7 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import LineFacts
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.line_templates import with_text
 from sweepscope.pipeline.text.literals import holding
 from sweepscope.pipeline.text.quantities import number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -177,11 +178,8 @@ def as_commands(lines: pl.DataFrame) -> pl.DataFrame:
     'sft.py --bf16 --max_steps 12 '
     """
     text = pl.col("text")
-    return lines.with_columns(
-        text=pl.when(text.str.contains("', '--", literal=True))
-        .then(text.str.replace_many({"', '": " ", "['": "", "']": " "}))
-        .otherwise(text)
-    )
+    bare = text.str.replace_many({"', '": " ", "['": "", "']": " "})
+    return with_text(lines, pl.when(text.str.contains("', '--", literal=True)).then(bare).otherwise(text))
 
 
 _CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?: ?[AP]M)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?"
@@ -218,4 +216,4 @@ def without_logger(lines: pl.DataFrame, beginnings: str) -> pl.DataFrame:
     dialect (`engine.cleaning`). This one only where a dialect asks for it: some are known by their own logger.
     """
     bare = pl.col("text").str.replace(rf"^{PREFIX}({beginnings})", "${1}")
-    return lines.with_columns(logged="text", text=bare)
+    return with_text(lines.with_columns(logged="text"), bare)

@@ -17,7 +17,7 @@ import polars as pl
 
 from sweepscope.pipeline.text.arrow_buffers import binaries_of, buffers_of
 from sweepscope.pipeline.text.digit_free import is_blind
-from sweepscope.pipeline.text.line_templates import without_digits
+from sweepscope.pipeline.text.line_templates import LineTemplates, without_digits
 from sweepscope.pipeline.text.string_views import MAX_BYTES, PAD, cut
 
 _FEW_LINES = 256
@@ -39,17 +39,19 @@ _PLAIN = re.compile("[\t -~\u2500-\u25ff]*")
 def extract_each(lines: pl.DataFrame, patterns: Mapping[str, str]) -> pl.DataFrame:
     """`lines` with a text column per pattern: what its first group captures in `text`, NULL where it does not match.
 
-    Equals `text.str.extract(pattern)` for each of them, faster where many lines share a template.
+    Equals `text.str.extract(pattern)` for each of them, faster where many lines share a template, and faster still
+    where the lines have a column `template`: then they need not be compared to find which do.
     """
-    return lines.with_columns(captures(lines["text"], patterns))
+    template = lines["template"] if "template" in lines.columns else None
+    return lines.with_columns(captures(lines["text"], patterns, template))
 
 
-def captures(text: pl.Series, patterns: Mapping[str, str]) -> pl.DataFrame:
-    """The columns that `extract_each` adds to lines with these texts."""
+def captures(text: pl.Series, patterns: Mapping[str, str], template: pl.Series | None = None) -> pl.DataFrame:
+    """The columns that `extract_each` adds to lines with these texts, and these hashes of their templates."""
     is_worth_it = text.len() >= _FEW_LINES and not text.null_count()
     blind = {name: _python(pattern) for name, pattern in patterns.items()} if is_worth_it else {}
     blind = {name: pattern for name, pattern in blind.items() if is_blind(pattern)}
-    found = _captures(text, patterns, blind) if blind else {}
+    found = _captures(text, patterns, blind, template) if blind else {}
     lines = text.to_frame("text")
     return lines.select(
         found[name] if name in found else pl.col("text").str.extract(pattern).alias(name)
@@ -62,12 +64,14 @@ def _python(pattern: str) -> str:
     return pattern.replace(r"(?-u:\b)", r"\b")
 
 
-def _captures(text: pl.Series, patterns: Mapping[str, str], blind: Mapping[str, str]) -> dict[str, pl.Series]:
+def _captures(
+    text: pl.Series, patterns: Mapping[str, str], blind: Mapping[str, str], template: pl.Series | None
+) -> dict[str, pl.Series]:
     """A column per digit-blind pattern; none if there is too much text to cut, or if hardly any lines are alike.
 
     `blind` are those of `patterns`, in Python's syntax.
     """
-    lines = _alike(text)
+    lines = _alike(text) if template is None else _known_alike(text, template)
     if len(lines.data) > MAX_BYTES or lines.templates.len() > max(_FEW_TEMPLATES, text.len() // 2):
         return {}
     searches = _searches(tuple(blind.values()))
@@ -109,10 +113,25 @@ class _Alike:
     sharing: pl.Series
 
 
-def _alike(text: pl.Series) -> _Alike:
+def _padded(text: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """`_Alike.data`, and where in it each line begins and the last one ends."""
     pad = pl.Series(text.name, ["0" * PAD])
     data, offsets = buffers_of(pl.concat([pad, text, pad]))
-    bounds = offsets[1:-1]
+    return data, offsets[1:-1]
+
+
+def _known_alike(text: pl.Series, template: pl.Series) -> _Alike:
+    """Lines by the hashes of their templates."""
+    data, bounds = _padded(text)
+    of_lines = LineTemplates.of(pl.DataFrame([text.alias("text"), template.alias("template")]))
+    samples, template_of = of_lines.numbered()
+    texts, offsets = buffers_of(samples)
+    sharing = pl.Series(np.bincount(template_of, minlength=samples.len()))
+    return _Alike(data, bounds[:-1], binaries_of(without_digits(texts), offsets), template_of, sharing)
+
+
+def _alike(text: pl.Series) -> _Alike:
+    data, bounds = _padded(text)
     rows = binaries_of(without_digits(data), bounds).to_frame("template").with_row_index("row")
     groups = rows.group_by("template", maintain_order=True).agg("row")
     sharing = groups["row"].list.len()

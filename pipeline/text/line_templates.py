@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from sweepscope.pipeline.text.arrow_buffers import binaries_of
+from sweepscope.pipeline.text.arrow_buffers import binaries_of, buffers_of
 from sweepscope.pipeline.text.literals import Literals
 
 Question = Callable[[pl.Series], pl.Series]
@@ -44,6 +44,14 @@ def without_digits(data: np.ndarray) -> np.ndarray:
 def template_hashes(data: np.ndarray, offsets: np.ndarray) -> pl.Series:
     """A hash of 64 bits for the template of each text, which begins at one of the offsets and ends at the next."""
     return binaries_of(without_digits(data), offsets).hash()
+
+
+def with_text(lines: pl.DataFrame, text: pl.Expr) -> pl.DataFrame:
+    """`lines` with another `text`, none NULL, and where they have a `template`, that of the new one."""
+    changed = lines.with_columns(text=text)
+    if "template" not in lines.columns:
+        return changed
+    return changed.with_columns(template=template_hashes(*buffers_of(changed["text"])))
 
 
 class TemplateCache:
@@ -152,6 +160,13 @@ class LineTemplates:
         """The numbers of these lines' templates, each once, and a sample of each."""
         numbers = _distinct(self.number, self.cache.samples.len())
         return numbers, self.cache.samples.gather(numbers)
+
+    def numbered(self) -> tuple[pl.Series, np.ndarray]:
+        """A sample of each template of these lines, and for each line the index of its own among them."""
+        numbers, samples = self.distinct()
+        index = np.empty(self.cache.samples.len(), dtype=np.int64)
+        index[numbers] = np.arange(len(numbers))
+        return samples, index[self.number]
 
     def matching(self, pattern: str, *, exactly: str | None = None) -> np.ndarray:
         """Whether each line matches.

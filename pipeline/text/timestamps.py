@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from sweepscope.pipeline.text.field_extraction import captures
+from sweepscope.pipeline.text.line_templates import LineTemplates
 
 _CLOCK = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _MILLISECONDS = "milliseconds since 1970"
@@ -27,6 +28,8 @@ _FORMATS = {f"stamp {index}": formats for index, (_, formats) in enumerate(_STAM
 STAMPS = {name: pattern for name, (pattern, _) in zip(_FORMATS, _STAMPS, strict=True)}
 """Patterns by column, which `extract_each` extracts together with those of a dialect, for `stamped`."""
 
+_ANY_STAMP = "|".join(pattern for pattern, _ in _STAMPS)
+
 
 def timestamp(text: pl.Expr) -> pl.Expr:
     """First timestamp of a line as Datetime, NULL when it has none.
@@ -37,6 +40,25 @@ def timestamp(text: pl.Expr) -> pl.Expr:
     return text.map_batches(_read, return_dtype=pl.Datetime("us"), is_elementwise=True)
 
 
+def times_of(lines: pl.DataFrame) -> pl.Series:
+    """First timestamp of each line, or else of its prefix, as Datetime called `ts`; NULL where neither has one.
+
+    `lines`: `text`, `prefix`, and perhaps `template`, by which lines that have none are known without a search.
+    """
+    found = _times_of_text(lines)
+    if found.null_count() and lines["prefix"].null_count() < lines.height:
+        found = pl.select(pl.coalesce(found, _read(lines["prefix"]))).to_series()
+    return found.alias("ts")
+
+
+def _times_of_text(lines: pl.DataFrame) -> pl.Series:
+    if "template" not in lines.columns:
+        return _read(lines["text"])
+    if not LineTemplates.of(lines).matching(_ANY_STAMP).any():
+        return _no_times(lines.height)
+    return _first(captures(lines["text"], STAMPS, lines["template"]).get_columns())
+
+
 def stamped() -> pl.Expr:
     """Like `timestamp`, of the text from which STAMPS were extracted."""
     return pl.map_batches(list(STAMPS), _first, return_dtype=pl.Datetime("us"), is_elementwise=True)
@@ -44,14 +66,18 @@ def stamped() -> pl.Expr:
 
 def _read(text: pl.Series) -> pl.Series:
     if text.null_count() == text.len():
-        return pl.Series([None], dtype=pl.Datetime("us")).new_from_index(0, text.len())
+        return _no_times(text.len())
     return _first(captures(text, STAMPS).get_columns())
+
+
+def _no_times(lines: int) -> pl.Series:
+    return pl.Series([None], dtype=pl.Datetime("us")).new_from_index(0, lines)
 
 
 def _first(printed: Sequence[pl.Series]) -> pl.Series:
     """The first time of each line; formats are tried only until every line has one, as most logs use a single one."""
     lines = printed[0].len()
-    found = pl.Series([None], dtype=pl.Datetime("us")).new_from_index(0, lines)
+    found = _no_times(lines)
     columns = zip(printed, _FORMATS.values(), strict=True)
     for read in (times for column, formats in columns for times in _times(column, formats)):
         found = read if found.null_count() == lines else pl.select(pl.coalesce(found, read)).to_series()

@@ -12,11 +12,12 @@ from sweepscope.pipeline.logs.declared.epoch_lines import EpochLines
 from sweepscope.pipeline.logs.declared.fit import fit_of
 from sweepscope.pipeline.logs.declared.rules import Arguments, Document, File, Rule
 from sweepscope.pipeline.logs.declared.steps import finalizer, steps
-from sweepscope.pipeline.logs.declared.values import holds, stamp, with_values
+from sweepscope.pipeline.logs.declared.values import candidates, with_values
 from sweepscope.pipeline.logs.dialect import Dialect, Fit, Sidecar
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.extractors import named_settings
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACTS, conform
+from sweepscope.pipeline.text.timestamps import times_of
 
 
 def compile_document(document: Document, *, revision: int = 1, claims: int = 0, is_declared: bool = True) -> Dialect:
@@ -102,7 +103,8 @@ def events(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
     """EVENT_FACTS of the lines that a rule finds."""
     parts = [pl.DataFrame(schema=EVENT_FACTS)]
     for rule in rules:
-        hits = lines.filter(holds(rule)).filter(pl.col("text").str.contains(rule.expression)).with_columns(ts=stamp())
+        hits = candidates(lines, rule).filter(pl.col("text").str.contains(rule.expression))
+        hits = hits.with_columns(times_of(hits))
         hits = with_values(hits, rule) if rule.columns else hits
         parts.append(
             conform(hits.with_columns(kind=pl.lit(rule.kind), text=pl.col("text").str.strip_chars()), EVENT_FACTS)
@@ -115,7 +117,7 @@ def _long(lines: pl.DataFrame, rule: Rule, names: Sequence[str]) -> pl.DataFrame
     nothing = pl.DataFrame(schema={"source": pl.Int64, "line_no": pl.Int64, "name": pl.String, "value": pl.String})
     if not names:
         return nothing
-    values = with_values(lines.filter(holds(rule)), rule)
+    values = with_values(candidates(lines, rule), rule)
     parts = [
         values.select("source", "line_no", name=pl.lit(name), value=pl.col(name).cast(pl.String)).drop_nulls("value")
         for name in names

@@ -14,7 +14,7 @@ from sweepscope.pipeline.logs.declared.line_template import Element, Literal, Ma
 from sweepscope.pipeline.logs.declared.near import Near, near_line
 from sweepscope.pipeline.logs.declared.rules import Arguments, Document, Rule
 from sweepscope.pipeline.logs.declared.steps import below, is_near
-from sweepscope.pipeline.logs.declared.values import holds, with_values
+from sweepscope.pipeline.logs.declared.values import candidates, holds, with_values
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine.detect import count_signatures, detect
 from sweepscope.pipeline.logs.facts import Facts
@@ -118,10 +118,10 @@ def explain(rows: pl.DataFrame, document: Document, others: Sequence[Dialect]) -
 def is_found(rows: pl.DataFrame, rule: Rule) -> pl.Series:
     """Which lines a rule finds."""
     if rule.pairs is not None or rule.parts:
-        candidates = with_values(rows.filter(holds(rule)).select("row", "text"), rule)
-        values = pl.any_horizontal(pl.col(name).is_not_null() for name in rule.columns if name in candidates.columns)
+        likely = with_values(candidates(rows, rule).select("row", "text"), rule)
+        values = pl.any_horizontal(pl.col(name).is_not_null() for name in rule.columns if name in likely.columns)
         wanted = pl.col("step").is_not_null() if rule.counts_steps else values
-        return rows["row"].is_in(candidates.filter(wanted)["row"].implode())
+        return rows["row"].is_in(likely.filter(wanted)["row"].implode())
     return rows.select(holds(rule) & pl.col("text").str.contains(rule.expression)).to_series()
 
 

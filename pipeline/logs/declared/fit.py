@@ -8,7 +8,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.declared.rules import Rule
 from sweepscope.pipeline.logs.declared.steps import below
-from sweepscope.pipeline.logs.declared.values import holds, with_values
+from sweepscope.pipeline.logs.declared.values import candidates, with_values
 from sweepscope.pipeline.logs.dialect import Fit
 
 _TOTALS = {"steps_planned", "epochs", "epoch_steps"}
@@ -31,7 +31,7 @@ def fit_of(lines: pl.DataFrame, rules: Sequence[Rule], settings: pl.DataFrame) -
 
 def _fit(rows: pl.DataFrame, rule: Rule) -> tuple[frozenset[int], int, int]:
     """Lines of steps, kinds of values found in them, and how many kinds the rule has."""
-    filled = with_values(rows.filter(holds(rule)), rule)
+    filled = with_values(candidates(rows, rule), rule)
     hits = filled.filter(pl.col("step").is_not_null())
     columns = [name for name in dict.fromkeys(rule.columns) if name not in _TOTALS]
     found = sum(name in hits.columns and hits[name].count() > 0 for name in columns)

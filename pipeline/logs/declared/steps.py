@@ -16,9 +16,10 @@ from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP
 from sweepscope.pipeline.logs.declared.epoch_lines import EpochLines
 from sweepscope.pipeline.logs.declared.line_template import Field
 from sweepscope.pipeline.logs.declared.rules import BATCH_OF, EPOCHS, LINES, Document, Rule, key_regex
-from sweepscope.pipeline.logs.declared.values import UNKNOWN_LENGTH, holds, stamp, with_pairs, with_values
+from sweepscope.pipeline.logs.declared.values import UNKNOWN_LENGTH, candidates, with_pairs, with_values
 from sweepscope.pipeline.logs.extractors import last_of_each_step
 from sweepscope.pipeline.logs.facts import STEP_BASIS, STEP_FACTS, Facts, conform, in_order
+from sweepscope.pipeline.text.timestamps import times_of
 
 _COUNTERS = ("step", EPOCH_STEP)
 _VALUES = [
@@ -28,11 +29,11 @@ _VALUES = [
 
 def steps(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
     """STEP_FACTS of the lines that a rule finds, and without a step lines below them and those that nearly are one."""
-    rows = lines.with_columns(ts=stamp()).with_row_index("row")
+    rows = lines.with_columns(times_of(lines)).with_row_index("row")
     found, near = [rows.head(0)], [rows.head(0)]
     for rule in rules:
-        candidates = _without(rows.filter(holds(rule)), found)
-        values = with_values(candidates, rule)
+        likely = _without(candidates(rows, rule), found)
+        values = with_values(likely, rule)
         if rule.counts == EPOCHS:
             values = values.with_columns(step_basis=pl.lit("whole_epoch", STEP_BASIS))
         elif rule.counts == LINES:  # `numbered` counts them
@@ -40,7 +41,7 @@ def steps(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
             values = values.with_columns(step=pl.when(is_one).then(0), step_basis=pl.lit("ordinal", STEP_BASIS))
         is_found = values["step"].is_not_null()
         found.append(values.filter(is_found))
-        missed = candidates.filter(~is_found)
+        missed = likely.filter(~is_found)
         near.append(missed.filter(is_near(rule)) if missed.height else missed)
     for rule in rules:
         if rule.below:
@@ -92,8 +93,8 @@ def below(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """Of `rows`, those that hold a value of the step above them, with a column for each."""
     if not rule.below:
         return rows.head(0)
-    candidates = rows.filter(pl.col("text").str.contains_any(list(rule.below)))
-    values = with_pairs(candidates, rule.below)
+    likely = rows.filter(pl.col("text").str.contains_any(list(rule.below)))
+    values = with_pairs(likely, rule.below)
     names = [kept.column for kept in rule.below.values()]
     return values.filter(pl.any_horizontal(pl.col(names).is_not_null()))
 

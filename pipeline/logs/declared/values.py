@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP, STEP_TOKENS, Target
 from sweepscope.pipeline.logs.declared.line_template import Template
 from sweepscope.pipeline.logs.declared.rules import Rule, key_regex, pair_regex
 from sweepscope.pipeline.logs.facts import STEP_FACTS
-from sweepscope.pipeline.text.field_extraction import captures, extract_each
-from sweepscope.pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.line_templates import LineTemplates
 
 UNKNOWN_LENGTH = 1 << 40
 """Steps of an epoch whose length no line prints, until the whole file is read (`steps.counted_on`)."""
@@ -20,8 +21,20 @@ UNKNOWN_LENGTH = 1 << 40
 _NAMED_GROUP = re.compile(r"\(\?P<(\w+)>")
 
 
+def candidates(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+    """Those of the lines that hold what every line of the rule holds; the pre-filter of its expressions."""
+    if "template" not in lines.columns:
+        return lines.filter(holds(rule))
+    templates = LineTemplates.of(lines)
+    held = [templates.holding([literal]) for literal in rule.contains]
+    held += [templates.holding(rule.any_of)] if rule.any_of else []
+    held += [~templates.holding(rule.without)] if rule.without else []
+    is_held = np.logical_and.reduce(held) if held else np.ones(lines.height, dtype=bool)
+    return lines if is_held.all() else lines.filter(is_held)
+
+
 def holds(rule: Rule) -> pl.Expr:
-    """Whether a line holds what every line of the rule holds; the pre-filter of its expressions."""
+    """Whether a line is one of the `candidates` of a rule."""
     text = pl.col("text")
     wanted = [text.str.contains(literal, literal=True) for literal in rule.contains]
     if rule.any_of:
@@ -35,9 +48,9 @@ def with_values(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     if rule.pairs is not None:
         found = _of_pairs(lines, rule.pairs)
     elif rule.parts:
-        found = _of_parts(lines["text"], rule.parts)
+        found = _of_parts(_texts(lines), rule.parts)
     elif rule.is_blind:
-        found = _of_groups(lines["text"], rule.regex, rule.target_by_group)
+        found = _of_groups(_texts(lines), rule.regex, rule.target_by_group)
     else:
         groups = lines.select(values=pl.col("text").str.extract_groups(rule.expression)).unnest("values")
         found = groups.select(_typed(pl.col(name), kept) for name, kept in rule.target_by_group.items())
@@ -47,7 +60,7 @@ def with_values(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
 def with_pairs(lines: pl.DataFrame, pairs: Mapping[str, Target]) -> pl.DataFrame:
     """`lines` with a column per key, NULL by itself where it has no value that can be read; a bar may part them."""
     patterns = {f"pair {number}": pair_regex(key, kept, ":=|│") for number, (key, kept) in enumerate(pairs.items())}
-    values = extract_each(lines.select("text"), patterns)
+    values = extract_each(_texts(lines), patterns)
     typed = [_typed(pl.col(name), kept) for name, kept in zip(patterns, pairs.values(), strict=True)]
     return lines.with_columns(values.select(typed))
 
@@ -57,7 +70,7 @@ def _of_pairs(lines: pl.DataFrame, pairs: Mapping[str, Target]) -> pl.DataFrame:
     text = pl.col("text")
     keys = {f"pair {number}": key for number, key in enumerate(pairs)}
     patterns = {name: pair_regex(key, pairs[key]) for name, key in keys.items()}
-    values = extract_each(lines.select("text"), patterns).select(list(keys))
+    values = extract_each(_texts(lines), patterns).select(list(keys))
     lacks = values.select(pl.any_horizontal(pl.all().is_null())).to_series()
     part = lines.filter(lacks).select(
         (text.str.contains(key_regex(key)) & ~text.str.contains(patterns[name])).alias(name)
@@ -68,7 +81,12 @@ def _of_pairs(lines: pl.DataFrame, pairs: Mapping[str, Target]) -> pl.DataFrame:
     return whole.select(_typed(pl.col(name), pairs[key]) for name, key in keys.items())
 
 
-def _of_parts(text: pl.Series, parts: Sequence[Template]) -> pl.DataFrame:
+def _texts(lines: pl.DataFrame) -> pl.DataFrame:
+    """`text`, and `template` where there is one."""
+    return lines.select(name for name in ("text", "template") if name in lines.columns)
+
+
+def _of_parts(texts: pl.DataFrame, parts: Sequence[Template]) -> pl.DataFrame:
     """A column per column that the parts fill; the first part that finds it counts."""
     wanted: dict[str, tuple[str, Target]] = {}
     for number, part in enumerate(parts):
@@ -76,20 +94,21 @@ def _of_parts(text: pl.Series, parts: Sequence[Template]) -> pl.DataFrame:
             if field.target:
                 wanted[f"{number} {field.target.column}"] = (_only(part.regex, field.target.column), field.target)
     # All at once: lines are put together by their templates once.
-    groups = captures(text, {name: pattern for name, (pattern, _) in wanted.items()})
+    groups = extract_each(texts, {name: pattern for name, (pattern, _) in wanted.items()})
     columns: dict[str, list[pl.Series]] = {}
     for name, (_, kept) in wanted.items():
         columns.setdefault(kept.column, []).append(groups.select(_typed(pl.col(name), kept)).to_series())
     return pl.DataFrame(pl.select(pl.coalesce(found).alias(name)).to_series() for name, found in columns.items())
 
 
-def _of_groups(text: pl.Series, expression: str, targets: Mapping[str, Target]) -> pl.DataFrame:
+def _of_groups(texts: pl.DataFrame, expression: str, targets: Mapping[str, Target]) -> pl.DataFrame:
     """A column per named group of an expression that is safe in Python.
 
     One search per group, which lines of one template share, is faster than one for all groups in each line.
     """
-    groups = captures(text, {name: _only(expression, name) for name in targets})
-    return groups.select(_typed(pl.col(name), kept) for name, kept in targets.items())
+    patterns = {f"group {name}": _only(expression, name) for name in targets}
+    groups = extract_each(texts, patterns)
+    return groups.select(_typed(pl.col(name), kept) for name, kept in zip(patterns, targets.values(), strict=True))
 
 
 def _only(expression: str, name: str) -> str:
@@ -126,7 +145,3 @@ def _typed(text: pl.Expr, kept: Target) -> pl.Expr:
     elif kept.dtype not in (pl.String, pl.Boolean):
         value = value.cast(kept.dtype, strict=False)
     return value.alias(kept.column)
-
-
-def stamp() -> pl.Expr:
-    return pl.coalesce(timestamp(pl.col("text")), timestamp(pl.col("prefix")))

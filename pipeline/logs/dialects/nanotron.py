@@ -20,6 +20,7 @@ from sweepscope.pipeline.logs.extractors import computed_peaks, computed_setting
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import run_files
 from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.line_templates import with_text
 from sweepscope.pipeline.text.quantities import HUMAN, divided, human, size
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped
 
@@ -94,7 +95,7 @@ _GATED = r"\b(?:(LlamaConfig|Qwen2Config)|Starcoder2Config)\("
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The Config dump, the start line and the parameter count, as SETTING_FACTS."""
     text = pl.col("text")
-    body = lines.with_columns(text=text.str.replace(_PREFIX, ""))
+    body = with_text(lines, text.str.replace(_PREFIX, ""))
     started = body.filter(text.str.contains("[Start training]", literal=True))
     gated = {"gated_mlp": text.str.extract(_GATED).is_not_null()}
     # The dump is one call expression over many lines; nothing else in a log is written as name=value, with a comma.

@@ -24,6 +24,7 @@ from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_
 from sweepscope.pipeline.logs.expressions import cases, is_true, quotient, whole
 from sweepscope.pipeline.logs.extractors import extract_numbers, milestones, named_settings
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.text.line_templates import with_text
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -127,7 +128,7 @@ _OPTION_LITERALS = tuple(f"--{name}" for name in (*_OPTIONS, *_SWITCHES))
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """SETTING_FACTS of options of the launch, also as the launcher lists them, and what DeepSpeed prints."""
-    listed = lines.with_columns(pl.col("text").str.replace_all("['\"], ['\"]", " "))
+    listed = with_text(lines, pl.col("text").str.replace_all("['\"], ['\"]", " "))
     options = named_settings(listed, r"--([\w.]+)[= ]+(\w[\w./-]*)", _OPTIONS, setting_source="command_line")
     switches = named_settings(listed, r"--([\w.]+)(\s|[\\'\"\]]|$)", _SWITCHES, setting_source="command_line")
     switches = switches.with_columns(value=pl.lit("true"))

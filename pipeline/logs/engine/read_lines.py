@@ -9,7 +9,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import Dialect, LineFacts
 from sweepscope.pipeline.logs.facts import FACT_SCHEMAS, STEP_FACTS, Facts, conform, in_order
-from sweepscope.pipeline.text.line_templates import LineTemplates
+from sweepscope.pipeline.text.line_templates import LineTemplates, with_text
 
 _SIGNED_STEP = r"""(?i)(\b(?:step|iteration|iter)\b["']?\s*[:=]?\s*)-(\d)"""
 
@@ -44,7 +44,7 @@ def _negative_steps(extractor: LineFacts, rows: pl.DataFrame) -> list[pl.DataFra
     lines = rows.filter(LineTemplates.of(rows).matching(_SIGNED_STEP))
     if lines.is_empty():
         return []
-    unsigned = lines.with_columns(pl.col("text").str.replace(_SIGNED_STEP, "${1}${2}"))
+    unsigned = with_text(lines, pl.col("text").str.replace(_SIGNED_STEP, "${1}${2}"))
     read = conform(extractor(unsigned), STEP_FACTS).drop_nulls("step")
     unread = read.join(
         conform(extractor(lines), STEP_FACTS), on=["source", "line_no"], how="anti", maintain_order="left"

@@ -18,6 +18,7 @@ import polars as pl
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.extractors import matched_settings, named_settings, once_per_text
 from sweepscope.pipeline.logs.facts import SETTING_FACTS, conform
+from sweepscope.pipeline.text.line_templates import with_text
 
 _OPTIONS = {
     "training.seq_len": "seq_len",
@@ -181,8 +182,8 @@ def _mesh(lines: pl.DataFrame) -> pl.DataFrame:
     new = lines.filter(text.str.contains("Building device mesh with parallelism:", literal=True))
     is_whole = text.str.contains(r"\btp=\d+(?:, \w+=\d+)*\s*$")
     # A cut line breaks off within a number or a name: what follows its last comma is worth nothing.
-    new = new.with_columns(
-        is_whole=is_whole, text=pl.when(is_whole).then(text).otherwise(text.str.replace(r",[^,]*$", ","))
+    new = with_text(
+        new.with_columns(is_whole=is_whole), pl.when(is_whole).then(text).otherwise(text.str.replace(r",[^,]*$", ","))
     )
     names, degrees = text.str.extract(_OLD_MESH, 1), text.str.extract(_OLD_MESH, 2)
     old = lines.select(
