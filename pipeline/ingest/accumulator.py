@@ -137,7 +137,9 @@ class BatchAccumulator:
             block, counts = lines.split_parts(self.pending)
             self.nccl.add_lines(self.pending, block, counts)
             self.pending, self.pending_bytes, self.pending_lines = [], 0, 0
-            self.filtered.append(prefilter(block, self.dialects, partial=self.partial, known=self.decided))
+            self.filtered.append(
+                prefilter(block, self.dialects, partial=self.partial, known=self.decided, unwanted=self.dropped)
+            )
             if undecided := self.partial - set(self.decided):
                 decided = extract.decided_by([*self.extracts, *self.filtered], self.dialects)
                 self.decided |= {source: name for source, name in decided.items() if source in undecided}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -35,7 +35,6 @@ from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.io.spill import on_disk, release
-from sweepscope.pipeline.io.text_encoding import Holes, text_chunks
 from sweepscope.pipeline.logs.declared.columns import RUN_COLUMNS, STEP_COLUMNS, canonical
 from sweepscope.pipeline.logs.declared.compile import compile_document
 from sweepscope.pipeline.logs.declared.document import read_document
@@ -247,7 +246,7 @@ def infer_log(path: str, opened: Open) -> Inference:
 
 def _sample(log: Candidate) -> pl.DataFrame:
     """Lines from everywhere in a log; from its begin where a dialect knows it."""
-    blocks = _blocks(log)
+    blocks = log_blocks.blocks(log.opened())
     return hide_frame(log_blocks.sample(itertools.islice(blocks, 1) if log.is_known else blocks))
 
 
@@ -263,7 +262,7 @@ def _read(source: int, log: Candidate, dialect: Dialect | None, sample: pl.DataF
         return replace(Facts.empty(), settings=conform(dialect.settings(rows), SETTING_FACTS))
     parts: list[Facts] = []
     spilled = 0
-    for data, first_line in _blocks(log):
+    for data, first_line in log_blocks.blocks(log.opened()):
         block = lines.split(source, data, first_line)
         parts.append(extract.read_as(dialect, block).map(hide_frame))
         if sum(part.large_bytes for part in parts[spilled:]) > SPILL_BYTES:
@@ -272,12 +271,6 @@ def _read(source: int, log: Candidate, dialect: Dialect | None, sample: pl.DataF
             release()
     facts = Facts.concat(parts)
     return dialect.finalize(facts) if dialect.finalize else facts
-
-
-def _blocks(log: Candidate) -> Iterator[tuple[bytes, int]]:
-    reader = log.opened()
-    holes = Holes()
-    return log_blocks.blocks(text_chunks(log.path, holes.filled(reader.chunks())))
 
 
 def _rows(path: str, inference: Inference, *, has_steps: bool) -> pl.DataFrame:

@@ -10,7 +10,6 @@ from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.ingest import log_blocks
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.reader import Reader
-from sweepscope.pipeline.io.text_encoding import Holes, text_chunks
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.facts import Facts
@@ -45,7 +44,7 @@ def with_late_owners(
 
 
 def _read(source: int, dialect: Dialect, reader: Reader) -> Facts:
-    blocks = log_blocks.blocks(text_chunks(reader.path, Holes().filled(reader.chunks())))
     return Facts.concat(
-        extract.read_as(dialect, lines.split(source, data, first_line)).map(hide_frame) for data, first_line in blocks
+        extract.read_as(dialect, lines.split(source, data, first_line)).map(hide_frame)
+        for data, first_line in log_blocks.blocks(reader)
     )

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from sweepscope.pipeline.io.text_encoding import HOLE
+from sweepscope.pipeline.io.reader import Reader
+from sweepscope.pipeline.io.text_encoding import HOLE, Holes, text_chunks
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -20,10 +21,11 @@ _TAIL_BYTES = 128 << 10
 _MOST_PIECES = 48
 
 
-def blocks(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
+def blocks(reader: Reader) -> Iterator[tuple[bytes, int]]:
     """Blocks of whole lines and the number of the first; text around a hole in the file is left out."""
-    for data, first_line, _left_out in lines.blocks(chunks):
-        yield _without_holes(data) if HOLE in data else data, first_line
+    holes = Holes()
+    for data, first_line, _left_out in lines.blocks(text_chunks(reader.path, holes.filled(reader.chunks()))):
+        yield _without_holes(data) if holes.found and HOLE in data else data, first_line
 
 
 def _without_holes(data: bytes) -> bytes:
@@ -66,11 +68,12 @@ def _regrouped(parts: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]
         if first_line != line + held.count(b"\n"):
             yield held, line
             held = b""
-        held, line = held + data, line if held else first_line
-        while len(held) > _GROUP_BYTES:
-            end = held.rfind(b"\n", 0, _GROUP_BYTES) + 1 or held.find(b"\n") + 1 or len(held)
-            yield held[:end], line
-            held, line = held[end:], line + held.count(b"\n", 0, end)
+        held, line, begin = held + data, line if held else first_line, 0
+        while len(held) - begin > _GROUP_BYTES:
+            end = held.rfind(b"\n", begin, begin + _GROUP_BYTES) + 1 or held.find(b"\n", begin) + 1 or len(held)
+            yield held[begin:end], line
+            begin, line = end, line + held.count(b"\n", begin, end)
+        held = held[begin:]
     if held:
         yield held, line
 

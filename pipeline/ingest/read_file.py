@@ -49,10 +49,11 @@ def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> d
     return {**content_columns(reader), **note, "is_continued": is_continued}
 
 
-def open_log(row: Mapping[str, object]) -> Reader:
+def open_log(row: Mapping[str, object], *, is_hashed: bool = True) -> Reader:
     """A reader of a log, which may grow while it is read: it stops at the size that discovery found."""
-    size = row["bytes"]
-    return Reader(str(row["path"]), size=size if isinstance(size, int) and size else None, is_lenient=True)
+    bytes_, path = row["bytes"], str(row["path"])
+    size = bytes_ if isinstance(bytes_, int) and bytes_ else None
+    return Reader(path, size=size, is_hashed=is_hashed, is_lenient=True)
 
 
 def begins_as_known(row: Mapping[str, object], reader: Reader) -> bool | None:

@@ -57,12 +57,16 @@ class RotatedLogs:
     def opener(self, source: int, row: Mapping[str, object]) -> tuple[str, Open] | None:
         """Path of a log, rotated or not, and what opens it anew; None for a part that is read under another source."""
         if not row.get("part_of"):
-            return str(row["path"]), lambda: open_log(row)
+            return str(row["path"]), lambda: open_log(row, is_hashed=False)
         log = str(row["part_of"])
         members = self._files[log]
         if source != members[-1][0]:
             return None
-        return log, lambda: RotatedReader(log, is_lenient=True, parts=[open_log(part) for _, part in members])
+
+        def opened() -> RotatedReader:
+            return RotatedReader(log, is_lenient=True, parts=[open_log(part, is_hashed=False) for _, part in members])
+
+        return log, opened
 
     def opened(self, source: int, found: pl.DataFrame) -> Reader:
         """A log that was read, anew. Raises InputError where it is gone by now; `found` has discover.FOUND rows."""

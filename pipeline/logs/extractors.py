@@ -12,7 +12,7 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import LineFacts
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
-from sweepscope.pipeline.text.line_templates import with_text
+from sweepscope.pipeline.text.line_templates import matching, with_text
 from sweepscope.pipeline.text.literals import holding
 from sweepscope.pipeline.text.quantities import number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -210,10 +210,13 @@ LEADING = rf"(?:{_BASIC}|(?:(?:{_STAMP}|{_LEVEL}){_MARK}(?:{_NAMED}(?=[\[(]?(?:D
 
 
 def without_logger(lines: pl.DataFrame, beginnings: str) -> pl.DataFrame:
-    """`lines` with `text` from where one of `beginnings` (a pattern without groups) follows a logger's PREFIX.
+    """`lines` with `text` from where one of `beginnings` follows a logger's PREFIX: a pattern without groups or digits.
 
     Other lines stay as they are; `logged` is the text of all as it was. A launcher's prefix is taken off for every
     dialect (`engine.cleaning`). This one only where a dialect asks for it: some are known by their own logger.
     """
-    bare = pl.col("text").str.replace(rf"^{PREFIX}({beginnings})", "${1}")
-    return with_text(lines.with_columns(logged="text"), bare)
+    logged = rf"^{PREFIX}({beginnings})"
+    marked = lines.with_columns(logged="text")
+    if matching(lines, logged).is_empty():
+        return marked
+    return with_text(marked, pl.col("text").str.replace(logged, "${1}"))

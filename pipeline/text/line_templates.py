@@ -161,6 +161,11 @@ class LineTemplates:
         numbers = _distinct(self.number, self.cache.samples.len())
         return numbers, self.cache.samples.gather(numbers)
 
+    def counts(self, source: pl.Series) -> pl.DataFrame:
+        """How many `lines` of each `source` have each template (`number`)."""
+        lines = pl.DataFrame([source.alias("source"), pl.Series("number", self.number)])
+        return lines.group_by("source", "number").agg(lines=pl.len().cast(pl.Int64))
+
     def numbered(self) -> tuple[pl.Series, np.ndarray]:
         """A sample of each template of these lines, and for each line the index of its own among them."""
         numbers, samples = self.distinct()
@@ -194,6 +199,14 @@ class LineTemplates:
         if len(rows):
             maybe[rows] = self.text.gather(rows).str.contains(pattern).to_numpy()
         return maybe
+
+
+def matching(lines: pl.DataFrame, pattern: str) -> pl.DataFrame:
+    """Those of `lines` whose `text` matches a pattern that names no digit; once per `template`, if there is one."""
+    if "template" not in lines.columns:
+        return lines.filter(pl.col("text").str.contains(pattern))
+    is_found = LineTemplates.of(lines).matching(pattern)
+    return lines if is_found.all() else lines.filter(is_found)
 
 
 def _distinct(numbers: np.ndarray, most: int) -> np.ndarray:

@@ -216,7 +216,8 @@ def read_later(
     readings = {}
     for dialect in dialects:
         mine = {source for source, name in owners.items() if name == dialect.name}
-        rows = of_sources(mine.union(open_sources))(undecided)
+        wanted = mine.union(open_sources)
+        rows = of_sources(wanted)(undecided) if wanted else undecided.clear()
         if not rows.is_empty():
             readings[dialect.name] = facts_of_lines(dialect, candidates_of(dialect, rows))
     return replace(merge([], dialects), readings=readings)

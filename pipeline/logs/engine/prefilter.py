@@ -7,7 +7,7 @@ because polars compiles it anew.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, 
 from sweepscope.pipeline.logs.evidence import arguments, patterns
 from sweepscope.pipeline.logs.synonyms import LOSS_VALUES, STEP_VALUES
 from sweepscope.pipeline.text.arrow_buffers import owned
-from sweepscope.pipeline.text.line_templates import LineTemplates
+from sweepscope.pipeline.text.line_templates import LineTemplates, Question
 
 _REDRAW = r"\r|\^M"
 _MOST_REDRAWS = 1 << 14
@@ -87,6 +87,7 @@ def prefilter(
     *,
     partial: Collection[int] = (),
     known: Mapping[int, str] = MappingProxyType({}),
+    unwanted: Collection[int] = (),
 ) -> FilteredBlock:
     """The lines of a block that matter.
 
@@ -95,6 +96,7 @@ def prefilter(
         dialects: all that may own a source.
         partial: the sources that have lines in other blocks, too. All other sources are read by one dialect only.
         known: dialects that earlier blocks have decided (`Extract.decided`); their sources are read by those only.
+        unwanted: sources of which no undecided lines are kept: they are read once more if they get an owner.
     """
     spans = _line_spans(block)
     present = set(spans["source"])
@@ -124,7 +126,7 @@ def prefilter(
     of_dialects = {name: _in_order(frames) for name, frames in parts.items()}
     return FilteredBlock(
         candidates={name: frame for name, frame in of_dialects.items() if not frame.is_empty()},
-        undecided=_of(rows, undecided, present),
+        undecided=_of(rows, undecided.difference(unwanted), present),
         evidence_lines=pl.concat([evidence_lines, *late_evidence]),
         argument_lines=cleaning.clean(arguments.lines_of(block)).select(arguments.ARGUMENT_LINES.names()),
         boundary_lines=cleaning.boundary_lines(block),
@@ -191,18 +193,20 @@ def _step_like(block: pl.DataFrame) -> pl.DataFrame:
         return text.str.replace_all(_NUMBER, "0").hash() % _MOST_FORMS
 
     templates = LineTemplates.of(block)
-    count = templates.answers(steps, name=("step_like", STEP_VALUES))
-    is_likely = count > 0
-    loss_count = templates.answers(losses, name=("loss_like", LOSS_VALUES), where=is_likely)
-    lines = pl.DataFrame(
-        {
-            "source": block["source"].filter(is_likely),
-            "form": templates.answers(form, name=("form", _NUMBER), where=is_likely),
-            "step_like": count[is_likely].astype(np.int64),
-            "loss_like": loss_count.astype(np.int64),
-        }
+    counts = templates.counts(block["source"])
+    number = counts["number"].to_numpy()
+
+    def answers(question: Question, name: Hashable) -> pl.Series:
+        return pl.Series(templates.cache.answers(name, question, number), dtype=pl.Int64)
+
+    counts = counts.with_columns(step_like=answers(steps, ("step_like", STEP_VALUES)) * counts["lines"])
+    is_likely = counts["step_like"] > 0
+    counts, number = counts.filter(is_likely), number[is_likely]
+    of_lines = counts.with_columns(
+        loss_like=answers(losses, ("loss_like", LOSS_VALUES)) * counts["lines"],
+        form=answers(form, ("form", _NUMBER)),
     )
-    of_forms = lines.group_by("source", "form").agg(pl.col("step_like", "loss_like").sum())
+    of_forms = of_lines.group_by("source", "form").agg(pl.col("step_like", "loss_like").sum())
     return of_forms.group_by("source").agg(pl.col("step_like", "loss_like").max())
 
 

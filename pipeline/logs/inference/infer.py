@@ -66,7 +66,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inferen
     """
     sample = without_source_code(sample)
     rows = list(sample.select("line_no", "text", "block", "rank", "ts").iter_rows())
-    near = sampled(rows)
+    near = sampled(sample)
     lines = with_evaluations([one for one in (line(*row) for row in near) if one.fields], [row[:3] for row in rows])
     found = all_series(lines)
     table = find_table([(line_no, text) for line_no, text, *_ in rows[:_TABLE_ROWS]])

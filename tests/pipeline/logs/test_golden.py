@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import polars as pl
 import pytest
 
 from sweepscope.pipeline.logs.registry import DIALECTS, TABLES
+from sweepscope.pipeline.text import field_extraction
+from sweepscope.pipeline.text.arrow_buffers import buffers_of
+from sweepscope.pipeline.text.line_templates import template_hashes
 from tests.paths import GOLDEN
 from tests.pipeline.logs.logs import Tables, tables_of
 
@@ -27,6 +31,28 @@ def test_case(case: Path) -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         expected.write_text(json.dumps(found, indent=1, default=str, allow_nan=True) + "\n", encoding="utf-8")
     assert json.dumps(found, default=str) == json.dumps(json.loads(expected.read_text(encoding="utf-8")), default=str)
+
+
+@pytest.mark.slow
+def test_lines_keep_the_templates_of_their_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever changes a text has to hash it anew: values are cut where the first line of the same hash has them."""
+    captures, stale = field_extraction.captures, []
+
+    def checked(text: pl.Series, patterns: Mapping[str, str], template: pl.Series | None = None) -> pl.DataFrame:
+        if template is not None:
+            of_text = template_hashes(*buffers_of(text.str.strip_chars_end("\r\n"))).alias("of_text")
+            texts = (
+                pl.DataFrame([template.alias("template"), of_text])
+                .group_by("template")
+                .agg(pl.col("of_text").n_unique())
+            )
+            stale.extend([next(iter(patterns))] if (texts["of_text"] > 1).any() else [])
+        return captures(text, patterns, template)
+
+    monkeypatch.setattr(field_extraction, "captures", checked)
+    for case in _CASES:
+        tables_of(case)
+    assert stale == []
 
 
 def test_there_are_cases() -> None:

@@ -17,8 +17,10 @@ from sweepscope.pipeline.logs.dialects.nemo import dialect as nemo
 from sweepscope.pipeline.logs.dialects.torchtitan import dialect as torchtitan
 from sweepscope.pipeline.logs.dialects.verl import dialect as verl
 from sweepscope.pipeline.text import field_extraction
+from sweepscope.pipeline.text.arrow_buffers import buffers_of
 from sweepscope.pipeline.text.digit_free import is_blind
 from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.line_templates import template_hashes
 from sweepscope.pipeline.text.timestamps import STAMPS
 from tests.properties import draws
 
@@ -120,6 +122,11 @@ INSERTED = (
 )
 
 
+def hashed(lines: pl.DataFrame) -> pl.DataFrame:
+    """The lines with their templates."""
+    return lines.with_columns(template=template_hashes(*buffers_of(lines["text"])))
+
+
 def damaged(line: str) -> st.SearchStrategy[str]:
     """The line with other digits, cut short, or with something in it."""
     digits = st.lists(st.sampled_from("0123456789"), min_size=len(line), max_size=len(line))
@@ -145,6 +152,7 @@ def test_templates_find_what_the_patterns_find(name: str, data: st.DataObject) -
         patch.setattr(field_extraction, "_FEW_LINES", 0)
         patch.setattr(field_extraction, "_FEW_TEMPLATES", data.draw(st.sampled_from([0, 256])))
         assert extract_each(lines, patterns).equals(one_by_one(lines, patterns))
+        assert extract_each(hashed(lines), patterns).drop("template").equals(one_by_one(lines, patterns))
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -189,6 +197,7 @@ def test_any_pattern_finds_what_it_finds_alone(texts: list[str], patterns: list[
         patch.setattr(field_extraction, "_FEW_LINES", 0)
         patch.setattr(field_extraction, "_FEW_TEMPLATES", few)
         assert extract_each(lines, named).equals(one_by_one(lines, named))
+        assert extract_each(hashed(lines), named).drop("template").equals(one_by_one(lines, named))
 
 
 @pytest.fixture

@@ -7,7 +7,9 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.text.arrow_buffers import buffers_of
+from sweepscope.pipeline.text.line_templates import template_hashes
+from sweepscope.pipeline.text.timestamps import times_of, timestamp
 
 
 @pytest.mark.parametrize(
@@ -23,6 +25,16 @@ from sweepscope.pipeline.text.timestamps import timestamp
 )
 def test_a_line_is_stamped_where_it_has_a_day_and_a_time(line: str, time: datetime | None) -> None:
     assert pl.select(timestamp(pl.lit(line))).item() == time
+
+
+@pytest.mark.parametrize("has_templates", [False, True])
+def test_a_line_without_a_time_has_that_of_its_prefix(has_templates: bool) -> None:
+    texts, prefixes = ["2025-03-04 05:06:07 a", "b 1", "c"], [None, "2026-01-02 03:04:05 ", "[rank0]:"]
+    lines = pl.DataFrame({"text": texts, "prefix": prefixes})
+    lines = lines.with_columns(template=template_hashes(*buffers_of(lines["text"]))) if has_templates else lines
+    found = times_of(lines)
+    assert found.to_list() == [datetime(2025, 3, 4, 5, 6, 7), datetime(2026, 1, 2, 3, 4, 5), None]
+    assert times_of(lines[2:]).to_list() == [None]
 
 
 def test_lines_of_several_loggers_keep_their_own_forms() -> None:

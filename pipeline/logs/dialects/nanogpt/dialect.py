@@ -34,6 +34,7 @@ from sweepscope.pipeline.logs.extractors import (
 )
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.line_templates import matching
 from sweepscope.pipeline.text.quantities import divided, human, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -44,6 +45,11 @@ _MODDED = r"^step:(\d+)/\d+ "
 _BARRED = r"^step +\d+(?:/\d+)?(?: \([\d.]+%\))? \| (?:train )?loss:? "
 _LLAMA2C = r"^(\d+) \| loss "
 _ANY = rf"^(?:iter \d+: loss |step:\d+/\d+ |s:\d+ trl:|\d+ \| loss )|{_BARRED}"
+_ANYWHERE = (
+    r"iter [0-9]+: loss |step:[0-9]+/[0-9]+ |s:[0-9]+ trl:|[0-9]+ \| loss |step +[0-9]+[ /]|"
+    rf"{wordplay.BEGINNING}|{llmc.STEP_BEGINNING}|{lectures.BEGINNING}"
+)
+"""Found in any line that may be a step's, in front of which a logger may have printed something."""
 _BEGINNINGS = (
     r"iter [0-9]+: loss |step:[0-9]+/[0-9]+ |s:[0-9]+ trl:|[0-9]+ \| loss |step +[0-9]+[ /]|Overriding: |"
     rf"number of parameters: |tokens per iteration will be: |peak memory |{wordplay.BEGINNING}|"
@@ -96,8 +102,8 @@ def _seconds(printed: str) -> pl.Expr:
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """STEP_FACTS of training lines of any of the formats; one that stops before its time (or loss) ends is unparsed."""
-    bare = without_logger(lines, _BEGINNINGS)
-    mine = extract_each(bare.filter(pl.col("text").str.contains(_ANY)), _FIELDS)
+    bare = without_logger(matching(lines, _ANYWHERE), _BEGINNINGS)
+    mine = extract_each(matching(bare, _ANY), _FIELDS)
 
     def has(name: str) -> pl.Expr:
         return pl.col(name).is_not_null()

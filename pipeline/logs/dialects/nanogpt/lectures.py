@@ -13,6 +13,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.extractors import extract_numbers
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
+from sweepscope.pipeline.text.line_templates import matching
 from sweepscope.pipeline.text.quantities import NUMBER
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -24,8 +25,7 @@ _MARK = -1
 
 def steps(bare: pl.DataFrame) -> pl.DataFrame:
     """STEP_FACTS of evaluations (see `without_logger`), marked as such."""
-    mine = bare.filter(pl.col("text").str.contains(_LINE))
-    found = extract_numbers(mine, {"loss": rf": train loss ({NUMBER}),"}, {"step": _LINE})
+    found = extract_numbers(matching(bare, _LINE), {"loss": rf": train loss ({NUMBER}),"}, {"step": _LINE})
     ts = timestamp(pl.concat_str("prefix", "logged", ignore_nulls=True))
     return conform(found.with_columns(ts=ts, text="logged", consumed_tokens=_MARK), STEP_FACTS)
 

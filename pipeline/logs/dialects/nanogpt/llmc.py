@@ -13,10 +13,12 @@ import polars as pl
 
 from sweepscope.pipeline.logs.extractors import extract_numbers, matched_settings
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
+from sweepscope.pipeline.text.line_templates import matching
 from sweepscope.pipeline.text.quantities import NUMBER, divided
 from sweepscope.pipeline.text.timestamps import timestamp
 
-BEGINNING = r"step +[0-9]+(?:/[0-9]+)?: train loss |\| [A-Za-z_]|=> "
+STEP_BEGINNING = r"step +[0-9]+(?:/[0-9]+)?: train loss "
+BEGINNING = rf"{STEP_BEGINNING}|\| [A-Za-z_]|=> "
 _STEP = rf"^step +\d+(?:/\d+)?: train loss {NUMBER} \((?:took )?[\d.]+ ms"
 _NUMBERS = {
     "loss": rf": train loss ({NUMBER}) \(",
@@ -28,7 +30,7 @@ _COUNTERS = {"step": r"^step +(\d+)", "steps_planned": r"^step +\d+/(\d+):"}
 
 def steps(bare: pl.DataFrame) -> pl.DataFrame:
     """STEP_FACTS of step lines (see `without_logger`)."""
-    found = extract_numbers(bare.filter(pl.col("text").str.contains(_STEP)), _NUMBERS, _COUNTERS)
+    found = extract_numbers(matching(bare, _STEP), _NUMBERS, _COUNTERS)
     ts = timestamp(pl.concat_str("prefix", "logged", ignore_nulls=True))
     return conform(found.with_columns(step_time_s=divided(pl.col("ms"), 1000), ts=ts, text="logged"), STEP_FACTS)
 

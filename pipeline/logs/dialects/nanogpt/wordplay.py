@@ -11,6 +11,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.extractors import extract_numbers, matched_settings, named_settings
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
+from sweepscope.pipeline.text.line_templates import matching
 from sweepscope.pipeline.text.quantities import NUMBER, divided
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -26,8 +27,7 @@ _NUMBERS = {
 
 def steps(bare: pl.DataFrame) -> pl.DataFrame:
     """STEP_FACTS of step lines (see `without_logger`); one that does not reach its MFU stays unparsed."""
-    mine = bare.filter(pl.col("text").str.contains(f"^{BEGINNING}"))
-    found = extract_numbers(mine, _NUMBERS, {"counter": r"^step=(\d+) "})
+    found = extract_numbers(matching(bare, f"^{BEGINNING}"), _NUMBERS, {"counter": r"^step=(\d+) "})
     is_whole = pl.col("percent").is_not_null()
     return conform(
         found.with_columns(
