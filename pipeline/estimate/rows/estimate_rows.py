@@ -26,6 +26,7 @@ from sweepscope.pipeline.estimate.rows.asking import OK, ChooseProfile, ask
 from sweepscope.pipeline.estimate.rows.assumptions import with_assumed
 from sweepscope.pipeline.estimate.rows.launch_ends import LAUNCH_ENDS, launch_ends, with_launch_ends
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
+from sweepscope.pipeline.estimate.rows.needed_recompute import with_needed_recompute
 from sweepscope.pipeline.estimate.rows.open_layouts import with_open_layouts
 from sweepscope.pipeline.estimate.rows.read_rows import is_partial, read_rows
 from sweepscope.pipeline.estimate.rows.refusals import is_hybrid, missing, not_understood
@@ -70,12 +71,17 @@ def estimate_frame(
 
     `choose` finds the constants for a card generation and a framework. Where comparable runs of the framework are too
     few for an interval, it is that of other frameworks' runs. `assumes`: rows that leave shape, batch or sequence
-    length open are estimated with the commonest choice, which est_assumptions names; without, they are refused.
+    length open are estimated with the commonest choice, which est_assumptions names, and completed ones with the
+    recomputation that they needed (`needed_recompute`); without, the former are refused.
     """
     kept = frame.drop([name for name in PREDICTED if name in frame.columns])
     rows = read_rows(frame)
-    rows = with_open_layouts(with_assumed(rows), choose) if assumes else rows
-    predicted = with_launch_ends(with_transfers(_predict(rows, choose), strata_of(rows)))
+    if assumes:
+        rows = with_open_layouts(with_assumed(rows), choose)
+        physics = with_needed_recompute(frame, rows, lambda some: _predict(some, choose))
+    else:
+        physics = _predict(rows, choose)
+    predicted = with_launch_ends(with_transfers(physics, strata_of(rows)))
     return pl.concat([kept, predicted], how="horizontal")
 
 
