@@ -13,17 +13,22 @@ from sweepscope.pipeline.estimate.physics.layouts import Array
 
 SMALLEST = 8
 """Cells with fewer runs are not ranked."""
+FAR = 2.0
+"""A run that took more than so many times its estimate waited for what no layout decides."""
 
 
 @dataclass(frozen=True)
 class Ranking:
     """Over all cells: top-5 hits (a run within 2 % of the best is among the five that the estimate likes most), mean
-    rank correlation, mean regret of the estimate's favourite, and errors on the fastest quarter of each cell."""
+    rank correlation, regret of the estimate's favourite (mean, median, and mean over the cells whose favourite took at
+    most FAR times its estimate; NaN without such), and errors on the fastest quarter of each cell."""
 
     cells: int
     top5: int
     spearman: float
     regret: float
+    median_regret: float
+    near_regret: float
     best_quarter_median: float
 
 
@@ -38,13 +43,14 @@ def rank_cells(cell_of: Sequence[object], predicted: Array, measured: Array) -> 
     cells: dict[object, list[int]] = {}
     for index in np.flatnonzero(both):
         cells.setdefault(cell_of[index], []).append(int(index))
-    top5, spearman, regret, quarter = 0, [], [], []
+    top5, spearman, regret, is_near, quarter = 0, [], [], [], []
     large = [np.array(indices) for indices in cells.values() if len(indices) >= SMALLEST]
     for indices in large:
         best = measured[indices].min()
         liked = indices[np.argsort(predicted[indices])]
         top5 += bool(best / measured[liked[:5]].min() >= 0.98)
         regret.append(1 - best / measured[liked[0]])
+        is_near.append(measured[liked[0]] <= FAR * predicted[liked[0]])
         spearman.append(np.corrcoef(_ranks(predicted[indices]), _ranks(measured[indices]))[0, 1])
         fast = indices[np.argsort(measured[indices])][: max(3, len(indices) // 4)]
         quarter.append(np.abs(predicted[fast] / measured[fast] - 1))
@@ -53,6 +59,8 @@ def rank_cells(cell_of: Sequence[object], predicted: Array, measured: Array) -> 
         top5=top5,
         spearman=float(np.mean(spearman)),
         regret=float(np.mean(regret)),
+        median_regret=float(np.median(regret)),
+        near_regret=float(np.mean(np.array(regret)[is_near])) if any(is_near) else float("nan"),
         best_quarter_median=float(np.median(np.concatenate(quarter))),
     )
 

@@ -1,7 +1,7 @@
 """Published recipes of large trainings: where `search` ranks the layout that ran, what is predicted of it, if it fits.
 
-Nothing is fitted on them, and all are estimated as runs of an unknown framework. What a source leaves open is tried in
-every way that is listed; the fastest that fits counts, else the leanest.
+Nothing is fitted on them, and no profile of a framework is used: of one that a source names, what its code decides is
+known. What a source leaves open is tried in every way that is listed; the fastest that fits counts, else the leanest.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Published:
     """A training as its source states it: columns of a row, choices for what it leaves open, and what was measured.
 
     `mfu` is model FLOPs over the dense peak in 16 bit; where the source has a step time, that is compared instead.
-    `recompute`: what the software of its time could choose between; `search` splits no sequences where the run did not.
+    `recompute`, `zero_stages`: what the software of its time could choose between; `search` splits no sequences where
+    the run did not.
     """
 
     name: str
@@ -40,9 +41,13 @@ class Published:
     mfu: float | None = None
     step_time_s: float | None = None
     recompute: tuple[str, ...] = RECOMPUTE_MODES
+    zero_stages: tuple[int, ...] = (0, 1, 2, 3)
 
 
 _BEFORE_2022 = ("none", "full")  # selective recomputation is of 2205.05198
+# Megatron-LM shards the optimizer since February 2022 (commit 28b63ec, megatron/optimizer/distrib_optimizer.py) and
+# nothing else; DeepSpeed's pipeline refuses stages above 1 (runtime/pipe/engine.py).
+_UNSHARDED, _OPTIMIZER = (0,), (0, 1)
 _H100 = {"accelerator": "H100-SXM-80GB", "gpus_per_node": 8, "precision": "bf16", "cp": 1}
 _A100 = {"accelerator": "A100-SXM-80GB", "gpus_per_node": 8, "precision": "bf16", "cp": 1, "flash_attention": "false"}
 # 2407.21783 section 3.3.2: gradients and optimizer states sharded, weights not gathered again, no recomputation,
@@ -134,6 +139,7 @@ PUBLISHED = (
         "2201.11990, section 2.4",
         {
             **_A100,
+            "framework": "megatron-deepspeed",
             "model": "MT-NLG 530B",
             "seq_len": 2048,
             "num_gpus": 2240,
@@ -148,12 +154,15 @@ PUBLISHED = (
         {"zero_stage": (0, 1)},  # DeepSpeed's pipeline has one chunk on each stage
         step_time_s=60.1,
         recompute=_BEFORE_2022,
+        zero_stages=_OPTIMIZER,
     ),
     Published(
         "Megatron 1T, 3,072 A100",
         "2104.04473, table 1",
         {
             **_A100,
+            "framework": "megatron",
+            "fused_accumulation": "false",  # since February 2022 (commit 83b1e42)
             "model": "Megatron 1T",
             "num_layers": 128,
             "hidden_size": 25600,
@@ -176,12 +185,14 @@ PUBLISHED = (
         {"vpp": (1, 2)},
         step_time_s=102.63,
         recompute=_BEFORE_2022,
+        zero_stages=_UNSHARDED,
     ),
     Published(
         "Megatron 1T, 512 A100",
         "2205.05198, table 5",
         {
             **_A100,
+            "framework": "megatron",
             "model": "Megatron 1T",
             "num_layers": 128,
             "hidden_size": 25600,
@@ -202,6 +213,7 @@ PUBLISHED = (
             "zero_stage": 0,
         },
         step_time_s=71.49,
+        zero_stages=_OPTIMIZER,
     ),
     Published(
         "GPT-3 175B in FP8, 3,584 H100",
@@ -251,6 +263,9 @@ PUBLISHED = (
         {
             **_H100,
             "accelerator": "H100-96GB-HBM2e-500W",
+            "framework": "torchtitan",
+            "execution": "compiled",
+            "overlap_tp": "false",  # the table's "vanilla TP"
             "model": "Llama 3.1 70B",
             "seq_len": 8192,
             "num_gpus": 256,
@@ -311,6 +326,7 @@ def _judged(of: Published) -> dict[str, object]:
         gpus,
         round(tokens / asked.seq_len),
         recompute=of.recompute,
+        zero_stages=of.zero_stages,
         schedules=tuple(dict.fromkeys(("1f1b", "interleaved", SCHEDULES[int(at.schedule[0])]))),
     )
     found = search(request, top=1, margin=0.0, by="physics")
