@@ -28,7 +28,7 @@ from sweepscope.pipeline.logs.inference.documents import settings_of_document
 from sweepscope.pipeline.logs.registry import TABLES
 from sweepscope.pipeline.logs.sidecars.documents import document_values
 from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
-from sweepscope.pipeline.logs.trackers.wandb_exports import is_export
+from sweepscope.pipeline.logs.trackers.exports import is_export
 from sweepscope.pipeline.memory.gpu_samples.samples import is_samples
 from sweepscope.pipeline.memory.sources import read_memory_file
 from sweepscope.pipeline.nccl.bench import formats

@@ -1,4 +1,4 @@
-"""Read files in which trackers keep several runs: databases in a sandbox, MLflow's folders, W&B's exports.
+"""Read files in which trackers keep several runs: databases in a sandbox, MLflow's folders, exports.
 
 Reports of Nsight Systems are databases, too: what one is shows when it is open.
 """
@@ -18,9 +18,10 @@ from sweepscope.pipeline.io.sandbox import ProcessLimits, Sandbox
 from sweepscope.pipeline.logs.trackers import entries, mlflow_folder, names
 from sweepscope.pipeline.logs.trackers.databases import read_runs
 from sweepscope.pipeline.logs.trackers.entries import entry_of
+from sweepscope.pipeline.logs.trackers.exports import read_csv
 from sweepscope.pipeline.logs.trackers.sqlite_image import columns_of, opened
 from sweepscope.pipeline.logs.trackers.tracked_run import TrackedRun
-from sweepscope.pipeline.logs.trackers.wandb_exports import read_csv, read_parquet
+from sweepscope.pipeline.logs.trackers.wandb_exports import read_parquet
 from sweepscope.pipeline.memory.profiler import nsys
 from sweepscope.pipeline.memory.sources import frames_of
 from sweepscope.schemas import limits
@@ -52,7 +53,7 @@ def read_tracker(source: int, row: Mapping[str, object], reader: Reader, batch: 
 
 
 def read_export(source: int, reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator) -> dict[str, object]:
-    """Ledger columns of a table that W&B exports as CSV. Raises ValueError for a damaged one."""
+    """Ledger columns of a table that W&B or Aim exports as CSV. Raises ValueError for a damaged one."""
     runs = read_csv(text_of(chunks, limits.STREAMED_BYTES), _stem(reader.path))
     return {"kind": "tracker", **_add_runs(source, reader, runs, batch)}
 

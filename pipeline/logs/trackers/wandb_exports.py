@@ -10,11 +10,10 @@ A table of runs has the last values of each only: they are its one step.
 from __future__ import annotations
 
 import ast
-import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -30,33 +29,11 @@ _ENDED = {"finished": "completed", "failed": "fail", "killed": "cancelled"}
 """States of W&B; a run that `crashed` stopped sending, for whatever reason."""
 
 
-def is_export(head: str) -> bool:
-    """Whether a text begins with the header of such a table."""
-    return _form(_header(head)) is not None
-
-
-def read_csv(text: str, name: str) -> list[TrackedRun]:
-    """The runs of a table.
-
-    Args:
-        text: CSV.
-        name: of a run that the table does not name.
-
-    Raises:
-        ValueError: another table, or a damaged one.
-    """
-    read = _form(_header(text))
-    if read is None:
-        raise ValueError("not a table that W&B exports")
-    try:
-        table = pl.read_csv(io.BytesIO(text.encode()), infer_schema=False)
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(f"a damaged table: {str(error).splitlines()[0]}") from error
-    return list(read(table, name))
-
-
 def read_parquet(data: bytes, name: str, *, most_cells: int) -> list[TrackedRun]:
-    """The run of a history as Parquet; arguments and errors as of `read_csv`. `most_cells` are read of a table."""
+    """The run of a history as Parquet, called `name` where the table names none; `most_cells` are read of a table.
+
+    Raises ValueError for another table, or a damaged one.
+    """
     try:
         schema = pl.read_parquet_schema(io.BytesIO(data))
         columns = [one for one in schema if one in (_STEP, _TIME, *_RUN_NAMES) or is_wanted(one)]
@@ -71,11 +48,8 @@ def read_parquet(data: bytes, name: str, *, most_cells: int) -> list[TrackedRun]
     return list(_history(table, name))
 
 
-def _header(text: str) -> list[str]:
-    return next(csv.reader([text.split("\n", 1)[0].removeprefix("\ufeff").rstrip("\r")]), [])
-
-
-def _form(header: list[str]) -> Callable[[pl.DataFrame, str], Iterator[TrackedRun]] | None:
+def form_of(header: Sequence[str]) -> Callable[[pl.DataFrame, str], Iterator[TrackedRun]] | None:
+    """What makes runs of a table with such a header and the name of a run that it does not name; None for others."""
     names = {*header}
     if _STEP in names and names & {_TIME, "_runtime"}:
         return _history

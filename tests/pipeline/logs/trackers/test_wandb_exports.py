@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.logs.trackers import wandb_exports, wandb_run
+from sweepscope.pipeline.logs.trackers import exports, wandb_exports, wandb_run
 from sweepscope.pipeline.logs.trackers.tracked_run import TrackedRun, steps
 from tests.pipeline.logs.trackers.test_histories import RECORDED, WANDB, expected, flat
 
@@ -40,8 +40,8 @@ def without_lines(run: TrackedRun) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("path", WANDB, ids=NAMES)
 def test_a_history_has_the_steps_of_its_run(path: Path) -> None:
     text = csv_of(history_of(path))
-    assert wandb_exports.is_export(text)
-    (run,) = wandb_exports.read_csv(text, "history")
+    assert exports.is_export(text)
+    (run,) = exports.read_csv(text, "history")
     assert run.name == "history"
     assert without_lines(run) == without_lines(wandb_run.read(path.read_bytes()))
 
@@ -60,7 +60,7 @@ def test_a_history_as_parquet_has_them_too(path: Path) -> None:
 
 def test_histories_of_several_runs_in_one_table_are_runs() -> None:
     rows = [{"run_id": path.stem, **row} for path in WANDB for row in history_of(path)]
-    assert [run.name for run in wandb_exports.read_csv(csv_of(rows), "all")] == NAMES
+    assert [run.name for run in exports.read_csv(csv_of(rows), "all")] == NAMES
 
 
 def test_a_chart_has_a_run_for_each_of_its_lines() -> None:
@@ -68,8 +68,8 @@ def test_a_chart_has_a_run_for_each_of_its_lines() -> None:
         '"Step","tp2 - train/loss","tp2 - train/loss__MIN","tp2 - train/loss__MAX","a - b - train/loss"\n'
         '"1","9.5","9.5","9.5","8.0"\n"2","9.0","9.0","9.0",""\n'
     )
-    assert wandb_exports.is_export(text)
-    found = {run.name: [(row.step, dict(row.scalars)) for row in run.rows] for run in wandb_exports.read_csv(text, "")}
+    assert exports.is_export(text)
+    found = {run.name: [(row.step, dict(row.scalars)) for row in run.rows] for run in exports.read_csv(text, "")}
     assert found == {
         "tp2": [(1, {"train/loss": 9.5}), (2, {"train/loss": 9.0})],
         "a - b": [(1, {"train/loss": 8.0})],
@@ -86,7 +86,7 @@ RUNS = (
 
 
 def test_a_table_of_runs_has_their_settings_and_last_values() -> None:
-    runs = wandb_exports.read_csv(RUNS, "")
+    runs = exports.read_csv(RUNS, "")
     assert [(run.name, run.number, run.ended) for run in runs] == [
         ("tp2", 1, "completed"),
         ("tp4", 2, "fail"),
@@ -103,7 +103,7 @@ def test_the_frame_of_the_guide_to_exports_is_read() -> None:
     config = json.loads((RECORDED / "run-nanotron.wandb.json").read_text())["config"]
     summary = {"lm_loss": 2.5, "iteration_step": 24, "tokens_per_sec": 32768.0, "grad_norm": float("nan"), "_step": 11}
     text = csv_of([{"summary": str(summary), "config": str(config), "name": "run-1"}])
-    (run,) = wandb_exports.read_csv(text, "")
+    (run,) = exports.read_csv(text, "")
     assert (run.name, run.settings["tp"], run.settings["seq_len"]) == ("run-1", "2", "4096")
     assert steps(run).select("step", "loss").rows() == [(24, 2.5)]
 
@@ -112,11 +112,11 @@ def test_the_frame_of_the_guide_to_exports_is_read() -> None:
     "text", ["", "a,b\n1,2\n", "step,loss\n1,2\n", "Name,State\nx,y\n", "epoch,step,train_loss\n0,1,2.5\n"]
 )
 def test_other_tables_are_none(text: str) -> None:
-    assert not wandb_exports.is_export(text)
-    with pytest.raises(ValueError, match="not a table that W&B exports"):
-        wandb_exports.read_csv(text, "")
+    assert not exports.is_export(text)
+    with pytest.raises(ValueError, match="not a table that W&B or Aim exports"):
+        exports.read_csv(text, "")
 
 
 def test_a_damaged_table_says_so() -> None:
     with pytest.raises(ValueError, match=r"."):
-        wandb_exports.read_csv('_step,_timestamp,loss\n1,2,3,4,5,6\n"', "")
+        exports.read_csv('_step,_timestamp,loss\n1,2,3,4,5,6\n"', "")

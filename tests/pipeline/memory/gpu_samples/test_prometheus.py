@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -121,6 +122,46 @@ def test_the_samples_are_those_of_the_exporters_scrapes(form: str) -> None:
     assert found.height == COUNT * len(GPUS)
     assert found["line_no"].to_list() == list(range(1, found.height + 1))
     assert found["ts"].is_sorted()
+
+
+RECORDED = Path(__file__).parents[3] / "trackers" / "prometheus"
+OWN = sorted(RECORDED.glob("*.json"))
+PARTS = {"one_field": ("DCGM_FI_DEV_FB_USED", "", ""), "one_host": ("", "node1", ""), "one_gpu": ("", "node0", "1")}
+"""Field, host and GPU that a file is limited to; "" for all of them."""
+
+
+def test_there_are_five_files_of_prometheus_itself() -> None:
+    assert len(OWN) >= 5
+
+
+@pytest.mark.parametrize("path", OWN, ids=lambda path: path.stem)
+def test_the_samples_are_those_in_the_database_of_prometheus(path: Path) -> None:
+    found, rejects = read_samples(path.read_text())
+    assert rejects == []
+    with (RECORDED / "samples.csv").open(newline="") as file:
+        stored = list(csv.reader(file))
+    wanted = {
+        (name, host, int(gpu), int(moment)): float(value)
+        for name, host, gpu, moment, value in stored
+        if all(
+            part in ("", own) for part, own in zip(PARTS.get(path.stem, ("", "", "")), (name, host, gpu), strict=True)
+        )
+    }
+    columns = {
+        "DCGM_FI_DEV_FB_USED": pl.col("mem_used_bytes") / 2**20,
+        "DCGM_FI_DEV_GPU_UTIL": pl.col("gpu_utilisation") * 100,
+        "DCGM_FI_DEV_POWER_USAGE": pl.col("power_w"),
+    }
+    rows = found.with_columns(pl.col("ts").dt.epoch("ms").alias("moment"))
+    read = {
+        (name, host, gpu, moment): value
+        for name, column in columns.items()
+        if column.meta.root_names()[0] in rows.columns
+        for host, gpu, moment, value in rows.select("host", "gpu_index", "moment", value=column).iter_rows()
+        if value is not None
+    }
+    assert read == pytest.approx(wanted)
+    assert wanted
 
 
 def test_instances_of_a_gpu_and_values_that_are_none_are_left_out() -> None:

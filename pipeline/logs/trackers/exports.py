@@ -1,0 +1,47 @@
+"""Tables of trackers as CSV: those that W&B exports, and those of Aim's metrics."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+
+import polars as pl
+
+from sweepscope.pipeline.logs.trackers import aim_exports, wandb_exports
+from sweepscope.pipeline.logs.trackers.tracked_run import TrackedRun
+
+
+def is_export(head: str) -> bool:
+    """Whether a text begins with the header of such a table."""
+    return _form(_header(head)) is not None
+
+
+def read_csv(text: str, name: str) -> list[TrackedRun]:
+    """The runs of a table.
+
+    Args:
+        text: CSV.
+        name: of a run that the table does not name.
+
+    Raises:
+        ValueError: another table, or a damaged one.
+    """
+    read = _form(_header(text))
+    if read is None:
+        raise ValueError("not a table that W&B or Aim exports")
+    try:
+        table = pl.read_csv(io.BytesIO(text.encode()), infer_schema=False)
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"a damaged table: {str(error).splitlines()[0]}") from error
+    return list(read(table, name))
+
+
+def _header(text: str) -> list[str]:
+    return next(csv.reader([text.split("\n", 1)[0].removeprefix("\ufeff").rstrip("\r")]), [])
+
+
+def _form(header: list[str]) -> Callable[[pl.DataFrame, str], Iterator[TrackedRun]] | None:
+    if aim_exports.is_export(header):
+        return lambda table, _name: aim_exports.read(table)
+    return wandb_exports.form_of(header)
