@@ -34,6 +34,10 @@ from sweepscope.pipeline.store.published import default_home, first_commands
 _ASSETS = Path(__file__).parents[1] / "assets"
 _LOOK_EVERY_S = 10
 """Seconds between two looks for a newer version of the store: a link is read."""
+_PURPOSE = (
+    "sweepscope reads the logs, NCCL output and memory traces of training sweeps. It shows which layout trains fastest "
+    "at each size, how sure that is, what failed and what it cost."
+)
 ICON = str(_ASSETS / "icon.svg")
 
 _WATCH_SCHEME = """export default function (component) {
@@ -232,6 +236,7 @@ def _draw_no_store(error: SweepscopeError) -> None:
         basic.problem(str(error))
         return
     st.title("No results yet", anchor=False)
+    basic.note(_PURPOSE)
     basic.empty(str(error).partition(" Run ")[0])
     basic.note("Try the bundled data, or read a sweep of your own; then reload this page.")
     # Not as "bash": the colour that Streamlit gives to names such as PATH is hard to read on light grey.

@@ -195,7 +195,7 @@ def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str
     title = f"All completed layouts, {cell_texts.cell_name(cell)}"
     folds.fold(title, lambda: _draw_layouts(ranked, everything), key="layouts")
     _draw_history(chosen, view, cell)
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 def _draw_layouts(ranked: pl.DataFrame, everything: pl.DataFrame) -> None:

@@ -87,10 +87,9 @@ def _page(view: View) -> None:
         if differing:
             _draw_lines(view, columns, groups)
     _draw_more(columns, [line for line in results if line not in decisive])
-    _draw_folded(view, columns, [line for part in configuration.values() for line in part.equal])
-    compare_parts.draw_network(view, columns)
+    _draw_launch_and_network(view, columns, [line for part in configuration.values() for line in part.equal])
     log_difference.draw(view, columns)
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 def _draw_too_few(view: View, single: Sequence[Subject], missing: Sequence[str]) -> None:
@@ -172,6 +171,16 @@ def _draw_more(columns: Sequence[Subject], more: Sequence[Line]) -> None:
     if more:
         with st.expander(f"More results · {numbers.count(len(more), 'line')}"):
             _draw_plain(columns, more)
+
+
+def _draw_launch_and_network(view: View, columns: Sequence[Subject], equal: list[Line]) -> None:
+    """What the runs were launched with, and what NCCL says of them: beside each other where both have room."""
+    is_beside = len(columns) <= _MOST_BESIDE and compare_parts.has_network(view, columns)
+    left, right = st.columns([0.52, 0.48], gap="large") if is_beside else (st.container(), st.container())
+    with left, st.container(gap="xsmall"):
+        _draw_folded(view, columns, equal)
+    with right, st.container(gap="xsmall"):
+        compare_parts.draw_network(view, columns)
 
 
 def _draw_folded(view: View, columns: Sequence[Subject], equal: list[Line]) -> None:

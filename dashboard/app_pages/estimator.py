@@ -26,7 +26,7 @@ from sweepscope.dashboard.text import estimator_run as run_texts
 from sweepscope.dashboard.text import origins as origin_texts
 from sweepscope.dashboard.view_models import estimator
 from sweepscope.dashboard.view_models.estimator import Hover
-from sweepscope.dashboard.widgets import basic, choices, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, choices, folds, lists, tables, urls
 from sweepscope.schemas.thresholds import PATTERN_RUNS
 
 TITLE = "Estimator"
@@ -110,9 +110,9 @@ def _page(view: View) -> None:
             shown = patterns if against == "estimate" else queries.patterns(scope, against).run(con)
             _draw_patterns(view, shown, against)
         _draw_tables(view, scope, runs, accuracy)
-    _draw_account(view, scope)
+    _draw_account(view, scope, is_compared=picked is not None)
     if picked is not None:
-        basic.notes(texts.HOW_TO_READ)
+        basic.how_to_read(texts.HOW_TO_READ)
 
 
 def _draw_remarks(view: View, origin: str, totals: Row) -> None:
@@ -232,9 +232,14 @@ def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame, unseen: pl.DataFr
     )
 
 
-def _draw_account(view: View, scope: Scope) -> None:
+def _draw_account(view: View, scope: Scope, *, is_compared: bool) -> None:
+    """The reasons why runs are not compared: open where that is all that the page has to show."""
     rows = queries.account(scope).run(view.store.con).to_dicts()
-    basic.section("What is compared, and what is not", texts.account(rows))
+    title = f"What is compared, and what is not · {texts.account(rows)}"
+    folds.fold(title, lambda: _draw_reasons(rows), key="account", is_open=not is_compared)
+
+
+def _draw_reasons(rows: list[dict[str, Any]]) -> None:
     lists.items([(text, value, None) for text, value in texts.reasons(rows)])
     schema = {"fate": pl.String, "reason": pl.String, "runs": pl.Int64}
     refused = pl.DataFrame([row for row in rows if row["fate"] == "not estimated"], schema=schema)

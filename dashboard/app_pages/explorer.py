@@ -24,6 +24,7 @@ from sweepscope.dashboard.sections import (
 )
 from sweepscope.dashboard.sections.explorer_controls import number_choice
 from sweepscope.dashboard.text import explorer as texts
+from sweepscope.dashboard.text import ratios as ratio_texts
 from sweepscope.dashboard.view_models import explorer
 from sweepscope.dashboard.view_models.explorer import CUSTOM, Setup
 from sweepscope.dashboard.view_models.explorer_layout import answer_for, reached
@@ -37,6 +38,7 @@ from sweepscope.pipeline.reference.model_shape import ModelShape
 
 TITLE = "Explorer & advisor"
 _MOST_NODES = 8192
+_TABLE_HEIGHT = 196  # px: the first five rows
 _TABLE = names(
     "layout likely_mfu est_mfu_lo est_mfu_hi est_mfu est_penalty est_step_time_s need_bytes dp tp pp cp ep vpp gas "
     "mbs zero_stage recompute"
@@ -81,7 +83,7 @@ def _page(view: View) -> None:
         switch_points.draw(view.theme, setup, request, runs)
     elif found.launchable:
         recipe.draw(view, setup.model, request, found, origin)
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 def _part() -> str:
@@ -192,7 +194,7 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
         fastest = found.speeds[-1] if found.fitting else 0.0
         explorer_layout.draw_verdict(estimate, found, reached(runs, estimate, setup, request.num_gpus, fastest))
         explorer_layout.draw_breakdowns(estimate)
-        explorer_layout.draw_ratios(estimate)
+        folds.fold(ratio_texts.TITLE, lambda: explorer_layout.draw_ratios(estimate), key="ratios")
     left, right = st.columns([0.47, 0.53], gap="large")
     with left:
         explorer_layout.draw_front(view.theme, request, found, estimate, on_select=_take_front)
@@ -235,7 +237,7 @@ def _draw_search(found: Found, request: Request) -> None:
         )
         basic.section("The fastest layouts that fit", texts.ranked(found))
         shown = [name for name in _TABLE if named[name].count()]
-        tables.picking_table(named, shown, key="top_layouts", on_select=_take_row)
+        tables.picking_table(named, shown, key="top_layouts", on_select=_take_row, height=_TABLE_HEIGHT)
         tables.csv_button(named, "layouts")
     reasons = [(text, value, None) for text, value in texts.pruned(found)]
     folds.fold("Layouts left out, and why", lambda: lists.items(reasons), key="left_out")

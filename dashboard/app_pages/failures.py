@@ -267,7 +267,7 @@ def _draw_tables(view: View, scope: Scope, rates: pl.DataFrame, by: str) -> None
     tables.table_twin("Failure rates as a table", everything, _RATES, csv_name="failure_rates", is_counted=True)
     costs = queries.costs(scope).run(con)
     tables.table_twin("Cost of each sweep as a table", costs, _COSTS, csv_name="sweep_cost", is_counted=True)
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 _page(shell.begin())

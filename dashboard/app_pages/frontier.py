@@ -54,7 +54,7 @@ def _page(view: View) -> None:
     basic.note(texts.left_out(published.height - with_figure, with_figure - drawn))
     basic.note(texts.bounded(frontier.reached(published)))
     _draw_table(published, best_here)
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 def _draw_comparisons(published: pl.DataFrame, best_here: pl.DataFrame) -> None:
@@ -79,7 +79,7 @@ def _draw_table(published: pl.DataFrame, best_here: pl.DataFrame) -> None:
         compare_links.draw_ticked([rows["run_id"][place] for place in ticked])
     if opened is not None:
         shell.follow(urls.run_url(rows["run_id"][opened]))
-    tables.csv_button(published.drop("extra"), "frontier")
+    tables.csv_button(rows.drop("extra"), "frontier")
 
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})

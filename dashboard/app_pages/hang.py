@@ -57,7 +57,7 @@ def _page(view: View) -> None:
     _draw_ranks(view, states, spans=hangs.spans(lines, states, hang), done=hangs.activity(records))
     _draw_sequence(view, hang, records)
     _draw_lines(hang, lines)
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 def _draw_choice(view: View, *, is_lost: bool) -> None:

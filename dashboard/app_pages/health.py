@@ -14,7 +14,7 @@ from sweepscope.dashboard.format.symbols import FILE_STATUS, STATUS
 from sweepscope.dashboard.queries import health as queries
 from sweepscope.dashboard.sections import inferred_logs, stated_editor
 from sweepscope.dashboard.text import health as texts
-from sweepscope.dashboard.widgets import basic, lists, tables
+from sweepscope.dashboard.widgets import basic, folds, lists, tables
 from sweepscope.pipeline.store import published as store_versions
 
 TITLE = "Data health"
@@ -22,6 +22,8 @@ _FILES = (
     *("status", "kind", "parser", "files", "size", "rows_parsed", "lines_rejected", "secrets_hidden"),
     *("error", "advice", "example"),
 )
+
+_FILES_HEIGHT = 292  # px: eight kinds of files
 
 
 def _page(view: View) -> None:
@@ -35,13 +37,9 @@ def _page(view: View) -> None:
     stated_editor.draw(view)
     inferred_logs.draw(view)
     _draw_rejects(view)
-    left, middle, right = st.columns(3, gap="large")
-    with left, st.container(gap="xsmall"):
-        _draw_origins(view)
-    with middle, st.container(gap="xsmall"):
-        _draw_parsers(view)
-    with right, st.container(gap="xsmall"):
-        _draw_store(view)
+    _draw_origins(view)
+    folds.fold("Parsers: the version that read each file", lambda: _draw_parsers(view), key="parsers")
+    folds.fold(f"Store: rows per table, {view.store.path}", lambda: _draw_store(view), key="store")
 
 
 def _store_line(view: View, summary: dict[str, object]) -> str:
@@ -66,7 +64,7 @@ def _draw_files(view: View) -> None:
         size=pl.Series([texts.size(size) for size in files["bytes"]], dtype=pl.String),
         advice=pl.Series([texts.file_remedy(row) or None for row in files.iter_rows(named=True)], dtype=pl.String),
     )
-    tables.table(shown, _FILES, wide=("advice", "example"))
+    tables.table(shown, _FILES, wide=("advice", "example"), height=_FILES_HEIGHT)
     tables.csv_later(queries.file_list(), view.store.con, "files", rows=int(files["files"].sum()))
 
 
@@ -102,7 +100,6 @@ def _draw_origins(view: View) -> None:
 
 
 def _draw_parsers(view: View) -> None:
-    basic.section("Parsers", "version that read the files")
     parsers = queries.parsers().run(view.store.con)
     rows = [
         (basic.rich(texts.parser_name(row)), basic.rich(numbers.count(row["files"], "file") + texts.parser_note(row)))
@@ -112,14 +109,12 @@ def _draw_parsers(view: View) -> None:
 
 
 def _draw_store(view: View) -> None:
-    basic.section("Store", "rows per table")
     counts = queries.row_counts().run(view.store.con)
     filled = counts.filter(pl.col("rows") > 0)
     lists.rows([(basic.rich(row["table_name"]), numbers.number(row["rows"])) for row in filled.iter_rows(named=True)])
     basic.note(texts.empty_tables(counts.filter(pl.col("rows") == 0)["table_name"].to_list()))
     kept = store_versions.versions(view.store.path.parent.parent)
     basic.note(texts.versions([(file.version, file.bytes, file.is_current) for file in kept]))
-    basic.note(str(view.store.path))
 
 
 _page(shell.begin())

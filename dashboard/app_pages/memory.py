@@ -198,7 +198,7 @@ def _draw_tables(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame)
         tables.table_twin("Fragmentation as a table", spread, _SPREAD, csv_name="memory_fragmentation")
     if terms.height:
         tables.table_twin("Terms as a table", terms, _TERMS, csv_name="memory_terms")
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 _page(shell.begin())

@@ -34,8 +34,9 @@ _FILES = names(
     "file nccl_flavour nccl_version nranks_max num_nodes num_communicators num_channels transports networks "
     "init_time_s num_warns num_hangs nccl_env run_id source_path"
 )
-_HANGS = ("hang", "suspect", "file", "waited_s")  # who waited, who did not and why are shown beside the table
+_HANGS = ("hang", "suspect", "waited_s", "file")  # who waited, who did not and why are shown beside the table
 _BENCH = ("op", "num_nodes", "nranks", "fabric", "message", "busbw_bytes_per_s", "best_busbw_bytes_per_s", "files")
+_HANGS_HEIGHT = 220  # px: five of them, and the chosen one below still beside the chart on the right
 _STATES = ("rank", "state", "last_enqueued_seq", "last_started_seq", "last_completed_seq")
 
 
@@ -80,10 +81,13 @@ def _page(view: View) -> None:
     with left, st.container(gap="small"):
         _draw_findings(findings)
         _draw_init(view, inits)
-        _draw_by_nodes(view, scope, op)
     with right, st.container(gap="xsmall"):
         _draw_bandwidth(view, scope, op)
-    _draw_hangs(view, hangs)
+    left, right = st.columns([0.52, 0.48], gap="large")
+    with left, st.container(gap="xsmall"):
+        _draw_hangs(view, hangs)
+    with right, st.container(gap="xsmall"):
+        _draw_by_nodes(view, scope, op)
     _draw_topology(view, scope)
     _draw_tables(view, scope, rows)
 
@@ -190,12 +194,8 @@ def _draw_hangs(view: View, hangs: pl.DataFrame) -> None:
         waited_s=pl.col("ran_for_ms") / 1000,
         suspect=pl.col("suspect").fill_null("not determinable"),
     )
-    with st.container(key="hang_panel"):
-        left, right = st.columns([0.6, 0.4], gap="large")
-    with left:
-        picked = tables.selectable_table(shown, _HANGS, key="hangs", height=420)
-    with right, st.container(gap="xsmall"):
-        _draw_hang(view, hangs.row(min(picked or 0, hangs.height - 1), named=True))
+    picked = tables.selectable_table(shown, _HANGS, key="hangs", height=_HANGS_HEIGHT)
+    _draw_hang(view, hangs.row(min(picked or 0, hangs.height - 1), named=True))
 
 
 def _draw_hang(view: View, hang: dict[str, Any]) -> None:
@@ -238,7 +238,7 @@ def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
             csv=rows,
             csv_name="nccl_bandwidths",
         )
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 def _draw_files(files: pl.DataFrame) -> None:

@@ -59,12 +59,12 @@ def _draw_list(view: View, lost: str) -> None:
         basic.sql_popover({"Nodes": query})
     shown = [row for row in rows if row["is_suspect"]][:_LISTED]
     if shown:
-        basic.section("What speaks against a node", "the gravest first")
+        basic.section("Evidence against nodes", "the gravest first")
         lists.items([(row["host"], "; ".join(texts.reasons(row)), urls.node_url(row["host"])) for row in shown])
     basic.section("All nodes", numbers.count(len(rows), "node"))
     picked = tables.selectable_table(frame, _NODES, key="nodes")
     tables.csv_button(frame, "nodes")
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
     if picked is not None:
         shell.follow(urls.node_url(rows[picked]["host"]))
 
@@ -91,7 +91,7 @@ def _draw_node(view: View, found: list[dict[str, Any]]) -> None:
     with st.container(horizontal=True):
         shell.share_popover()
         basic.sql_popover({"Node": queries.of_host(host), "Runs": runs, "Lines": lines, "Benchmarks": bench})
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 def _draw_runs(rows: list[dict[str, Any]]) -> None:

@@ -92,6 +92,7 @@ def _page(view: View) -> None:
     own_runs, in_grid = int(own["runs_completed"].sum()), _completed(ended.run(view.store.con)) if is_own else 0
     is_narrowed = any(getattr(view.filters, name) is not None for name in GRID if name != "origin")
     has_more = own_runs > in_grid
+    outside = own if is_own and has_more and not is_narrowed else None
     own_first = own.height > 0 and not is_own and view.filters.origin is None
     if own_first:
         _draw_own_first(view, own)
@@ -99,13 +100,13 @@ def _page(view: View) -> None:
         page_head.say_no_own_grid(view)
         st.html(f'<p class="ss-plain">{basic.badge(chosen.origin)} {basic.rich(texts.answer(grid))}</p>')
     else:
-        answer = texts.own_answer(own) if is_own and has_more and not is_narrowed else texts.answer(grid)
+        answer = texts.answer(grid) if outside is None else texts.own_answer(outside)
         basic.head(TITLE, answer, meta, origins=(chosen.origin,), links=shell.other_origins(view))
         shell.say_ignored(view)
     counts = queries.repeats(chosen).run(view.store.con).row(0, named=True)
     wider = totals(Scope(chosen.origin, chosen.sweep)).run(view.store.con).row(0, named=True)
     reasons = queries.without_mfu(chosen).run(view.store.con)
-    basic.figures(texts.figures(grid, counts["layouts"], counts["repeated"], wider, reasons))
+    basic.figures(texts.figures(grid, counts["layouts"], counts["repeated"], wider, reasons, own=outside))
     if not own_first:
         page_head.say_no_own_grid(view)
     if has_more and is_own:

@@ -46,7 +46,7 @@ def _page(view: View) -> None:
         shell.share_popover()
         basic.sql_popover({"Plans": query})
     picked = tables.selectable_table(plans, _PLANS, key="plans")
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
     if picked is not None:
         shell.follow(urls.plan_url(rows[picked]["plan_id"]))
 
@@ -65,7 +65,7 @@ def _draw_plan(view: View, plan: dict[str, Any], *, has_others: bool) -> None:
     cells = [(rich(str(row["position"])), _name(row), *map(rich, _facts(row))) for row in rows]
     lists.grid(heads, cells, label="Planned runs")
     tables.table_twin("As a table", frame, _RUNS, csv_name=plan["plan_id"], is_counted=True)
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 def _name(row: dict[str, Any]) -> str:

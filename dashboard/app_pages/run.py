@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -67,10 +68,11 @@ def _page(view: View) -> None:
             _draw_cost(view, run)
     if run["origin"] != "published":
         run_timeline.draw(con, view.theme, run)
-    below = [group for group in configuration.GROUPS if group != "Layout" and configuration.facts(run, settings, group)]
-    for column, group in zip(st.columns(max(len(below), 1), gap="large"), below, strict=False):
-        with column, st.container(gap="xsmall"):
-            _draw_facts(run, settings, group)
+    if below := [
+        group for group in configuration.GROUPS if group != "Layout" and configuration.facts(run, settings, group)
+    ]:
+        title = ", ".join([below[0], *map(numbers.in_sentence, below[1:])])
+        folds.fold(title, lambda: _draw_groups(run, settings, below), key="facts")
     run_ratios.draw(con, run, has_arguments=view.store.has("arguments"))
     if run["origin"] != "published":
         run_network.draw(con, run_id)
@@ -164,6 +166,12 @@ def _draw_memory(view: View, run: dict[str, Any]) -> None:
             name = link(memory_texts.snapshot_name(row), urls.snapshot_url(row["source_path"], row["device"]))
             rows.append((name, rich(memory_texts.snapshot_facts(row))))
         lists.rows(rows)
+
+
+def _draw_groups(run: dict[str, Any], settings: pl.DataFrame, groups: Sequence[str]) -> None:
+    for column, group in zip(st.columns(len(groups), gap="large"), groups, strict=True):
+        with column, st.container(gap="xsmall"):
+            _draw_facts(run, settings, group)
 
 
 def _draw_facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> None:

@@ -62,7 +62,7 @@ def _page(view: View) -> None:
     if points.is_empty():
         return
     tables.table_twin("All points as a table", points, _TABLE, csv_name="scaling", is_counted=True)
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tuple[Query, str, Baseline, str]:

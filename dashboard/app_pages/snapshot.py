@@ -58,7 +58,7 @@ def _page(view: View) -> None:
     _draw_stack(view, changes, point, span, has_alive=not alive.is_empty())
     _draw_alive(view, alive, point, peak)
     _draw_differences(view, chosen, against)
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 def _key(artefact: Artefact) -> str:

@@ -39,7 +39,7 @@ def _page(view: View) -> None:
         _draw_outcome()
     with right:
         _draw_dictionary(tables, dictionary.columns().run(view.store.con))
-    basic.notes(texts.HOW_TO_READ)
+    basic.how_to_read(texts.HOW_TO_READ)
 
 
 def _seed(view: View) -> None:

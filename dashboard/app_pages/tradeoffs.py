@@ -59,7 +59,7 @@ def _page(view: View) -> None:
         shell.say_ignored(view)
         page_head.say_no_own_grid(view)
     tables.table_twin("As a table", shown, [name for name in _TABLE if name in shown.columns], csv_name="tradeoffs")
-    basic.notes((texts.HOW_TO_READ[kind], texts.HIDES))
+    basic.how_to_read((texts.HOW_TO_READ[kind], texts.HIDES))
 
 
 def _cell(rows: pl.DataFrame, *, is_single: bool) -> pl.DataFrame:

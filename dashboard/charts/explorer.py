@@ -12,7 +12,7 @@ from sweepscope.dashboard.format.numbers import GIB, gib, percent
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.explorer_layout import Answer
 
-HEIGHT = 330
+HEIGHT = 236
 
 
 def draw_front(

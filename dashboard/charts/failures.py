@@ -15,6 +15,7 @@ from sweepscope.dashboard.format.theme import Theme, text_on
 from sweepscope.dashboard.view_models.failures import Pattern, hours_figure
 
 _ROW_HEIGHT = 30
+_MARGINS = 16  # px above and below the bars, without which one bar alone would be a hairline
 _AXIS_HEIGHT = 48
 _MAX_LABEL = 30
 _RATE_AXIS_END = 136  # room for the counts right of 100 %
@@ -111,7 +112,7 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], theme: Theme) -> go.Figure:
         text = known_hours or f"unknown for all {number(row['runs'])}"
         figure.add_annotation(**beside(hours or 0, position, 6), **note(text, theme.soft))
     figure.update_layout(
-        height=_ROW_HEIGHT * max(len(endings), 1) + 8,
+        height=_ROW_HEIGHT * max(len(endings), 1) + _MARGINS,
         xaxis={"range": [0, longest * 2.2], "visible": False},
         yaxis=row_axis([plain(OUTCOME[row["outcome"]].text) for row in endings], theme),
     )

@@ -15,7 +15,7 @@ from sweepscope.dashboard.view_models.snapshot import CATEGORIES, Node, category
 
 HEIGHT = 250
 _AXIS = 44
-_FLAME_HEIGHT = 420
+_FLAME_HEIGHT = 380
 _ROOM = 1.06
 _MAX_LABEL = 34
 _CURVES = (

@@ -57,9 +57,12 @@ def draw_next(store: Store, request: Request, cell: Query, *, on_select: Callabl
     proposed = proposals(store, request, cell)
     basic.section("Run next", "by expected gain per GPU-hour; select a row to take it")
     rows = gains(proposed)
-    basic.note(texts.next_answer(proposed, rows))
-    if rows.height:
-        shown = [name for name in _NEXT if rows[name].count()]
-        tables.picking_table(rows, shown, key="next_runs", on_select=on_select, wide=("why",))
-    basic.note(texts.next_notes(proposed))
+    answer, remarks = texts.next_answer(proposed, rows), texts.next_notes(proposed)
+    if rows.is_empty():
+        basic.note(f"{answer} {remarks}")
+        return rows
+    basic.note(answer)
+    shown = [name for name in _NEXT if rows[name].count()]
+    tables.picking_table(rows, shown, key="next_runs", on_select=on_select, wide=("why",))
+    basic.note(remarks)
     return rows

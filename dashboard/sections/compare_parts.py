@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import polars as pl
 import streamlit as st
 
 from sweepscope.dashboard.app.shell import View
@@ -77,14 +78,22 @@ def _why_no_difference(view: View, pair: Sequence[Subject]) -> str:
     return section_texts.no_difference(pair[0], pair[1], estimated, reasons)
 
 
+def has_network(view: View, columns: Sequence[Subject]) -> bool:
+    """Whether NCCL's output is known of any of them."""
+    return any(found.height for found in _network_files(view, columns).values())
+
+
+def _network_files(view: View, columns: Sequence[Subject]) -> dict[str, pl.DataFrame]:
+    run_ids = [run_id for one in columns for run_id in one.run_ids]
+    return {run_id: network_queries.files(run_id).run(view.store.con) for run_id in run_ids}
+
+
 def draw_network(view: View, columns: Sequence[Subject]) -> None:
     """What NCCL's output says of each run, where any of them has some."""
-    con = view.store.con
-    run_ids = [run_id for one in columns for run_id in one.run_ids]
-    files = {run_id: network_queries.files(run_id).run(con) for run_id in run_ids}
+    con, files = view.store.con, _network_files(view, columns)
     if all(found.is_empty() for found in files.values()):
         return
-    findings = {run_id: network_queries.findings(run_id).run(con) for run_id in run_ids if files[run_id].height}
+    findings = {run_id: network_queries.findings(run_id).run(con) for run_id, found in files.items() if found.height}
     basic.section("Network", "from NCCL's output")
     side_by_side.draw(
         [f"<b>{one.letter}</b>" for one in columns],

@@ -47,13 +47,12 @@ def draw_breakdowns(estimate: Answer) -> None:
         card = f"card {numbers.gib(estimate.card_bytes)}"
         breakdown_bars.fall(estimate.memory, texts.memory_value, limit=estimate.card_bytes, limit_name=card)
     with time:
-        basic.section("Step time that the hardware allows", "strong grey computes, faint does not")
+        basic.section("Step time that the hardware allows", "dark: compute; light: overhead and communication")
         breakdown_bars.fall(estimate.time, texts.time_value(estimate.step_time_s))
 
 
 def draw_ratios(estimate: Answer) -> None:
     """The ratios that decide between dimensions, beside what each communicates."""
-    basic.section("The ratios that decide", "estimated; what shows is not hidden by compute")
     spent, decide = st.columns(2, gap="medium")
     for column, rows in (
         (spent, ratio_texts.communication(estimate.ratios)),
@@ -67,7 +66,7 @@ def draw_front(
     theme: Theme, request: Request, found: Found, estimate: Answer, *, on_select: Callable[[], None]
 ) -> None:
     """Layouts that nothing beats in both throughput and memory; `on_select` runs after a click on one."""
-    basic.section("Throughput against memory", "grey: layouts that nothing beats on both; click one to take it")
+    basic.section("Throughput against memory", "grey: the Pareto front; click a layout to choose it")
     if not found.fitting:
         basic.note("No layout fits, so there is no front.")
         return

@@ -22,7 +22,7 @@ from sweepscope.pipeline.reference.accelerators import load_accelerators
 from sweepscope.pipeline.store import published
 
 _PER_ROW = 3
-_HEIGHT = 260
+_HEIGHT = 196
 _OUTCOME = "stated_outcome"
 
 

@@ -85,7 +85,9 @@ def unexplained(losses: Sequence[Loss]) -> str:
     """What the hatched bar means for this run."""
     share = next(loss.share for loss in losses if loss.name == UNEXPLAINED)
     if share < 0:
-        return "Unexplained is negative: the run is faster than its estimate."
+        return (
+            f"The run is faster than its estimate: {percent(-share, 0)} of the step is a gain that it does not explain."
+        )
     return f"Unexplained, {percent(share, 0)} of the step, is time beyond what the estimate accounts for."
 
 

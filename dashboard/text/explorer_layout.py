@@ -70,10 +70,10 @@ def big_number(estimate: Answer, ranked_by: str) -> tuple[str, str]:
 def facts(estimate: Answer, found: Found, reached: float | None = None) -> list[tuple[str, str]]:
     """What the panel lists of the chosen layout. `reached` is the throughput of its fastest run over the estimated."""
     slow = estimate.penalty or 1.0
-    longer = f"{ABOUT}{times(estimate.penalty)} as long" if estimate.penalty else _no_penalty(found)
+    slowdown = f"{ABOUT}{times(estimate.penalty)}" if estimate.penalty else _no_penalty(found)
     name, doubt = allowed(reached)
     allows = f"{ABOUT}{percent(estimate.mfu)} MFU{f', {doubt}' if doubt else ''}"
-    rows = [(name, allows), ("Runs like it take", longer)]
+    rows = [(name, allows), ("Typical slowdown", slowdown)]
     step = f"{ABOUT}{seconds(slow * estimate.step_time_s)}"
     rows.append(("Step, throughput", f"{step}, {ABOUT}{number(estimate.tokens_per_s_per_gpu / slow)} tokens/s/GPU"))
     if estimate.fits and found.fitting:

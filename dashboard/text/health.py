@@ -124,9 +124,9 @@ def runs_of_origin(runs: int, copies: int) -> str:
     """Run attempts of an origin, and the rows left out because they tell of one of them again.
 
     >>> runs_of_origin(4080, 42), runs_of_origin(1, 0)
-    ('4,080 runs (and 42 rows that tell of them again)', '1 run')
+    ('4,080 runs (and 42 duplicates)', '1 run')
     """
-    again = f" (and {count(copies, 'row')} that {'tells' if copies == 1 else 'tell'} of them again)" if copies else ""
+    again = f" (and {count(copies, 'duplicate')})" if copies else ""
     return f"{count(runs, 'run')}{again}"
 
 

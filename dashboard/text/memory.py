@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from sweepscope.dashboard.format.implementation import framework_name
 from sweepscope.dashboard.format.numbers import MINUS, count, memory, number, percent, plain, ratio
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text.memory_run import need
@@ -198,7 +199,7 @@ def terms_qualifier(terms: pl.DataFrame) -> str:
     """Whose runs the terms were fitted to."""
     row = terms.row(0, named=True)
     missed = row["residual_median_bytes"]
-    whose = f"{count(row['n'], 'run')} of {row['framework'] or 'all frameworks'}"
+    whose = f"{count(row['n'], 'run')} of {framework_name(row['framework']) or 'all frameworks'}"
     return f"{whose}, median {memory(abs(missed))} {'more' if missed > 0 else 'less'} than estimated"
 
 

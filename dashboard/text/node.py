@@ -25,7 +25,7 @@ _NAMED = 4
 
 
 def reasons(row: Row) -> list[str]:
-    """What speaks against a node, in words; the gravest first."""
+    """The evidence against a node, in words; the gravest first."""
     found = []
     if row["slow_findings"]:
         found.append(f"slow in {count(row['slow_findings'], 'set')} of nccl-tests")
@@ -46,16 +46,16 @@ def list_answer(rows: Sequence[Row]) -> str:
         return f"{answer(rows[0])} It is the only node here, so there is none to compare it with."
     suspects = [row for row in rows if row["is_suspect"]]
     if not suspects:
-        return f"**Nothing speaks against any of {count(len(rows), 'node')}.**"
+        return f"**No evidence against any of {count(len(rows), 'node')}.**"
     named = ", ".join(row["host"] for row in suspects[:_NAMED])
     more = f" and {len(suspects) - _NAMED} more" if len(suspects) > _NAMED else ""
-    return f"**Look at {named}{more}** first: something speaks against {len(suspects)} of {count(len(rows), 'node')}."
+    return f"**Check {named}{more}** first: there is evidence against {len(suspects)} of {count(len(rows), 'node')}."
 
 
 def answer(row: Row) -> str:
-    """What speaks against one node, and how its runs ended."""
+    """The evidence against one node, and how its runs ended."""
     found = reasons(row)
-    verdict = f"**{row['host']}: {'; '.join(found)}.**" if found else f"**Nothing speaks against {row['host']}.**"
+    verdict = f"**{row['host']}: {'; '.join(found)}.**" if found else f"**No evidence against {row['host']}.**"
     return f"{verdict} {rate(row)}"
 
 

@@ -163,7 +163,13 @@ def _close_races(winners: pl.DataFrame) -> str:
 
 
 def figures(
-    cells: pl.DataFrame, layouts: int, repeated: int, wider: Row, without_mfu: pl.DataFrame
+    cells: pl.DataFrame,
+    layouts: int,
+    repeated: int,
+    wider: Row,
+    without_mfu: pl.DataFrame,
+    *,
+    own: pl.DataFrame | None = None,
 ) -> list[tuple[str, str, str]]:
     """The four figures as label, value, note.
 
@@ -173,12 +179,10 @@ def figures(
         repeated: of those, layouts that ran more than once.
         wider: the row of `queries.failures.totals` that Failures shows.
         without_mfu: rows of `queries.overview.without_mfu`.
+        own: rows of `queries.overview.completed` where the answer above is about them and not about the grid alone.
     """
     answered = cells.filter(pl.col("run_id").is_not_null())
-    best = answered.filter(pl.col("mfu").is_not_null()).sort("mfu", descending=True)
-    best_mfu = ("not computed", _why_no_mfu(without_mfu))
-    if best.height:
-        best_mfu = percent(best["mfu"][0]), cell_name(best.row(0, named=True))
+    best_mfu = _best_mfu(answered, own) or ("not computed", _why_no_mfu(without_mfu))
     single = "; the rest are single runs" if repeated < layouts else ""
     return [
         ("Model × nodes with a result", f"{number(answered.height)} of {number(cells.height)}", _unanswered(cells)),
@@ -186,6 +190,20 @@ def figures(
         _failures(cells, wider),
         ("Layouts measured twice", number(repeated), f"of {number(layouts)} completed{single}"),
     ]
+
+
+def _best_mfu(answered: pl.DataFrame, own: pl.DataFrame | None) -> tuple[str, str] | None:
+    """The best MFU of the grid, or of one's own runs outside of it where that is higher, and whose it is."""
+    best = [(row["mfu"], cell_name(row)) for row in answered.drop_nulls("mfu").iter_rows(named=True)]
+    if own is not None:
+        best += [
+            (row["mfu"], f"{row['model'] or 'an unknown model'} on {_gpus(row)}, outside this grid")
+            for row in own.drop_nulls("mfu").iter_rows(named=True)
+        ]
+    if not best:
+        return None
+    mfu, whose = max(best, key=lambda pair: pair[0])  # the first of equals: the grid's
+    return percent(mfu), whose
 
 
 def _unanswered(cells: pl.DataFrame) -> str:

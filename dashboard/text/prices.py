@@ -18,7 +18,7 @@ NOTHING_CHANGED = "No price was changed."
 def qualifier(rows: Sequence[Row]) -> str:
     """How many accelerators have a price."""
     priced = sum(row["usd_per_gpu_hour"] is not None for row in rows)
-    return f"of {count(len(rows), 'accelerator')} {priced or 'none'} {'have' if priced > 1 else 'has'} one"
+    return f"set for {priced or 'none'} of {count(len(rows), 'accelerator')}"
 
 
 def kept(changed: int) -> str:

@@ -11,6 +11,8 @@ from sweepscope.pipeline.estimate.physics.ratios import DIMENSIONS
 from sweepscope.pipeline.estimate.search.switch_points import RULE_OF_THUMB
 
 _DIMENSION = {"tp": "TP", "cp": "CP", "ep": "Experts", "dp": "DP", "pp": "PP"}
+TITLE = "The ratios that decide: communication, overlap, bubble"
+QUALIFIER = "~ estimated; exposed = not hidden by compute"
 NO_RATIOS = "This run could not be estimated, and no file of it has NCCL output."
 _STATE = {
     "holds": "✓ holds",
@@ -41,7 +43,7 @@ def communication(values: Values) -> list[tuple[str, str]]:
 
 
 def _spent(whole: float, shown: float) -> str:
-    return f"{ABOUT}{seconds(whole)}, of which {ABOUT}{seconds(shown)} shows"
+    return f"{ABOUT}{seconds(whole)}, of which {ABOUT}{seconds(shown)} exposed"
 
 
 def deciding(values: Values, gas: int | None) -> list[tuple[str, str]]:
@@ -52,17 +54,17 @@ def deciding(values: Values, gas: int | None) -> list[tuple[str, str]]:
         rows.append(("Compute over communication", f"{_times(ratio)}, {side} the rule of thumb of {RULE_OF_THUMB:.0f}"))
     if (ratio := values["est_rho_tp"]) is not None:
         bound = ", TP communicates longer than it computes" if ratio < 1 else ""
-        rows.append(("Compute over TP exchange", f"{_times(ratio)}{bound}"))
+        rows.append(("Compute over TP communication", f"{_times(ratio)}{bound}"))
     if (ratio := values["est_dp_per_pass"]) is not None:
         side = "too long to be hidden" if ratio > 1 else "can be hidden"
-        rows.append(("DP exchange over its passes", f"{_times(ratio, 2)}, {side}"))
+        rows.append(("DP communication over overlappable compute", f"{_times(ratio, 2)}, {side}"))
     if (ratio := values["est_flops_per_comm_byte"]) is not None:
         rows.append(("FLOPs per byte sent", f"{ABOUT}{number(ratio)}"))
     if (share := values["est_bubble_fraction"]) is not None:
         rows.append(("Pipeline bubble", f"{ABOUT}{percent(share)} of the step" if share else "none"))
     if (least := values["est_pp_break_even_gas"]) is not None:
         rows.append(
-            ("Twice the stages pay", f"from {ABOUT}{count(int(least), 'micro-batch', 'micro-batches')}{_has(gas)}")
+            ("Twice the stages pay off", f"from {ABOUT}{count(int(least), 'micro-batch', 'micro-batches')}{_has(gas)}")
         )
     mfu, best = values["est_mfu"], values["est_mfu_overlapped"]
     if mfu is not None and best is not None:

@@ -64,8 +64,7 @@ def page_line(*, offset: int, shown: int, runs: int, duplicates: int) -> str:
     span = f"Rows {number(offset + 1)} to {number(offset + shown)} of {number(runs)}." if runs else ""
     left_out = ""
     if duplicates:
-        verbs = ("tells", "is") if duplicates == 1 else ("tell", "are")
-        left_out = f" {count(duplicates, 'row')} that {verbs[0]} of a listed run again {verbs[1]} left out."
+        left_out = f" {count(duplicates, 'duplicate')} of listed runs left out."
     return (span + left_out).strip()
 
 

@@ -28,6 +28,7 @@ from sweepscope.dashboard.widgets import urls
 
 _STYLE = (Path(__file__).parents[1] / "assets" / "style.css").read_text()
 PICTURE_FORMATS = {"png": "PNG", "svg": "SVG"}
+HOW_TO_READ = "How to read this page, and what it hides"
 _TITLE = "page_title"  # key of the session's state: names the pictures of its charts
 _CAPTION = "page_caption"  # key of the session's state: what is printed in them
 _CAPTION_HEIGHT = 16  # px
@@ -107,6 +108,12 @@ def notes(paragraphs: Iterable[str]) -> None:
     """Paragraphs of small print."""
     for text in paragraphs:
         note(text)
+
+
+def how_to_read(paragraphs: Iterable[str]) -> None:
+    """What a page's charts mean and what they hide, folded at its end: read once, not on each visit."""
+    with st.expander(HOW_TO_READ, icon=":material/help:"):
+        notes(paragraphs)
 
 
 def swatches(marks: Sequence[Mark], theme: Theme) -> None:

@@ -23,10 +23,18 @@ _MOST_DECIMALS = 4
 
 
 def table(
-    frame: pl.DataFrame, columns: Sequence[str] | None = None, *, key: str | None = None, wide: Sequence[str] = ()
+    frame: pl.DataFrame,
+    columns: Sequence[str] | None = None,
+    *,
+    key: str | None = None,
+    wide: Sequence[str] = (),
+    height: int | None = None,
 ) -> None:
-    """A table in shown units and headings; an unknown value is a dash. `wide` columns hold sentences or paths."""
-    _draw(frame, columns, wide, key=key)
+    """A table in shown units and headings; an unknown value is a dash. `wide` columns hold sentences or paths.
+
+    `height` is the most it takes, in pixels; without one it is Streamlit's.
+    """
+    _draw(frame, columns, wide, key=key, **(_rows(frame, height) if height else {}))
 
 
 def selectable_table(frame: pl.DataFrame, columns: Sequence[str], *, key: str, height: int = 520) -> int | None:

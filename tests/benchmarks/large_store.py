@@ -1,6 +1,7 @@
 """A store as large as years of sweeps make it, multiplied from a small one, and what each of its views costs to read.
 
-`python -m tests.benchmarks.large_store STORE --runs 100000 --out FILE` writes it and prints a line per view.
+`python -m tests.benchmarks.large_store STORE --runs 100000 --steps 10000000 --out FILE` writes it and prints a line per
+view.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ _IDENTITIES = frozenset({"run_id", "duplicate_of", "model", "sweep", "job_id"})
 _PATHS = frozenset({"source_path", "run_dir", "path", "file", "id_path", "unit", "part_of"})
 
 
-def large_store(source: Path, target: Path, *, runs: int) -> int:
+def large_store(source: Path, target: Path, *, runs: int, steps: int = 0) -> int:
     """Copies of the runs of `source` that `target` holds; each has models, sweeps and folders of its own.
 
-    Published runs are there once. Raises duckdb.Error where `source` is no published store.
+    Published runs are there once. Where the copies have fewer than `steps` steps, each run goes through its own again,
+    under the numbers that follow. Raises duckdb.Error where `source` is no published store.
     """
     target.unlink(missing_ok=True)
     with duckdb.connect(":memory:") as connection:
@@ -39,9 +41,11 @@ def large_store(source: Path, target: Path, *, runs: int) -> int:
         connection.execute("USE large")
         ((own,),) = connection.execute("SELECT count(*) FROM small.runs WHERE origin <> 'published'").fetchall()
         copies = max(1, runs // own)
+        ((of_one,),) = connection.execute("SELECT count(*) FROM small.steps").fetchall()
+        rounds = max(1, round(steps / (copies * max(of_one, 1))))
         for table in TABLES.values():
             connection.execute(ddl.create_table(table))
-            _fill(connection, table, copies)
+            _fill(connection, table, copies, rounds if table.name == "steps" else 1)
         connection.execute(ddl.create_table(STORE_INFO))
         connection.execute("INSERT INTO store_info SELECT * FROM small.store_info")
         for statement in as_stored(load_views(VIEW_FOLDER)).values():
@@ -51,13 +55,14 @@ def large_store(source: Path, target: Path, *, runs: int) -> int:
     return copies
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, table: Table, copies: int) -> None:
+def _fill(connection: duckdb.DuckDBPyConnection, table: Table, copies: int, rounds: int) -> None:
     name = ddl.quote(table.name)
     columns = {column.name for column in table.columns}
     once = "true" if table.name in _SHARED else None
     if once is None and "run_id" in columns:
         once = "run_id IN (SELECT run_id FROM small.runs WHERE origin = 'published')"
     changed = [f"{ddl.quote(column)} || '~' || copy AS {ddl.quote(column)}" for column in sorted(_IDENTITIES & columns)]
+    changed += ["step + round * (SELECT 1 + max(step) FROM small.steps) AS step"] if rounds > 1 else []
     changed += [f"'/copy' || copy || {ddl.quote(column)} AS {ddl.quote(column)}" for column in sorted(_PATHS & columns)]
     if once:
         connection.execute(f"INSERT INTO {name} SELECT * FROM small.{name} WHERE {once}")
@@ -66,8 +71,8 @@ def _fill(connection: duckdb.DuckDBPyConnection, table: Table, copies: int) -> N
         replaced = f"REPLACE ({', '.join(changed)})" if changed else ""
         key = ", ".join(map(ddl.quote, table.primary_key))
         connection.execute(
-            f"INSERT INTO {name} SELECT * EXCLUDE (copy) {replaced} FROM small.{name}, range({copies}) AS r(copy) "
-            f"{others} ORDER BY {key}"
+            f"INSERT INTO {name} SELECT * EXCLUDE (copy, round) {replaced} "
+            f"FROM small.{name}, range({copies}) AS c(copy), range({rounds}) AS r(round) {others} ORDER BY {key}"
         )
 
 
@@ -87,10 +92,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.large_store", description=__doc__)
     parser.add_argument("store", type=Path, help="a published store")
     parser.add_argument("--runs", type=int, default=100_000)
+    parser.add_argument("--steps", type=int, default=0, help="of all runs, at least (default: those that they have)")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     begin = time.perf_counter()
-    copies = large_store(args.store, args.out, runs=args.runs)
+    copies = large_store(args.store, args.out, runs=args.runs, steps=args.steps)
     seconds, megabytes = time.perf_counter() - begin, args.out.stat().st_size / 1e6
     sys.stdout.write(f"{copies:,} copies, {megabytes:,.0f} MB, in {seconds:.0f} s\n")
     with pl.Config(tbl_rows=-1, tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True):

@@ -11,7 +11,7 @@ import pytest
 
 from sweepscope.dashboard.navigation import PAGES, Entry
 from tests.browser.accessibility import assert_accessible
-from tests.browser.visits import go, opened, settled
+from tests.browser.visits import SCREEN_HEIGHT, go, opened, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -198,6 +198,14 @@ def test_an_empty_store_says_what_to_do_where_a_link_leads(browser: Any, empty: 
         assert_accessible(page)
 
 
+_END = """(() => {
+  const page = document.querySelector('.stMain [data-testid=stMainBlockContainer]');
+  return page.getBoundingClientRect().bottom - parseFloat(getComputedStyle(page).paddingBottom)
+    + document.querySelector('.stMain').scrollTop;
+})()"""
+"""Where the last element of a page ends, in pixels from its top."""
+
+
 @pytest.fixture(scope="module", params=["light", "dark"])
 def reader(request: pytest.FixtureRequest, browser: Any, demo: str) -> Iterator[Any]:
     """One tab in which a reader goes from page to page."""
@@ -206,9 +214,10 @@ def reader(request: pytest.FixtureRequest, browser: Any, demo: str) -> Iterator[
 
 
 @pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.url)
-def test_pages_are_accessible(reader: Any, entry: Entry) -> None:
+def test_pages_are_accessible_and_at_most_two_screens_high(reader: Any, entry: Entry) -> None:
     go(reader, entry)
     assert_accessible(reader)
+    reader.wait_for_function(f"({_END}) <= {2 * SCREEN_HEIGHT}")  # charts take their height once they are drawn
 
 
 def test_the_first_page_is_found_by_its_name_too(browser: Any, own: str) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 from sweepscope.dashboard.navigation import Entry
 
+SCREEN_HEIGHT = 900  # px, at a width of 1440: a laptop's
+
 
 @contextmanager
 def opened(
@@ -16,7 +18,7 @@ def opened(
     *,
     scheme: str = "light",
     width: int = 1440,
-    height: int = 900,
+    height: int = SCREEN_HEIGHT,
     is_settled: bool = True,
 ) -> Iterator[Any]:
     """A tab of its own, with nothing in its memory; `is_settled`: once the page of the address is drawn."""

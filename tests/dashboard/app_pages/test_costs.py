@@ -131,7 +131,7 @@ def test_prices_are_changed_where_they_are_shown(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv(editing.VARIABLE, "1")
     app = look_at(home.path, "failures")
     assert not app.exception
-    assert "of 1 accelerator none has one" in next(box.label for box in app.expander if box.label.startswith("Prices"))
+    assert "set for none of 1 accelerator" in next(box.label for box in app.expander if box.label.startswith("Prices"))
     assert keep_prices.keep(home.path, {"H100-SXM-80GB": 4.0}) == 1
     assert "at $4.00 per GPU-hour" in plain(home.path, "best", metric="cost")
     assert keep_prices.keep(home.path, {"H100-SXM-80GB": 4.0}) == 0

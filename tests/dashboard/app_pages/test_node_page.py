@@ -35,7 +35,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_nodes_with_something_against_them_come_first(home: Path) -> None:
     text = text_of(look_at(home, "node")).replace("\xa0", " ")
-    assert "<b>Look at n0</b> first: something speaks against 1 of 3 nodes." in text
+    assert "<b>Check n0</b> first: there is evidence against 1 of 3 nodes." in text
     assert "named by 2 failures; fails more often than others" in text
     assert "node?node=n0" in text
 

@@ -129,13 +129,13 @@ def test_a_learned_penalty_stands_beside_what_the_hardware_allows() -> None:
     assert plain(layout_texts.big_number(found, "physics")[0]) == "~40.0 %"
     facts = {name: plain(value) for name, value in layout_texts.facts(found, FOUND)}
     assert facts["The hardware allows"] == "~40.0 % MFU"
-    assert facts["Runs like it take"] == "~1.25 × as long"
+    assert facts["Typical slowdown"] == "~1.25 ×"
     assert facts["Step, throughput"] == "~2.50 s, ~4,000 tokens/s/GPU"
     beaten = {name: plain(value) for name, value in layout_texts.facts(found, FOUND, 1.125)}
     assert "The hardware allows" not in beaten
     assert beaten["Estimated"] == "~40.0 % MFU, too low: the fastest run is 12 % faster"
     unseen = dict(layout_texts.facts(replace(found, penalty=None), replace(FOUND, ranked_by="expected")))
-    assert unseen["Runs like it take"] == "unknown: no run made such a choice"
+    assert unseen["Typical slowdown"] == "unknown: no run made such a choice"
 
 
 def test_a_neighbour_says_what_is_not_the_same() -> None:

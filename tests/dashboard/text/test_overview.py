@@ -75,6 +75,21 @@ def test_the_four_figures() -> None:
     ]
 
 
+def test_the_best_mfu_is_that_of_the_answer_where_it_is_outside_of_the_grid() -> None:
+    own = pl.DataFrame({"model": ["1.35B", "8.86B"], "num_gpus": [None, 128], "mfu": [0.41, 0.363]})
+    judged = {"runs_judged": 1, "runs_failed": 0}
+
+    def best(row: Row, outside: pl.DataFrame | None) -> tuple[str, str]:
+        _, value, note = overview.figures(grid(row), 1, 0, judged, REASONS, own=outside)[1]
+        return value.replace("\xa0", " "), note.replace("\xa0", " ")
+
+    elsewhere = ("41.0 %", "1.35B on an unknown number of GPUs, outside this grid")
+    assert best(cell(), own) == elsewhere
+    assert best(cell(mfu=None), own) == elsewhere
+    assert best(cell(), own.tail(1)) == ("36.3 %", "8.86B on 16 nodes")
+    assert best(cell(), None) == ("36.3 %", "8.86B on 16 nodes")
+
+
 def test_figures_of_a_store_without_results_say_so() -> None:
     values = [
         value

@@ -110,7 +110,7 @@ def test_runs_counts_what_is_listed(
 
 def test_runs_names_its_rows_and_the_repeats_it_leaves_out() -> None:
     assert runs.page_line(offset=100, shown=30, runs=130, duplicates=1) == (
-        "Rows 101 to 130 of 130. 1 row that tells of a listed run again is left out."
+        "Rows 101 to 130 of 130. 1 duplicate of listed runs left out."
     )
     assert runs.page_line(offset=0, shown=0, runs=0, duplicates=0) == ""
 

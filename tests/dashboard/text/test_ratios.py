@@ -36,9 +36,9 @@ def plain(rows: list[tuple[str, str]]) -> dict[str, str]:
 
 def test_communication_adds_up_and_leaves_out_what_is_not_there() -> None:
     assert plain(texts.communication(VALUES)) == {
-        "Communication per step": "~2.00 s, of which ~0.750 s shows",
-        "TP": "~0.500 s, of which ~0.250 s shows",
-        "DP": "~1.50 s, of which ~0.500 s shows",
+        "Communication per step": "~2.00 s, of which ~0.750 s exposed",
+        "TP": "~0.500 s, of which ~0.250 s exposed",
+        "DP": "~1.50 s, of which ~0.500 s exposed",
     }
     assert texts.communication({**VALUES, **NONE}) == [("Communication", "none")]
 
@@ -46,11 +46,11 @@ def test_communication_adds_up_and_leaves_out_what_is_not_there() -> None:
 def test_each_ratio_says_what_its_threshold_says() -> None:
     assert plain(texts.deciding(VALUES, 8)) == {
         "Compute over communication": "~4.0 ×, below the rule of thumb of 10",
-        "Compute over TP exchange": "~0.8 ×, TP communicates longer than it computes",
-        "DP exchange over its passes": "~1.25 ×, too long to be hidden",
+        "Compute over TP communication": "~0.8 ×, TP communicates longer than it computes",
+        "DP communication over overlappable compute": "~1.25 ×, too long to be hidden",
         "FLOPs per byte sent": "~12,346",
         "Pipeline bubble": "~12.5 % of the step",
-        "Twice the stages pay": "from ~12 micro-batches; it has 8",
+        "Twice the stages pay off": "from ~12 micro-batches; it has 8",
         "If overlap were perfect": "~50.0 % MFU instead of ~40.0 %",
     }
 
