@@ -79,6 +79,16 @@ def framework_of(source_id: str) -> str | None:
     return next((word for prefix, word in FRAMEWORK_BY_SOURCE.items() if source_id.startswith(prefix)), None)
 
 
+def framework_of_version(text: str) -> str | None:
+    """The framework that a version begins with (NeMo's runs are Megatron-LM's by their arguments); None for a number.
+
+    >>> framework_of_version("NeMo 24.09"), framework_of_version("0.2.0rc1")
+    ('nemo', None)
+    """
+    word = re.match(r"[a-z]+(?:-[a-z]+)*", text.strip().casefold())
+    return word[0] if word and word[0] in vocab.FRAMEWORK else None
+
+
 def map_words(column: pl.Series, lookup: Callable[[str], object], dtype: type[pl.DataType]) -> pl.Series:
     """`column` of text through a lookup, one call per distinct text; text that the lookup does not know is NULL."""
     words = {text: lookup(text) for text in column.drop_nulls().unique()}

@@ -40,6 +40,7 @@ of a bucket of gradients."""
 _TEXTS = (
     *("model", "accelerator", "precision", "recompute", "pipeline_schedule", "framework", "source_id"),
     *("flash_attention", "attention", "attention_kernel", "cluster", "recompute_modules", "torch_version", *PRECISIONS),
+    "framework_version",
 )
 _WORDS = {"execution": EXECUTIONS, **FORMS}
 """Columns that hold one of few words."""
@@ -215,6 +216,10 @@ def read_rows(frame: pl.DataFrame) -> pl.DataFrame:
     return typed.with_columns(derived.get_columns()).with_columns(
         dp_replicate=_replicas(),
         stated_replicas=pl.col("dp_replicate"),
+        framework=pl.coalesce(
+            vocabulary.map_words(typed["framework_version"], vocabulary.framework_of_version, pl.String),
+            typed["framework"],
+        ),
         stated_recompute=typed["recompute"],
         recompute=vocabulary.map_words(typed["recompute"], recompute_mode, pl.String),
     )

@@ -313,6 +313,16 @@ def test_schedules_are_read_as_frameworks_spell_them() -> None:
     assert weights["DualPipe"] == pytest.approx(2 * weights["1F1B"])
 
 
+def test_a_version_that_names_a_framework_tells_which_one_ran() -> None:
+    (by_version, by_name, bare) = predict(
+        row(framework="megatron", framework_version="NeMo 24.09", accelerator="H100-SXM-80GB"),
+        row(framework="nemo", accelerator="H100-SXM-80GB"),
+        row(framework="megatron", framework_version="0.9.0", accelerator="H100-SXM-80GB"),
+    ).iter_rows(named=True)
+    assert by_version["est_mem_bytes"] == by_name["est_mem_bytes"] < bare["est_mem_bytes"]
+    assert by_version["est_assumptions"] == by_name["est_assumptions"]
+
+
 @pytest.mark.parametrize(
     ("changes", "is_covered"),
     [
