@@ -76,7 +76,7 @@ soak: install
 test-real: install
 	$(BIN)/python -m tests.real $(ARGS)
 
-# From a plan to picotron on the CPU and back; ARGS='--picotron CHECKOUT'. Uses the environment of test-real.
+# From a plan to litgpt on the CPU and back, or to picotron: ARGS='--picotron CHECKOUT'. Uses the environment of test-real.
 test-loop: install
 	$(BIN)/python -m tests.real.loop $(ARGS)
 

@@ -88,3 +88,17 @@ def test_the_module_runs_as_a_command() -> None:
 def test_no_document_names_a_path_of_one_machine() -> None:
     for path in (README, DICTIONARY, ROOT / "CHANGELOG.md", ROOT / "data" / "README.md"):
         assert not re.search(r"/(?:home|root|Users)/\w", Path(path).read_text(encoding="utf-8"))
+
+
+def test_the_comparison_has_every_row_and_a_test_for_each_yes() -> None:
+    text = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    rows = [
+        line.strip("| ").split(" | ") for line in text.partition("## What the marks")[0].splitlines() if "|" in line
+    ]
+    answers = [row for row in rows if len(row) == 9]
+    numbers = [int(row[0].split(".")[0]) for row in answers if row[0][0].isdigit()]
+    assert numbers == list(range(1, 82))
+    marks = {mark for row in answers for mark in row[1:8]}
+    assert marks == {"yes", "no", "partly"}
+    ours = [row[8] for row in answers]
+    assert all(own == "no" or (ROOT / own.removeprefix("yes: ").strip("`")).is_file() for own in ours)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from sweepscope.data import PUBLISHED
-from sweepscope.pipeline.ingest.batch import Tables
 from sweepscope.pipeline.ingest.published import load_published, published_ledger
 from sweepscope.pipeline.reference.accelerators import (
     load_accelerator_links,
@@ -16,6 +15,7 @@ from sweepscope.pipeline.reference.accelerators import (
 )
 
 if TYPE_CHECKING:
+    from sweepscope.pipeline.ingest.batch import Tables
     from sweepscope.pipeline.store.lake import (
         Lake,  # its libraries take 16 MB, which processes that only read logs save
     )

@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from sweepscope.pipeline.errors import UsageError
-from sweepscope.pipeline.ingest.parallel import Cluster
 from sweepscope.pipeline.store.home import Home
+
+if TYPE_CHECKING:
+    from sweepscope.pipeline.ingest.parallel import Cluster
 
 ENGINES = ("local", "dask")
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from sweepscope.pipeline.ingest.batch import Tables
 from sweepscope.pipeline.logs.evidence.text_kinds import NOTHING_TELLS
 from sweepscope.pipeline.logs.runs.stated import SOURCES_STATED
 from sweepscope.pipeline.store.replacement import KEPT
+
+if TYPE_CHECKING:
+    from sweepscope.pipeline.ingest.batch import Tables
 
 
 @dataclass

@@ -26,6 +26,8 @@ _LOG_OF_NODE = "$RUN_DIR/train${NODE_RANK/#0/}.log"
 """`train.log` of the first node, `train1.log` of the second."""
 _TRAINER = 'TRAINER_DIR="${TRAINER_DIR:?set it to the folder of the training script}"'
 _TRACES = '"$RUN_DIR/flight_recorder_rank_"'
+_OF_TRIALS = {"TORCHDYNAMO_DISABLE": "1"}
+"""Compiling for a CPU takes minutes, and shows nothing of the accelerator."""
 
 
 def environment(framework: Framework) -> dict[str, str]:
@@ -46,7 +48,8 @@ def environment(framework: Framework) -> dict[str, str]:
 
 def launch_script(run: Planned, framework: Framework, settings: dict[str, str] | None = None) -> str:
     """A script for one node of the job; NNODES, NODE_RANK and MASTER_ADDR say which. `settings`: further variables."""
-    exports = {**environment(framework), **{name: shlex.quote(text) for name, text in (settings or {}).items()}}
+    further = {**(_OF_TRIALS if run.is_trial else {}), **(settings or {})}
+    exports = {**environment(framework), **{name: shlex.quote(text) for name, text in further.items()}}
     command = " ".join(framework.command(run))
     what = f"{run.name}: {framework.name}, {run.num_nodes} x {run.gpus_per_node} ranks"
     needs_trainer = "$TRAINER_DIR" in command

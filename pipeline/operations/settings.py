@@ -16,10 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from sweepscope.pipeline.errors import UsageError
-from sweepscope.pipeline.store.home import Home
-
-VARIABLE = "SWEEPSCOPE_OPERATIONS"
-"""Path of another file than `operations.toml` in the home, as where it is mounted from a configuration store."""
+from sweepscope.pipeline.store.home import OPERATIONS_VARIABLE, Home
 
 Kind = Literal["hang", "regression", "no_data", "new_best", "rejects_rising"]
 KINDS: tuple[Kind, ...] = ("hang", "regression", "no_data", "new_best", "rejects_rising")
@@ -151,12 +148,12 @@ def read_settings(home: Home) -> Settings:
     Raises:
         UsageError: the file cannot be read or says something that it cannot: the file, the value and the remedy.
     """
-    path = Path(os.environ.get(VARIABLE) or home.operations)
+    path = Path(os.environ.get(OPERATIONS_VARIABLE) or home.operations)
     try:
         parsed = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if path != home.operations:
-            raise UsageError(f"{path}, which {VARIABLE} names, is not there.") from None
+            raise UsageError(f"{path}, which {OPERATIONS_VARIABLE} names, is not there.") from None
         return Settings()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}. docs/operations.md has an example.") from error

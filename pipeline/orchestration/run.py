@@ -7,16 +7,15 @@ through here: Dagster's daemon launches those that the sensor in `jobs` asks for
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import polars as pl
 
 from sweepscope.pipeline.errors import SweepscopeError
 from sweepscope.pipeline.ingest import plan
-from sweepscope.pipeline.ingest.batch import Tables
 from sweepscope.pipeline.ingest.bundled import bundled_is_pending
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
 from sweepscope.pipeline.ingest.discover import FOUND
@@ -26,16 +25,13 @@ from sweepscope.pipeline.ingest.summary import Summary
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.files import list_files
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
-from sweepscope.pipeline.operations.alerting import look
-from sweepscope.pipeline.orchestration import steps
-from sweepscope.pipeline.orchestration.run_record import RETRIES, recorded
-from sweepscope.pipeline.orchestration.run_tags import TRIGGER_TAG, batch_tags
-from sweepscope.pipeline.orchestration.steps import OnFile
 from sweepscope.pipeline.store.checkpoints import Records
-from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.home import OPERATIONS_VARIABLE, Home
 from sweepscope.pipeline.store.lake import Lake
 from sweepscope.pipeline.store.publish import publish
 from sweepscope.pipeline.store.published import connect
+
+OnFile = Callable[[str, int], None]
 
 _LOG = logging.getLogger(__name__)
 
@@ -89,20 +85,20 @@ def ingest_paths(
     work = plan.batches(pending, units=batch_units)
     if not work and with_published and bundled_is_pending(lake):
         work = [pending]
-    count = workers or default_workers(cores_each=CORES_PER_READER)
-    readers = engine if engine and work else Engine()
-    with readers.cluster(home, processes=count) as cluster:
-        parse = partial(
-            steps.parse,
-            home=home,
+    if work:
+        # Late: it imports all readers, which takes longer than to find that there is nothing to read.
+        from sweepscope.pipeline.orchestration.run_batches import run_batches
+
+        count = workers or default_workers(cores_each=CORES_PER_READER)
+        for committed, store in run_batches(
+            home,
+            work,
             in_use=in_use,
             with_published=with_published,
             workers=count,
-            cluster=cluster,
+            engine=engine or Engine(),
             on_file=on_file,
-        )
-        for left, batch in zip(reversed(range(len(work))), work, strict=True):
-            committed, store = _run(home, batch, parse, is_last=not left)
+        ):
             summary.add(committed)
             summary.store = store or summary.store
     # Where there was nothing to read, an ingest may have died between commit and publish.
@@ -123,6 +119,10 @@ def _from_the_start(home: Home, found: pl.DataFrame) -> pl.DataFrame:
 
 def _tell(home: Home) -> None:
     """Send alerts on what is new; the ingest stands where that fails."""
+    if OPERATIONS_VARIABLE not in os.environ and not home.operations.exists():
+        return  # no receivers: what checks settings and sends need not be imported
+    from sweepscope.pipeline.operations.alerting import look
+
     try:
         look(home)
     except SweepscopeError as error:
@@ -137,19 +137,3 @@ def _statuses(store: str, run_ids: Sequence[str]) -> Counter[str]:
         return Counter(dict(connection.execute(query, {"ids": list(run_ids)}).fetchall()))
     finally:
         connection.close()
-
-
-def _run(
-    home: Home, batch: pl.DataFrame, parse: Callable[[pl.DataFrame], steps.Step[Tables]], *, is_last: bool
-) -> tuple[Tables, str | None]:
-    """What one batch committed, and the path of the store if it `is_last` and so published."""
-    tags = {TRIGGER_TAG: "command", **batch_tags(batch)}
-    with recorded(home, "ingest" if is_last else "load", tags) as run:
-        found = run.do("discovered", partial(steps.found, batch))
-        valid = run.do("validated", partial(steps.validate, run.do("parsed", partial(parse, found))))
-        committed = run.do("lake", partial(steps.commit, valid, home, batch_id=run.run_id), retries=RETRIES)
-        if not is_last:
-            return committed, None
-        store = run.do("store", partial(steps.publish_newest, home), retries=RETRIES)
-        run.do("marts", partial(steps.count_view_columns, home))
-        return committed, store

@@ -15,6 +15,8 @@ _REMEDY = "Give another directory with --home, or set SWEEPSCOPE_HOME."
 # delta-rs takes paths for URLs: it panics on the first two, loses its way at the third, takes the fourth for a slash
 # and refuses control characters. DuckDB expands the others.
 _UNUSABLE = "[]%\\*?"
+OPERATIONS_VARIABLE = "SWEEPSCOPE_OPERATIONS"
+"""Environment variable that names the settings of operations, where they are not in the home."""
 
 
 @dataclass(frozen=True)

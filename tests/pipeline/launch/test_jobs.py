@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from sweepscope.pipeline.launch.framework import Framework
 from sweepscope.pipeline.launch.jobs import JOBSET, SBATCH, SCRIPT, launch_files
+from sweepscope.pipeline.launch.planned import CPU
 from sweepscope.pipeline.launch.registry import FRAMEWORKS
 from sweepscope.pipeline.launch.toml_text import toml_text
 from sweepscope.pipeline.logs.declared.statements import read_statements
@@ -49,6 +50,11 @@ def test_the_script_starts_torchrun_and_keeps_what_it_prints(name: str, tmp_path
     assert f"NCCL_DEBUG_FILE={folder}/nccl.%h.%p.log" in words
     assert f"TORCH_FR_DUMP_TEMP_FILE={folder}/flight_recorder_rank_" in words
     assert "PYTORCH_CUDA_ALLOC_CONF=a:True" in words
+
+
+def test_a_trial_on_a_cpu_compiles_nothing() -> None:
+    texts = [launch_files(planned(accelerator=name), FRAMEWORKS["litgpt"])[SCRIPT] for name in (CPU, "H100-SXM-80GB")]
+    assert ["TORCHDYNAMO_DISABLE=1" in text for text in texts] == [True, False]
 
 
 def test_the_script_names_what_is_missing(tmp_path: Path) -> None:

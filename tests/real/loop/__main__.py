@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,18 +39,28 @@ _LIMIT_S = 600
 def main() -> int:
     """0 when all planned runs were matched, what was to fail failed, and the advice for it completed."""
     parser = argparse.ArgumentParser(prog="python -m tests.real.loop", description=__doc__)
-    parser.add_argument("--picotron", type=Path, required=True, help="a checkout of picotron")
+    parser.add_argument("--picotron", type=Path, help="a checkout of picotron; without one, litgpt is what trains")
     parser.add_argument("--folder", type=Path, help="where to keep everything (default: a temporary folder)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        return _run((args.folder or Path(scratch)).resolve(), args.picotron.resolve())
+        trainer = Trainer("picotron", 2, args.picotron.resolve()) if args.picotron else Trainer("litgpt", 1)
+        return _run((args.folder or Path(scratch)).resolve(), trainer)
 
 
-def _run(folder: Path, checkout: Path) -> int:
+@dataclass(frozen=True)
+class Trainer:
+    """A framework that starts on a CPU with so many ranks; `checkout` holds one that is no package."""
+
+    framework: str
+    ranks: int
+    checkout: Path | None = None
+
+
+def _run(folder: Path, trainer: Trainer) -> int:
     home, out, config = folder / "home", folder / "runs", folder / "tiny" / "config.json"
     config.parent.mkdir(parents=True)
     config.write_text(json.dumps(_SHAPE))
-    question = ["--model", config, "--nodes", "1", "--gpus-per-node", "2", "--accelerator", "H100-SXM-80GB"]
+    question = ["--model", config, "--nodes", "1", "--gpus-per-node", trainer.ranks, "--accelerator", "H100-SXM-80GB"]
     question += [
         "--seq-len",
         _SEQ_LEN,
@@ -58,7 +69,7 @@ def _run(folder: Path, checkout: Path) -> int:
         "--steps",
         "6",
         "--framework",
-        "picotron",
+        trainer.framework,
         "--for",
         "ablation",
         "--most",
@@ -68,13 +79,13 @@ def _run(folder: Path, checkout: Path) -> int:
     name, planned = plan["plan_id"], plan["planned_runs"]
     largest = max(row["mbs"] for row in planned)
     tokens = _SEQ_LEN * largest - 1  # the largest micro-batch does not fit
-    trainings = _Trainings(out, config, checkout, tokens, environment.python())
-    _answer(home, "plan", "launch", name, "--framework", "picotron", "--out", out, "--cpu")
+    trainings = _Trainings(out, config, trainer, tokens, environment.python())
+    _answer(home, "plan", "launch", name, "--framework", trainer.framework, "--out", out, "--cpu")
     live = trainings.start([row["planned_run_id"] for row in planned], home)
     status = _answer(home, "plan", "status", name, "--mend")
     rounds = 1
     while status["added"] and rounds < 5:
-        _answer(home, "plan", "launch", name, "--framework", "picotron", "--out", out, "--cpu")
+        _answer(home, "plan", "launch", name, "--framework", trainer.framework, "--out", out, "--cpu")
         live += trainings.start(status["added"], home)
         status = _answer(home, "plan", "status", name, "--mend")
         rounds += 1
@@ -111,13 +122,14 @@ _ON_CPU = "CPU instead of H100-SXM-80GB"
 class _Trainings:
     """Starts planned runs by their own scripts, one after the other, while what is there is ingested."""
 
-    def __init__(self, out: Path, config: Path, checkout: Path, tokens: int, python: Path) -> None:
-        self.out, self.config, self.python = out, config, python
+    def __init__(self, out: Path, config: Path, trainer: Trainer, tokens: int, python: Path) -> None:
+        self.out, self.config, self.trainer, self.python = out, config, trainer, python
+        folders = [_HERE / "surroundings", *([trainer.checkout] if trainer.checkout else [])]
         ours = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "SLURM"))}
         self.variables = ours | {
             "TORCHRUN": str(python.parent / "torchrun"),
-            "TRAINER_DIR": str(checkout),
-            "PYTHONPATH": os.pathsep.join([str(_HERE / "surroundings"), str(checkout)]),
+            "TRAINER_DIR": str(trainer.checkout or ""),
+            "PYTHONPATH": os.pathsep.join(map(str, folders)),
             "PYTHONUNBUFFERED": "1",
             "HF_TOKEN": "none",
             "HF_HUB_OFFLINE": "1",
@@ -146,9 +158,10 @@ class _Trainings:
         return count[0]
 
     def _run(self, folder: Path) -> None:
-        model = json.loads((folder / "config.json").read_text())["model"]["name"]
-        command = [self.python, _HERE / "model.py", folder, self.config, model]
-        subprocess.run(command, check=True, capture_output=True)
+        if self.trainer.checkout:  # picotron wants weights, a tokenizer and a data set from the hub
+            model = json.loads((folder / "config.json").read_text())["model"]["name"]
+            command = [self.python, _HERE / "model.py", folder, self.config, model]
+            subprocess.run(command, check=True, capture_output=True)
         subprocess.run(
             ["bash", folder / "launch.sh"], env=self.variables, capture_output=True, timeout=_LIMIT_S, check=False
         )
