@@ -41,11 +41,11 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
     cluster = cluster_of(row)
     if cluster is None:
         return None, no_cluster(row["accelerator"]), []
-    is_fp8, roughly = _precision(row["precision"], cluster)
+    framework = row["framework"] or framework_of(row["source_id"] or "")
+    is_fp8, roughly = _precision(row["precision"], cluster, framework)
     shape, reason, assumed = complete_shape(row)
     if shape is None:
         return None, reason, []
-    framework = row["framework"] or framework_of(row["source_id"] or "")
 
     def with_constants(chosen: Profile) -> tuple[Question, list[str]]:
         profile = with_fabric(with_choices(chosen, framework), fabric_of(row["source_id"]))
@@ -73,13 +73,20 @@ def is_covered(asked: Question) -> bool:
     return all(facts[name] in values for name, values in asked.profile.about.get("covers", {}).items())
 
 
-def _precision(stated: str | None, cluster: Cluster) -> tuple[bool, list[str]]:
-    """(whether products run in FP8, what was assumed) of a precision as it is stated.
+_FP8_SUBMISSIONS: Final = ("hopper", "blackwell")
+"""Generations on which NVIDIA's submissions to MLPerf run in FP8 or FP4: each bundled row that states a precision does
+(mlcommons/training_results_v3.0 to v5.1, `config_common*.sh`)."""
+
+
+def _precision(stated: str | None, cluster: Cluster, framework: str | None) -> tuple[bool, list[str]]:
+    """(whether products run in FP8, what was assumed) of a precision as it is stated; 16 bit where none is.
 
     Of one that is none of ours the card's usual is taken: FP8 where it has that, else 16 bit. FP4 is taken as FP8:
     NVIDIA's recipe leaves out the first and last layers and the gradients of weights (2509.25149).
     """
     has_fp8 = cluster.peak_flops_fp8 > cluster.peak_flops
+    if stated is None and framework == "mlperf" and cluster.generation in _FP8_SUBMISSIONS:
+        return True, ["FP8, as in other submissions to MLPerf"]
     if stated in EIGHT_BIT and not has_fp8:
         return False, [f"FP8 estimated as 16 bit, for {cluster.accelerator} has none"]
     if stated is None or stated in (*SIXTEEN_BIT, *EIGHT_BIT):

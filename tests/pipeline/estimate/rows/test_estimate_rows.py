@@ -313,6 +313,18 @@ def test_schedules_are_read_as_frameworks_spell_them() -> None:
     assert weights["DualPipe"] == pytest.approx(2 * weights["1F1B"])
 
 
+def test_a_submission_to_mlperf_runs_in_fp8_where_it_states_no_precision() -> None:
+    found = predict(
+        row(source_id="mlperf_training_v5.1", precision=None, accelerator="B300"),
+        row(source_id="mlperf_training_v5.1", precision="fp8", accelerator="B300"),
+        row(source_id="mlperf_training_v5.1", precision=None, accelerator="A100-SXM-80GB"),
+        row(source_id="mine", precision=None, accelerator="B300"),
+    )
+    seconds, notes = found["est_step_time_s"], found["est_assumptions"].fill_null("")
+    assert seconds[0] == seconds[1] < seconds[3]
+    assert [("FP8, as" in note) for note in notes] == [True, False, False, False]
+
+
 def test_a_version_that_names_a_framework_tells_which_one_ran() -> None:
     (by_version, by_name, bare) = predict(
         row(framework="megatron", framework_version="NeMo 24.09", accelerator="H100-SXM-80GB"),
