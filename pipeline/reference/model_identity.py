@@ -120,7 +120,16 @@ def shaped_alike(name: str, params: int) -> str | None:
     >>> [shaped_alike(name, params) for name in ("llama-1b", "mine") for params in (1_235_814_400, 1_235_000_000)]
     ['Llama 3.2 1B', None, None, None]
     """
-    return next((known for known in known_models() if _word(known) == _word(name) and params in _sizes(known)), None)
+    return next((known for known in _models_by_word().get(_word(name), ()) if params in _sizes(known)), None)
+
+
+@cache
+def _models_by_word() -> dict[str, list[str]]:
+    """The registry's models by the first word of their names: a store may name thousands to look up."""
+    found: dict[str, list[str]] = {}
+    for known in known_models():
+        found.setdefault(_word(known), []).append(known)
+    return found
 
 
 def _word(name: str) -> str:
