@@ -14,15 +14,14 @@ from sweepscope.dashboard.charts import compare as charts
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import column_label
 from sweepscope.dashboard.queries import compare as queries
+from sweepscope.dashboard.report import comparison
 from sweepscope.dashboard.sections import compare_links, compare_parts, log_difference, sweep_pair
 from sweepscope.dashboard.selection.comparison import parse_runs
 from sweepscope.dashboard.text import compare as texts
 from sweepscope.dashboard.text import compare_results
 from sweepscope.dashboard.text import compare_sections as section_texts
-from sweepscope.dashboard.view_models import compare, compare_losses, compare_speed
+from sweepscope.dashboard.view_models import compare
 from sweepscope.dashboard.view_models.compare import Line, Subject
-from sweepscope.dashboard.view_models.compare_losses import Difference
-from sweepscope.dashboard.view_models.compare_speed import Race
 from sweepscope.dashboard.widgets import basic, choices, side_by_side, tables, urls
 
 TITLE = "Compare"
@@ -57,8 +56,8 @@ def _page(view: View) -> None:
     lines = compare.configuration_lines(columns)
     configuration = {group: compare.folded(rows) for group, rows in lines.items()}
     differing = [line for part in configuration.values() for line in part.shown]
-    race = _race(view, columns)
-    explained = _explained(view, race)
+    race = comparison.race(con, columns)
+    explained = comparison.explained(con, race) if view.store.has("estimates") else None
     with head:
         origins = tuple(dict.fromkeys(row["origin"] for row in found.iter_rows(named=True)))
         meta = section_texts.meta(columns, asked.left_out)
@@ -111,29 +110,6 @@ def _grouped(single: list[Subject], found: pl.DataFrame) -> list[Subject]:
         "Group by", "by", ["", *ways], shown=lambda name: column_label(name) if name else "each run alone", width=190
     )
     return compare.subjects(ways[way], found) if way else single
-
-
-def _race(view: View, columns: Sequence[Subject]) -> Race:
-    race = compare_speed.race(columns)
-    pair = [standing.subject for standing in race.standings[:2]]
-    if len(pair) < 2 or any(one.is_group for one in pair):
-        return compare_speed.judged(race, None)
-    rows = queries.certainty(pair[0].run_ids[0], pair[1].run_ids[0]).run(view.store.con).to_dicts()
-    return compare_speed.judged(race, rows[0] if rows else None)
-
-
-def _explained(view: View, race: Race) -> Difference | None:
-    """The waterfalls of the first two of the race subtracted; None where one of them has none."""
-    pair = [standing.subject for standing in race.standings[:2]]
-    if len(pair) < 2 or any(one.is_group for one in pair) or not view.store.has("estimates"):
-        return None
-    rows = {row["run_id"]: row for row in _estimates(view, pair).iter_rows(named=True)}
-    first, second = (rows.get(one.run_ids[0]) for one in pair)
-    return compare_losses.difference(first, second) if first and second else None
-
-
-def _estimates(view: View, columns: Sequence[Subject]) -> pl.DataFrame:
-    return queries.estimates([run_id for one in columns for run_id in one.run_ids]).run(view.store.con)
 
 
 def _heads(columns: Sequence[Subject]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import polars as pl
 
@@ -21,6 +22,9 @@ from sweepscope.dashboard.queries.runs import page as runs_page
 from sweepscope.dashboard.queries.runs import total as runs_total
 from sweepscope.dashboard.queries.slices import runs_of, slices
 from sweepscope.dashboard.report import grids, outcomes, question, run_section
+from sweepscope.dashboard.report.comparison import comparison
+from sweepscope.dashboard.report.memory import memory
+from sweepscope.dashboard.report.network import network
 from sweepscope.dashboard.report.section import Listing, Picture, Section
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.selection.slices import Slice, offered_origins, others, resolve_slice
@@ -54,7 +58,8 @@ class SitePage:
 @dataclass(frozen=True)
 class Site:
     """What the pages of one origin are made from: `found` are all slices, `run_ids` the runs that have a page,
-    `most_grids` how many grids have one; `stamp` is printed into charts.
+    `most_grids` how many grids, and how
+    many pairs of winner and runner-up, have one; `stamp` is printed into charts.
     """
 
     con: Reader
@@ -97,13 +102,38 @@ ORDER BY run_id IN (FROM ahead) DESC, coalesce(ended_at, started_at) DESC NULLS 
 LIMIT $most"""
 
 
+_PAIRS = """SELECT model, num_nodes, num_gpus, layout, runner_up_layout, margin, chance_best, run_id, runner_up_run_id
+FROM best_configs
+WHERE origin = $origin AND runner_up_run_id IS NOT NULL
+ORDER BY runs_tried DESC, model, num_gpus, run_id
+LIMIT $most"""
+
+
 def build(of: Site) -> tuple[list[tuple[str, str]], Iterator[SitePage]]:
     """The menu (file and title), and the pages one at a time, as a site has more charts than fit into memory."""
     made = [(file, title, draw(of)) for file, title, draw in _FURTHER]
     further = [(file, title, part) for file, title, part in made if part is not None]
     grid = [("grid-1.html", "Best configurations")] if of.origin in of.found["origin"] else []
-    listed = [("index.html", "Overview"), *grid, *((file, title) for file, title, _ in further), ("runs.html", "Runs")]
-    return listed, _pages(of, further)
+    pairs = of.con.frame(_PAIRS, {"origin": of.origin, "most": of.most_grids})
+    compared = [("compare.html", "Compare")] if pairs.height else []
+    others_listed = [(file, title) for file, title, _ in further]
+    listed = [("index.html", "Overview"), *grid, *compared, *others_listed, ("runs.html", "Runs")]
+    return listed, chain(_pages(of, further), _comparisons(of, pairs))
+
+
+def _comparisons(of: Site, pairs: pl.DataFrame) -> Iterator[SitePage]:
+    """The list of cells with a runner-up, and a page for each of them: the winner against it."""
+    if pairs.is_empty():
+        return
+    files = [f"compare-{number}.html" for number in range(1, pairs.height + 1)]
+    columns = names("model num_nodes num_gpus layout runner_up_layout margin chance_best")
+    listing = Listing(numbers.count(pairs.height, "cell"), pairs, columns, most=pairs.height, links=("layout", files))
+    text = "The winner of each cell against its runner-up: what is faster, how sure that is, and what explains it."
+    yield SitePage("compare.html", "Compare", [Section("pairs", "Compare", text, listings=[listing])])
+    for file, row in zip(files, pairs.iter_rows(named=True), strict=True):
+        part = comparison(of.con, (row["run_id"], row["runner_up_run_id"]), of.theme)
+        if part is not None:
+            yield SitePage(file, "", [_stamped(of, part, part.meta)])
 
 
 def _pages(of: Site, further: Sequence[tuple[str, str, Section]]) -> Iterator[SitePage]:
@@ -209,6 +239,8 @@ def _stamped(of: Site, part: Section, conditions: str) -> Section:
 
 _FURTHER: tuple[tuple[str, str, Callable[[Site], Section | None]], ...] = (
     ("failures.html", "Failures & cost", lambda of: outcomes.failed(of.con, of.origin, None, of.theme)),
+    ("memory.html", "Memory", lambda of: memory(of.con, of.origin, of.theme)),
+    ("network.html", "Network", lambda of: network(of.con, of.origin, of.theme)),
     ("theory.html", "Distance to theory", lambda of: outcomes.theory(of.con, of.origin, None, of.theme)),
     ("frontier.html", "Frontier", lambda of: outcomes.published(of.con, of.origin, of.theme)),
 )

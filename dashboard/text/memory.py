@@ -94,7 +94,7 @@ def _fragmentation(spread: pl.DataFrame) -> str:
     if spread.is_empty():
         return ""
     row = spread.row(0, named=True)
-    runs = f"{count(row['n'], 'run')}" + (f" of {row['framework']}" if row["framework"] else "")
+    runs = f"{count(row['n'], 'run')}" + (f" of {framework_name(row['framework'])}" if row["framework"] else "")
     return f"The allocator held **{percent(row['eps_frag'])}** more than was allocated ({runs})."
 
 

@@ -36,7 +36,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=GRIDS,
         metavar="N",
-        help="grids of an origin with a page of their own, those with most results first (default: %(default)s)",
+        help="grids of an origin, and pairs of winner and runner-up, with a page of their own, those with most results "
+        "first (default: %(default)s)",
     )
 
 
@@ -69,9 +70,10 @@ def _write_dataset(home: Home, args: argparse.Namespace) -> int:
 VERB = Verb(
     name="export",
     description="Write the store as static pages that need no server and no network: overview, every grid in every "
-    "metric, failures and their cost, distance to theory, frontier, runs with their evidence lines, and the rows as "
-    "Parquet. Charts are saved as PNG or SVG with their filters printed in. Or, with --dataset, every table as "
-    "Parquet with a card that describes it, as the Hugging Face Hub takes datasets.",
+    "metric, winners against their runners-up, failures and their cost, memory, network, distance to theory, frontier, "
+    "runs with their evidence lines, and the rows as Parquet. Charts are saved as PNG or SVG with their filters "
+    "printed in. Or, with --dataset, every table as Parquet with a card that describes it, as the "
+    "Hugging Face Hub takes datasets.",
     add_arguments=_add_arguments,
     run=_run,
 )

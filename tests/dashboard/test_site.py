@@ -13,7 +13,9 @@ import pytest
 
 from sweepscope.dashboard.report import write_site
 from sweepscope.pipeline.errors import UsageError
+from tests.browser.evidence import evidence
 from tests.dashboard.app_pages.grid_home import make_home, small_sweep
+from tests.dashboard.store_rows import make_real_home
 
 pytestmark = pytest.mark.slow
 
@@ -51,9 +53,40 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
         assert page.parent == site or "default-src 'none'" in text
 
 
+def figures_of(page: Path) -> dict[str, Any]:
+    found = re.search(r'id="figures">(.*?)</script>', page.read_text(encoding="utf-8"))
+    return dict(json.loads(found[1])) if found else {}
+
+
+def test_each_winner_is_set_against_its_runner_up(site: Path) -> None:
+    folder = site / "measured"
+    assert "compare.html" in (folder / "index.html").read_text(encoding="utf-8")
+    cells = list(folder.glob("compare-*.html"))
+    assert len(cells) == 2, "of three cells, one has no result"
+    texts = [page.read_text(encoding="utf-8").replace("\xa0", " ") for page in cells]
+    assert sum("A is 2.6 % faster than B" in text for text in texts) == 1, "40,000 over 39,000"
+    assert all("DP8 TP1" in text and "DP4 TP2" in text for text in texts if "2.6 %" in text)
+
+
+def test_memory_and_network_have_pages_where_files_tell_of_them(site: Path, tmp_path: Path) -> None:
+    assert not (site / "measured" / "memory.html").exists() or figures_of(site / "measured" / "memory.html")
+    assert not (site / "measured" / "network.html").exists()
+    rows = {name: rows for name, rows in evidence().items() if name != "estimates"}  # they estimate memory alone
+    home = make_real_home(tmp_path / "home", **rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SWEEPSCOPE_HOME", str(home))
+        write_site.write(tmp_path / "out", most_runs=0, most_grids=0)
+    memory, network = (next((tmp_path / "out").glob(f"*/{name}.html")) for name in ("memory", "network"))
+    assert "ran out of GPU memory" in memory.read_text(encoding="utf-8")
+    assert figures_of(memory)
+    text = network.read_text(encoding="utf-8")
+    assert "Findings, the costly ones first" in text
+    assert "Hangs" in text
+    assert figures_of(network)
+
+
 def test_charts_say_what_was_chosen(site: Path) -> None:
-    text = (site / "measured" / "grid-1.html").read_text(encoding="utf-8")
-    figures = json.loads(re.search(r'id="figures">(.*?)</script>', text)[1])  # type: ignore[index]  # it is there
+    figures = figures_of(site / "measured" / "grid-1.html")
     assert figures
     for figure in figures.values():
         assert "measured" in figure["layout"]["title"]["subtitle"]["text"]
