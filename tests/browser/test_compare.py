@@ -59,6 +59,27 @@ def test_best_layout_of_a_cell_and_why_the_second_lost_within_four_clicks(browse
         assert reader.made <= 4
 
 
+def test_best_layout_of_a_cell_and_why_the_second_lost_without_a_mouse(browser: Any, demo: str) -> None:
+    with opened(browser, demo) as page:
+        sidebar(page, "Best configurations").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/best*")
+        settled(page)
+        for label, option in (("Model", "Llama 8.86B"), ("Nodes", "16")):
+            page.get_by_role("combobox", name=re.compile(label)).first.focus()
+            page.keyboard.press("ArrowDown")
+            page.get_by_role("option").first.wait_for()
+            page.keyboard.type(option)
+            page.keyboard.press("Enter")
+            settled(page)
+        page.get_by_text("Llama 8.86B on 16 nodes").first.wait_for()
+        page.get_by_role("link", name="Compare with the runner-up").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/compare?runs=*")
+        settled(page)
+        assert answer(page).startswith("A is 5.8 % ahead of B, within the noise")
+
+
 def test_own_best_against_llama_405b_and_deepseek_v3_within_three_clicks(browser: Any, demo: str) -> None:
     with opened(browser, demo) as page:
         reader = Clicks(page)
