@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# The package that pip is at, on one line; what it says of errors is not touched.
+SHOWN := awk '/^ *(Collecting|Downloading|Installing)/ { printf "\r\033[K%.70s", $$0; fflush() } END { printf "\r\033[K" }'
 UV := $(shell command -v uv 2>/dev/null)
 
 .PHONY: demo test test-fast install lint format types docs site bench chaos load soak test-real test-loop audit validate screenshots clean
@@ -28,10 +30,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV); this takes a minute or three, once."
 ifneq ($(UV),)
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
-	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[dev]'
+	$(UV) pip install --python $(BIN)/python --constraint constraints.txt --editable '.[dev]'
 else
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]' | $(SHOWN)
 endif
 	@touch $(STAMP)
 

@@ -33,7 +33,8 @@ and `--shared` lets your group read them. These are options of every command, an
 
 Options that you always give can be kept in `~/.config/sweepscope/sweepscope.toml` (or the file that `SWEEPSCOPE_CONFIG`
 names): at its top those of all commands, in a table those of one. The command line counts more than an environment
-variable, and that more than the file.
+variable, and that more than the file. A `sweepscope.toml` in a sweep's folder is another: it states facts of runs,
+which every ingest reads ([reading.md](reading.md#my-logs-lack-something)); options there are refused.
 
 ```toml
 home = "/scratch/me/sweepscope"
