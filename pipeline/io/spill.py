@@ -41,12 +41,14 @@ _INLINE_BYTES = 12
 
 _TYPES: dict[pl.DataType, pa.DataType] = {
     pl.Int64(): pa.int64(),
+    pl.UInt8(): pa.uint8(),
+    pl.UInt16(): pa.uint16(),
     pl.UInt32(): pa.uint32(),
     pl.Float64(): pa.float64(),
     pl.Datetime("us"): pa.timestamp("us"),
     pl.String(): pa.string_view(),
 }
-"""Columns of other types stay in memory."""
+"""Columns of other types stay in memory. Of an Enum, the numbers of its words are written."""
 
 _folder: ContextVar[Path | None] = ContextVar("spill_folder", default=None)
 _maps: WeakSet[mmap.mmap] = WeakSet()
@@ -207,7 +209,8 @@ class _SpillWriter:
         self._height = 0
         self._size = 0
         self._file = tempfile.TemporaryFile(dir=_folder.get())  # noqa: SIM115 - closed by __exit__
-        self._on_disk = {name: _TYPES[dtype] for name, dtype in schema.items() if dtype in _TYPES}
+        written = {name: _written(dtype) for name, dtype in schema.items()}
+        self._on_disk = {name: _TYPES[dtype] for name, dtype in written.items() if dtype in _TYPES}
         self._values = {name: self._room(capacity * _width(dtype)) for name, dtype in self._on_disk.items()}
         self._validity = {name: self._room(capacity // 8 + 1) for name in self._on_disk}
         self._is_known: dict[str, list[_Validity]] = {name: [] for name in self._on_disk}
@@ -241,7 +244,7 @@ class _SpillWriter:
         self._height += part.height
 
     def _write(self, column: pl.Series, row: int) -> None:
-        array = column.to_arrow(compat_level=pl.CompatLevel.newest())
+        array = column.to_physical().to_arrow(compat_level=pl.CompatLevel.newest())
         width = _width(self._on_disk[column.name])
         values = array.buffers()[1].slice(array.offset * width, len(array) * width)
         if column.dtype == pl.String:
@@ -298,8 +301,14 @@ class _SpillWriter:
             texts = [whole.slice(begin, size) for begin, size in self._texts[name]]
             arrays[name] = pa.Array.from_buffers(dtype, self._height, [validity, values, *texts])
         frame = pl.DataFrame(pa.record_batch(list(arrays.values()), names=list(arrays)))
+        words = [frame[name].cat.to(dtype) for name, dtype in self._schema.items() if isinstance(dtype, pl.Enum)]
         held = [pl.concat(parts).rechunk() for parts in self._in_memory.values()]
-        return frame.with_columns(held).select(self._schema.names())
+        return frame.with_columns(*words, *held).select(self._schema.names())
+
+
+def _written(dtype: pl.DataType) -> pl.DataType:
+    """The type of what is written of a column."""
+    return pl.Series(dtype=dtype).to_physical().dtype if isinstance(dtype, pl.Enum) else dtype
 
 
 def _width(dtype: pa.DataType) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
-# nanotron prints 1e9 as G in old versions and B in new ones; picotron uses K/M/B/T.
-_HUMAN = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12, "P": 1e15, "Q": 1e15}
+# nanotron prints 1e9 as G in old versions and B in new ones; picotron uses K/M/B/T; scripts of one's own a small k.
+_HUMAN = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12, "P": 1e15, "Q": 1e15}
 _BYTES = (
     {"B": 1.0}
     | {"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -71,13 +71,15 @@ def size(text: pl.Expr) -> pl.Expr:
 
 
 def _human(text: pl.Series) -> pl.Series:
-    return each_once(text, _without_noise)
-
-
-def _without_noise(text: pl.Series) -> pl.Series:
     """Scaled numbers without binary noise: 1.02 * 1e3 is 1020, not 1020.0000000000001."""
-    value = pl.col("value")
-    return _scaled(text, _HUMAN).select(pl.when(value.abs() >= 1).then(value.round(6)).otherwise(value)).to_series()
+    plain = text.cast(pl.Float64, strict=False)
+    others = (plain.is_null() & text.is_not_null()).arg_true()
+    value = plain.scatter(others, each_once(text.gather(others), _scaled_human)) if others.len() else plain
+    return pl.select(pl.when(value.abs() >= 1).then(value.round(6)).otherwise(value)).to_series()
+
+
+def _scaled_human(text: pl.Series) -> pl.Series:
+    return _scaled(text, _HUMAN).to_series()
 
 
 def _size(text: pl.Series) -> pl.Series:

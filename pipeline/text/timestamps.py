@@ -46,7 +46,8 @@ def times_of(lines: pl.DataFrame) -> pl.Series:
     `lines`: `text`, `prefix`, and perhaps `template`, by which lines that have none are known without a search.
     """
     found = _times_of_text(lines)
-    if found.null_count() and lines["prefix"].null_count() < lines.height:
+    # Most prefixes are those of ranks: few, and without a time.
+    if found.null_count() and lines["prefix"].unique().str.contains(_ANY_STAMP).any():
         found = pl.select(pl.coalesce(found, _read(lines["prefix"]))).to_series()
     return found.alias("ts")
 

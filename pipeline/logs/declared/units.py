@@ -92,10 +92,6 @@ def _clock(text: pl.Expr) -> pl.Expr:
     return hours * 3600 + minutes * 60 + text.str.extract(r":([0-9]+(?:\.[0-9]*)?)$").cast(pl.Float64, strict=False)
 
 
-def _human(text: pl.Expr) -> pl.Expr:
-    return human(text.str.replace("k", "K", literal=True))
-
-
 def _per_second(text: pl.Expr) -> pl.Expr:
     rate = number(text)
     return pl.when(rate != 0).then((1 / rate).round(9))
@@ -144,7 +140,7 @@ _NUMBERS = (
         "human",
         "number",
         rf"{NUMBER} ?[KkMBGTPQ]?",
-        lambda text: human(text.str.replace("k", "K", literal=True)),
+        human,
         "13.8K",
     ),
     _unit("thousands", "number", "[Kk]", _times(1e3), "13.8 for 13,800"),

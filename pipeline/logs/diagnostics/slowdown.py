@@ -35,12 +35,13 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
 
     `steps`: `run_id`, `source_path`, `line_no`, `ts`, `step`, `step_time_s`, `tokens_per_s`, `tokens_per_s_per_gpu`.
     """
-    numbered = _sampled(in_runs(steps)).with_row_index("row")
+    steps = in_runs(steps)
+    numbered = _sampled(steps)
     parts = [_risen(numbered, quantity, runs) for quantity, runs in _covered(numbered).items()]
     if all(part.is_empty() for part in parts):
         return pl.DataFrame(schema=FINDING)
     rows = pl.concat(parts)
-    of_step = numbered.select("row", "run_id", "source_path", "line_no", "ts", "step", "step_time_s")
+    of_step = numbered.select("row", "step", "step_time_s")
     rows = rows.join(of_step, on="row", maintain_order="left").with_columns(
         number=pl.int_range(1, pl.len() + 1).over("run"), n=pl.len().cast(pl.Int64).over("run")
     )
@@ -61,7 +62,6 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
         split=number.sort_by(pl.when(is_inner).then("wrong"), nulls_last=True, maintain_order=True).first().over("run")
     )
     changes = rows.group_by("run").agg(
-        pl.col("run_id").first(),
         n=n.first(),
         split=pl.col("split").first(),
         before=pl.col("cost").filter(~is_after).median(),
@@ -71,24 +71,25 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
         time_before=pl.col("step_time_s").filter(~is_after).median(),
         time_after=pl.col("step_time_s").filter(is_after).median(),
         since=pl.col("step").filter(is_after).first(),
-        source_path=pl.col("source_path").filter(is_after).first(),
-        line_no=pl.col("line_no").filter(is_after).first(),
-        ts=pl.col("ts").filter(is_after).first(),
+        row=pl.col("row").filter(is_after).first(),
         stride=(pl.col("step").last() - pl.col("step").first()) / (n.first() - 1),
     )
     ratio = pl.col("after") / pl.col("before")
     slow = changes.filter(ratio >= SLOWDOWN_FACTOR).with_columns(ratio=ratio)
-    return finding(slow.with_columns(text=_text()), "slowdown")
+    lines = steps["run_id", "source_path", "line_no", "ts"][slow["row"]]
+    return finding(slow.with_columns(*lines.iter_columns(), text=_text()), "slowdown")
 
 
 def _sampled(steps: pl.DataFrame) -> pl.DataFrame:
-    """The steps in order; of a run with very many, some from everywhere and those to be left out as warm-up.
+    """`row`, `run`, `step` and quantities of the steps in order.
 
-    A change that lasts shows in them as well, and ranks of all would take as much memory as the run is long.
+    Of a run with very many, some from everywhere and those to be left out as warm-up: a change that lasts shows in them
+    as well, and ranks of all would take as much memory as the run is long.
     """
+    read = steps["run", "step", *_QUANTITIES]
     lengths = stretches(steps["run"])["len"].to_numpy().astype(np.int64)
     if not (lengths > SLOWDOWN_MOST_STEPS).any():
-        return steps
+        return read.with_row_index("row")
     stops = np.cumsum(lengths)
     kept = [
         np.unique(
@@ -97,12 +98,11 @@ def _sampled(steps: pl.DataFrame) -> pl.DataFrame:
         for begin, stop, every in zip(stops - lengths, stops, -(-lengths // SLOWDOWN_MOST_STEPS), strict=True)
     ]
     rows, parts = np.concatenate(kept), []
-    read = steps["run", "run_id", "source_path", "line_no", "ts", "step", *_QUANTITIES]
     for begin in range(0, steps.height, SLICE_ROWS):
         inner = rows[np.searchsorted(rows, begin) : np.searchsorted(rows, begin + SLICE_ROWS)] - begin
         parts.append(owned(read[begin : begin + SLICE_ROWS][inner]))
         release()
-    return pl.concat(parts)
+    return pl.concat(parts).with_columns(row=pl.Series(rows, dtype=pl.UInt32))
 
 
 def _is_good(quantity: str) -> pl.Expr:

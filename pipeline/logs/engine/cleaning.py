@@ -138,8 +138,12 @@ def _cleaned(lines: pl.DataFrame, *, wanted: Collection[str] | None) -> pl.DataF
     is_prefixed = (prefix > 0) & ~is_odd
     plain = rows.filter(~is_odd & ~is_prefixed).with_columns(_NO_PREFIX)
     cut, unpainted = _cut(rows.filter(is_prefixed), prefix[is_prefixed]), _unpainted(rows.filter(is_odd), wanted)
-    together = pl.concat([plain, _labelled(pl.concat([cut, unpainted]))])
-    return together.sort("row", maintain_order=True).drop("row")
+    parts = [part for part in (plain, _labelled(pl.concat([cut, unpainted]))) if part.height]
+    if not parts:
+        return plain.drop("row")
+    together = pl.concat(parts)
+    is_sorted = len(parts) == 1 and (cut.is_empty() or unpainted.is_empty())
+    return (together if is_sorted else together.sort("row", maintain_order=True)).drop("row")
 
 
 def _is_odd(text: pl.Series) -> pl.Series:
@@ -154,6 +158,8 @@ def _prefix_chars(text: pl.Series) -> pl.Series:
 
 def _cut(rows: pl.DataFrame, length: np.ndarray) -> pl.DataFrame:
     """The lines and, as `prefix`, so many characters of their beginning apart."""
+    if not length.any():
+        return rows.with_columns(prefix=pl.lit(None, pl.String))
     text, cut = pl.col("text"), pl.lit(pl.Series(length))
     return rows.with_columns(
         text.str.slice(cut),
@@ -177,24 +183,32 @@ def _drawn(rows: pl.DataFrame) -> pl.DataFrame:
     if rows.is_empty():
         return rows.with_columns(shared=pl.lit(None, pl.String))
     templates = LineTemplates.of(rows)
-    shared = pl.lit(pl.Series(templates.answers(_prefix_chars)))
-    rows = rows.with_columns(shared=pl.when(shared > 0).then(text.str.slice(0, shared)))
+    rows = rows.with_columns(shared=_cut(rows, templates.answers(_prefix_chars))["prefix"])
     if templates.matching(r"\^M|\^\[\[").any():
         rows = rows.with_columns(text.str.replace_many(_CARETS))
     drawn = rows.with_columns(text.str.strip_chars_end("\r").str.split("\r")).explode("text")
-    shown = drawn["text"].str.slice(0, MAX_LINE_CHARS)
+    shown = drawn["text"]
+    if (shown.str.len_bytes() > MAX_LINE_CHARS).any():
+        shown = shown.str.slice(0, MAX_LINE_CHARS)
     if (is_painted := shown.str.contains("\x1b", literal=True)).any():
         shown = shown.scatter(is_painted.arg_true(), shown.filter(is_painted).str.replace_all(_ANSI, ""))
-    drawn = drawn.with_columns(shown)
-    if shown.str.contains(_GLUED).any():
-        drawn = drawn.with_columns(text.str.replace_all(_GLUED, "${1}\n${2}").str.split("\n")).explode("text")
-    return drawn.with_columns(template=template_hashes(*buffers_of(drawn["text"])))
+    drawn = _hashed(drawn.with_columns(shown))
+    if LineTemplates.of(drawn).matching(_GLUED).any():
+        parts = drawn.with_columns(text.str.replace_all(_GLUED, "${1}\n${2}").str.split("\n"))
+        drawn = _hashed(parts.explode("text"))
+    return drawn
+
+
+def _hashed(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(template=template_hashes(*buffers_of(rows["text"])))
 
 
 def _labelled(rows: pl.DataFrame) -> pl.DataFrame:
     """The lines with the `rank` and `host` that a launcher's prefix names."""
-    # A log has few distinct prefixes: rank and host are read once from each.
     prefix = pl.col("prefix")
+    if rows["prefix"].null_count() == rows.height:
+        return rows.with_columns(_NO_PREFIX[1:])
+    # A log has few distinct prefixes: rank and host are read once from each.
     labels = rows.select(prefix.unique().drop_nulls()).with_columns(
         rank=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_RANKS)).cast(pl.Int64, strict=False),
         host=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_HOSTS)),

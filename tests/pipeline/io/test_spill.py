@@ -90,11 +90,13 @@ def test_a_frame_that_is_not_large_stays_where_it_is(monkeypatch: pytest.MonkeyP
 
 def test_pages_are_given_back_and_come_again() -> None:
     frame = pl.DataFrame({"number": np.arange(4_000_000)})
+    frame = frame.with_columns(word=pl.lit("batch", pl.Enum(["step", "batch"])))
     spilled = spill.spilled(frame)
     assert spilled["number"].sum() == frame["number"].sum()
     spill.release()
-    assert mapped_bytes(spilled["number"]) == 0
+    assert mapped_bytes(spilled["number"]) == mapped_bytes(spilled["word"].to_physical()) == 0
     assert spilled["number"].sum() == frame["number"].sum()
+    assert (spilled["word"] == "batch").all()
 
 
 def mapped_bytes(column: pl.Series) -> int:
