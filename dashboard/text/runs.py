@@ -14,6 +14,7 @@ HIDES = (
     "published: its note marks where that is missing, too low, or not comparable with others."
 )
 _ATTENTION_LEFT_OUT = "attention left out"  # part of `mfu_basis` where the shape is unknown
+_SHAPE_ASSUMED = "by the usual shape"  # part of `mfu_basis` where N is not stated, nor all it follows from
 _OTHER_MODEL = "model "  # `comparability` of a model that the formula of MFU is not made for begins so
 
 
@@ -45,6 +46,8 @@ def mfu_note(row: Row) -> str | None:
     'no throughput'
     >>> mfu_note({"mfu": 0.4, "mfu_basis": "6N, attention left out; peak 989", "comparability": None})
     'attention not counted'
+    >>> mfu_note({"mfu": 0.4, "mfu_basis": "6N + 12Lhs, N by the usual shape; peak 989", "comparability": None})
+    'parameters assumed'
     """
     if row.get("quarantine_reason") == DOUBTFUL_SPEED:
         return "speed is a guess: confirm it on Data health"
@@ -55,6 +58,7 @@ def mfu_note(row: Row) -> str | None:
         "above the peak" if row["mfu"] > 1 else "",
         "not comparable" if stated.startswith(_OTHER_MODEL) else "",
         "attention not counted" if _ATTENTION_LEFT_OUT in basis else "",
+        "parameters assumed" if _SHAPE_ASSUMED in basis else "",
     ]
     return "; ".join(note for note in notes if note) or None
 

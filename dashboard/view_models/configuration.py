@@ -32,6 +32,7 @@ _SOURCES = {
     "stated_override": "stated by you, overrides",
     "folder_name": "folder name",
     "published_table": "published table",
+    "result_table": "table of results",
     "derived": "derived",
     "assumed": "assumed",
 }

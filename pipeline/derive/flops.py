@@ -15,6 +15,9 @@ from sweepscope.schemas.thresholds import LABEL_TOLERANCE
 
 _col = pl.col
 
+_SIZE_IN_NAME = r"(?i)(?:^|[^a-z0-9.])(?<size>\d+(?:\.\d+)?) ?(?<unit>[bm])(?:$|[^a-z0-9])"
+_SPARSE_NAME = r"(?i)moe|\d+x\d|[^a-z]a\d+(?:\.\d+)?b"
+
 FORMULA = "flops_formula"
 """Column of `model_flops` that `runs` lacks: the formula, for `mfu_basis`."""
 
@@ -72,6 +75,33 @@ def _shape_params(experts_counted: str) -> pl.Expr:
     return pl.when(is_tying_known).then(outside_mlp + mlp).round().cast(pl.Int64, strict=False)
 
 
+def _assumed_params() -> pl.Expr:
+    """Parameters of a dense model by layers, width and vocabulary alone, with the usual choice for what is not stated.
+
+    As many KV heads as heads; an MLP of 8 h^2, which both the plain one of width 4h and the gated one of width 8h/3
+    have (Shazeer 2020, 2002.05202, section 2); gated if its stated width is not 4h; one embedding matrix, since a
+    lookup costs no FLOPs. NULL for experts and latent attention: they have no usual choice.
+    """
+    hidden, width = _col("hidden_size"), pl.coalesce(_attention_width(), "hidden_size")
+    kv_share = (_col("num_kv_heads") / _col("num_heads")).fill_null(1.0)
+    attention = hidden * width * (2 + 2 * kv_share)
+    is_gated = _col("gated_mlp").fill_null(_col("ffn_hidden_size") != 4 * hidden)
+    stated_mlp = pl.when(is_gated).then(3).otherwise(2) * hidden * _col("ffn_hidden_size")
+    embeddings = _col("vocab_size") * hidden * pl.when(~_col("tie_word_embeddings")).then(2).otherwise(1)
+    total = _col("num_layers") * (attention + pl.coalesce(stated_mlp, 8.0 * hidden * hidden)) + embeddings
+    return pl.when(_col("num_experts").is_null() & _col("kv_lora_rank").is_null()).then(total)
+
+
+def _named_size() -> pl.Expr:
+    """Parameters in the name of a dense model: 13e9 of `ours-13b`. NULL where the name tells of experts (`30B-A3B`)."""
+    found = _col("model").str.extract_groups(_SIZE_IN_NAME)
+    size = found.struct["size"].cast(pl.Float64) * pl.when(found.struct["unit"].str.to_lowercase() == "b").then(
+        1e9
+    ).otherwise(1e6)
+    is_sparse = _col("num_experts").is_not_null() | _col("model").str.contains(_SPARSE_NAME)
+    return pl.when(~is_sparse).then(size)
+
+
 def fill_params(runs: pl.DataFrame) -> pl.DataFrame:
     """`params` and `active_params` from the shape where it is complete, else as given; and the label check.
 
@@ -126,6 +156,8 @@ def model_flops(runs: pl.DataFrame) -> pl.DataFrame:
     known = runs.select(
         parameters=parameters,
         stated=parameters + _attention_flops(),
+        assumed=6.0 * _assumed_params() + _attention_flops(),
+        named=6.0 * _named_size(),
         is_shape_stated=_shape_params("experts_per_token").is_not_null(),
         is_latent=_col("kv_lora_rank").is_not_null(),
     ).hstack(_registered_flops(runs))
@@ -138,13 +170,21 @@ def model_flops(runs: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("parameters_and_attention"))
         .when(_col("parameters").is_not_null())
         .then(pl.lit("parameters"))
+        .when(_col("assumed").is_not_null())
+        .then(pl.lit("assumed_shape"))
+        .when(_col("named").is_not_null())
+        .then(pl.lit("named_size"))
     )
     formula = (
         pl.when(basis == "parameters")
         .then(pl.lit("6N, attention left out"))
+        .when(basis == "assumed_shape")
+        .then(pl.lit("6N + 12Lhs, N by the usual shape"))
+        .when(basis == "named_size")
+        .then(pl.lit("6N, N by the model's name, attention left out"))
         .when(pl.coalesce("registered_is_latent", "is_latent"))
         .then(pl.lit("6N + 6Ls(q + v)"))
         .otherwise(pl.lit("6N + 12Lhs"))
     )
-    flops = pl.coalesce("registered", "stated", "parameters")
+    flops = pl.coalesce("registered", "stated", "parameters", "assumed", "named")
     return known.select(flops.alias("flops_per_token"), basis.alias("flops_basis"), formula.alias(FORMULA))

@@ -66,6 +66,7 @@ class BatchAccumulator:
         tracked: runs in files of trackers: the source of the file, the path that its own source gets, and the run.
         tracked_parts: by folder of a run of MLflow, the source and the text of each of its files.
         tables: rows of `runs` from tables with one run per row.
+        table_arguments: rows of `arguments` of these runs: what their tables have of each under its own name.
         files: a note per file (see `read_file`).
         rejects: rows of `rejects`.
         other: frames of further tables, by name.
@@ -95,6 +96,7 @@ class BatchAccumulator:
     tracked: list[tuple[int, str, Entry]] = field(default_factory=list)
     tracked_parts: dict[str, tuple[dict[str, int], dict[str, str]]] = field(default_factory=dict)
     tables: list[pl.DataFrame] = field(default_factory=list)
+    table_arguments: list[pl.DataFrame] = field(default_factory=list)
     files: list[dict[str, object]] = field(default_factory=list)
     rejects: list[dict[str, object]] = field(default_factory=list)
     other: dict[str, list[pl.DataFrame]] = field(default_factory=dict)

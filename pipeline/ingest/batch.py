@@ -18,6 +18,7 @@ from sweepscope.pipeline.io.spill import release, stretches
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import assemble
+from sweepscope.pipeline.logs.runs.listed_runs import settings_of
 from sweepscope.pipeline.logs.runs.options import with_options
 from sweepscope.pipeline.logs.runs.stated import of_table
 from sweepscope.pipeline.store.checkpoints import Records
@@ -76,6 +77,7 @@ def parse_batch(
             [
                 tables["settings"],
                 *(one.settings for one in listed),
+                *(settings_of(rows) for rows in batch.tables),
                 SCHEMAS["settings"].conform(filled.with_columns(is_used=pl.lit(value=True))),
             ]
         ),
@@ -83,7 +85,8 @@ def parse_batch(
         "files": SCHEMAS["files"].conform(batch.files),
     }
     placed = under_their_files(all_tables, batch.tracked)
-    runs, arguments = with_options(placed["runs"], placed["arguments"])
+    of_tables = [SCHEMAS["arguments"].conform(rows) for rows in batch.table_arguments]
+    runs, arguments = with_options(placed["runs"], pl.concat([placed["arguments"], *of_tables], how="diagonal_relaxed"))
     placed |= {"runs": SCHEMAS["runs"].conform(runs), "arguments": SCHEMAS["arguments"].conform(arguments)}
     return {name: _by_part(frame, batch.parts) for name, frame in placed.items()}
 

@@ -35,6 +35,10 @@ _TABLE_OF_STEPS = re.compile(
     r"(?:train(?:ing)?[-_])?(?:logs?|metrics|progress|loss(?:es)?|stats|steps|train(?:ing)?[-_]?(?:log|loss|steps))"
 )
 """Names of tables with a row for each step; others are tables of runs, of GPU samples or of benchmarks."""
+_OF_RESULTS = re.compile(
+    r"(?:^|[^a-z])(?:results?|summary|sweeps?|runs|bench(?:mark)?s?|trials|experiments|throughputs?)(?:[^a-z]|$)"
+)
+"""In names of records with a row for each run; `eval_results.json` is another thing."""
 _COMPRESSED = {".gz", ".zst"}
 _NEVER_LOGS = {
     "readme.txt",
@@ -51,6 +55,8 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: b
 
     >>> file_kind("log_410022.out"), file_kind("config.json"), file_kind("model.safetensors")
     ('log', 'config', 'other')
+    >>> file_kind("results.csv"), file_kind("sweep_results.jsonl"), file_kind("eval_results.json")
+    ('bench_csv', 'bench_csv', 'other')
     >>> file_kind("trainer_state.json"), file_kind("trainer_state.json", histories=False)
     ('history', 'config')
     """
@@ -106,15 +112,23 @@ def _kind_by_suffix(lower: str) -> str:
     while suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", suffix):  # train.log.1, train.log.2.gz
         name = name.removesuffix(suffix)
         suffix = posixpath.splitext(name)[1]
-    if suffix in TABLE_SUFFIXES and _TABLE_OF_STEPS.fullmatch(name.removesuffix(suffix)):
-        return "log"
-    if suffix == ".csv" or is_memory_file(lower):
-        return "bench_csv" if suffix == ".csv" else "memory"
+    if suffix in TABLE_SUFFIXES:
+        return "log" if _TABLE_OF_STEPS.fullmatch(name.removesuffix(suffix)) else "bench_csv"
+    if is_memory_file(lower):
+        return "memory"
     if name in _NEVER_LOGS:
         return "other"
-    if is_named_so(name):
-        return "scheduler"
+    return "scheduler" if is_named_so(name) else _kind_of_text(name, suffix)
+
+
+def _kind_of_text(name: str, suffix: str) -> str:
+    """Kind of a log, a configuration, or of records of steps or of runs."""
+    stem = name.removesuffix(suffix)
+    is_of_training = _OF_TRAINING.search(stem) is not None
+    is_records = suffix in (".json", *RECORD_SUFFIXES) and not is_of_training
+    if is_records and _OF_RESULTS.search(stem) and not _OF_OTHERS.search(stem):
+        return "bench_csv"
     if suffix in _DOCUMENT_SUFFIXES:
         return "config" if _CONFIGURATION.search(name) and not _OF_OTHERS.search(name) else "other"
-    is_of_training = suffix in RECORD_SUFFIXES and _OF_TRAINING.search(name.removesuffix(suffix))
-    return "log" if suffix in _LOG_SUFFIXES or PBS_STREAM.fullmatch(suffix) or is_of_training else "other"
+    is_log = suffix in _LOG_SUFFIXES or PBS_STREAM.fullmatch(suffix) is not None
+    return "log" if is_log or (suffix in RECORD_SUFFIXES and is_of_training) else "other"

@@ -66,7 +66,8 @@ class Batch:
     `other` has rows of further tables by name (NCCL output, memory snapshots), as their schemas want them. `parts` are
     PARTS rows of rotated logs; facts and sources have such a log under its own path, with lines numbered throughout.
     `arguments` are those that logs print (SETTING_FACTS), `documents` those of configurations beside them
-    (SIDECAR_SETTINGS), both under their own names. `tracked` are tracked_runs.PLACES rows of runs of trackers' files.
+    (SIDECAR_SETTINGS), both under their own names, and `table_arguments` rows of `arguments` of the runs in `tables`.
+    `tracked` are tracked_runs.PLACES rows of runs of trackers' files.
     """
 
     sources: pl.DataFrame
@@ -82,6 +83,7 @@ class Batch:
     arguments: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SETTING_FACTS))
     documents: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SIDECAR_SETTINGS))
     tracked: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PLACES))
+    table_arguments: list[pl.DataFrame] = field(default_factory=list)
 
     def stated_of(self, rows: pl.DataFrame) -> pl.DataFrame:
         """STATED rows of the file that the rows of a table come from."""
@@ -142,13 +144,14 @@ def read_batch(
         other={
             **other,
             **batch.nccl.tables(files, facts),
-            INFERRED_COLUMNS.name: inferred.columns,
+            INFERRED_COLUMNS.name: pl.concat([inferred.columns, *batch.other.get(INFERRED_COLUMNS.name, ())]),
             INFERRED_DIALECTS.name: inferred.dialects,
         },
         parts=pl.DataFrame(rotated.parts, schema=PARTS, orient="row"),
         arguments=read_arguments(extracted.argument_lines),
         documents=pl.DataFrame([*batch.documents, *tracked.documents], schema=SIDECAR_SETTINGS),
         tracked=tracked.places,
+        table_arguments=batch.table_arguments,
     )
 
 

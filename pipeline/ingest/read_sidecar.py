@@ -26,6 +26,7 @@ from sweepscope.pipeline.logs.dialect import BinaryHistory, Dialect, History
 from sweepscope.pipeline.logs.facts import INFERRED
 from sweepscope.pipeline.logs.inference.documents import settings_of_document
 from sweepscope.pipeline.logs.registry import TABLES
+from sweepscope.pipeline.logs.result_tables.read import WANTED, may_be_runs, read_runs
 from sweepscope.pipeline.logs.sidecars.documents import document_values
 from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
 from sweepscope.pipeline.logs.trackers.exports import is_export
@@ -36,6 +37,7 @@ from sweepscope.pipeline.nccl.facts import Facts as NcclFacts
 from sweepscope.pipeline.nccl.inspector import read_inspector
 from sweepscope.pipeline.scheduler import registry as schedulers
 from sweepscope.schemas import limits
+from sweepscope.schemas.tables.inference import INFERRED_COLUMNS
 from sweepscope.schemas.tables.ledger import REJECTS
 from sweepscope.schemas.tables.nccl import NCCL_INSPECTOR
 from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
@@ -208,7 +210,7 @@ def _read_sidecar(path: str, text: str, dialects: Sequence[Dialect]) -> tuple[st
 
 
 def read_table(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
-    """Ledger columns of a table with one run per row. Unknown CSV files are skipped after their first bytes."""
+    """Ledger columns of a table with one run per row, a known one or one of somebody's own."""
     return read_table_of(source, row, reader, reader.chunks(), batch)
 
 
@@ -234,9 +236,39 @@ def read_table_of(
             return read_memory(row, reader, itertools.chain([head], chunks), batch)
         if is_export(start):
             return read_export(source, reader, itertools.chain([head], chunks), batch)
-        return {"status": "skipped", "error": "a CSV file that is not a known benchmark table"}
-    text = text_of(itertools.chain([head], chunks))
-    rows, rejects = table.read(text)
+        return _read_own_table(row, reader, itertools.chain([head], chunks), batch, start=start)
+    rows, rejects = table.read(text_of(itertools.chain([head], chunks)))
+    rows = rows.with_columns(framework=pl.lit(table.framework))
+    return _add_runs(row, path, rows, rejects, batch, parser=table.name)
+
+
+def _read_own_table(
+    row: dict[str, object], reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator, *, start: str
+) -> dict[str, object]:
+    """Ledger columns of a table whose columns are those of runs; others are skipped after their `start`."""
+    own = read_runs(text_of(chunks)) if may_be_runs(start) else None
+    if own is None:
+        return {"status": "skipped", "error": f"no table of runs: {WANTED}"}
+    path = reader.path
+    placed = pl.lit(path).alias("source_path")
+    cells = own.cells.with_columns(placed, setting_source=pl.lit("result_table"))
+    ids = [run_id(path, f"line {line_no}") for line_no in cells["line_no"].to_list()]
+    batch.table_arguments.append(cells.with_columns(pl.Series("run_id", ids, dtype=pl.String)))
+    batch.other.setdefault(INFERRED_COLUMNS.name, []).append(INFERRED_COLUMNS.conform(own.columns.with_columns(placed)))
+    framework = pl.coalesce("framework", pl.lit("other")) if "framework" in own.runs.columns else pl.lit("other")
+    return _add_runs(row, path, own.runs.with_columns(framework=framework), own.rejects, batch, parser=INFERRED)
+
+
+def _add_runs(
+    row: dict[str, object],
+    path: str,
+    rows: pl.DataFrame,
+    rejects: pl.DataFrame,
+    batch: BatchAccumulator,
+    *,
+    parser: str,
+) -> dict[str, object]:
+    """Ledger columns of a table with these runs."""
     ids = [run_id(path, f"line {line_no}") for line_no in rows["line_no"].to_list()]
     batch.tables.append(
         rows.with_columns(
@@ -246,14 +278,13 @@ def read_table_of(
             run_dir=pl.lit(row["run_dir"]),
             sweep=pl.lit(row["sweep"]),
             origin=pl.lit(row["origin"]),
-            framework=pl.lit(table.framework),
-            parser=pl.lit(table.name),
-            parser_version=pl.lit(current_versions()[table.name], pl.Int64),
+            parser=pl.lit(parser),
+            parser_version=pl.lit(current_versions()[parser], pl.Int64),
         )
     )
     for r in rejects.iter_rows(named=True):
         batch.reject(path, r["line_no"], r["reason"], r["raw"], table="runs")
-    return {"parser": table.name}
+    return {"parser": parser}
 
 
 def read_memory(

@@ -77,7 +77,8 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "mbs": (
         rf"(?:train )?(?:micro ?batch|mbs|micro bs|micro ?batch size)(?: size)?(?: {_PER_GPU})?|"
         rf"{_PER_GPU} (?:train )?(?:micro )?(?:batch size|bs)|(?:device|local) (?:train )?(?:micro ?)?batch ?size|"
-        rf"(?:train )?(?:micro )?batch ?size {_PER_GPU}|bs {_PER_GPU}|(?:instantaneous )?batch size {_PER_GPU}|"
+        rf"(?:train )?(?:micro )?batch ?size {_PER_GPU}|bs {_PER_GPU}|per gpu batch|"
+        rf"(?:instantaneous )?batch size {_PER_GPU}|"
         r"micro train batch size|device train microbatch size|(?:samples|imgs|images|videos) per gpu|"
         r"batch gpu",
     ),
@@ -88,7 +89,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "gas": (
         r"(?:grad(?:ient)?s? )?acc(?:um(?:ulat(?:ion|e))?)?(?: (?:steps?|iters?|freq|factor))|"
         r"grad(?:ient)? acc(?:um(?:ulation)?)?|gas|accumulate grad batches|update freq|"
-        r"accum(?:ulate)?(?: grad(?:ient)?s?)? (?:iters?|iterations|steps?)|accum(?:ulation)?|grad accs?",
+        r"accum(?:ulate)?(?: grad(?:ient)?s?)? (?:iters?|iterations|steps?)|accum(?:ulation|ulate)?|grad accs?",
         r"num micro ?batches|(?:number of )?micro ?batches",
     ),
     "seq_len": (
@@ -103,8 +104,9 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "num_gpus": (
         r"(?:ddp )?world ?size|(?:num(?:ber)?(?: of)?|n|total|total num(?:ber)?(?: of)?) ?gpus?|gpu count|"
-        r"(?:num(?:ber)?(?: of)?|total) (?:processes|devices|ranks|accelerators|chips)|device count|n ?procs?",
-        r"gpus|ngpus?|n devices|world",
+        r"(?:num(?:ber)?(?: of)?|total|global|jax) (?:processes|devices|ranks|accelerators|chips)|"
+        r"(?:global )?device count|n ?procs?",
+        r"gpus|ngpus?|n devices|world|ranks",
     ),
     "gpus_per_node": (
         r"(?:num |n )?(?:gpus|devices|processes|procs) per (?:node|machine|host)|nproc per node|local world size|"
@@ -158,7 +160,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "model": (r"model name(?: or path)?|base model|pretrained model name or path|model id", r"model|arch(?:itecture)?"),
     "torch_version": (r"(?:py)?torch version|(?:py)?torch",),
     "cuda_version": (r"cuda version",),
-    "accelerator": (r"gpu (?:name|type|model)|device name|accelerator(?: type)?|gpu 0|cuda device name",),
+    "accelerator": (r"gpu (?:name|type|model)|device name|accelerator(?: type)?|gpu 0|cuda device name", r"gpu"),
 }
 """Columns of `runs` to the names of settings."""
 

@@ -16,6 +16,7 @@ import duckdb
 import polars as pl
 
 from sweepscope.pipeline.logs.runs import kept_elsewhere
+from sweepscope.pipeline.logs.runs.listed_runs import listed_runs
 from sweepscope.pipeline.logs.runs.same_runs import RATES, SAME, near_each_other, same_runs
 from sweepscope.pipeline.scheduler.reconcile import changes, reconcile
 from sweepscope.pipeline.store import lake_sql
@@ -75,11 +76,12 @@ def contents(lake: Lake, release: Release) -> Contents:
 def _changed(lake: Lake, release: Release) -> Changes:
     """By table: keys of rows of the lake that are left out, and rows that replace or join them."""
     jobs = lake.read("scheduler_jobs", release=release)
-    histories = _histories(lake, release)
-    if jobs.is_empty() and histories.is_empty():
+    histories = _files(lake, release, "history", "tracker")
+    tables = _files(lake, release, "bench_csv")
+    if jobs.is_empty() and histories.is_empty() and tables.is_empty():
         return {}
     runs = lake.read("runs", predicate=pl.col("origin") != "published", release=release)
-    again = _repeated_runs(lake, release, runs, histories)
+    again = pl.concat([_repeated_runs(lake, release, runs, histories), _listed_runs(lake, release, runs, tables)])
     runs = runs.join(again, on="run_id", how="left", maintain_order="left", suffix="_found")
     runs = runs.with_columns(duplicate_of=pl.coalesce("duplicate_of", "duplicate_of_found")).drop("duplicate_of_found")
     kept = kept_elsewhere.complete(runs, again, _settings_of(lake, release, again))
@@ -113,9 +115,9 @@ def _settings_of(lake: Lake, release: Release, again: pl.DataFrame) -> pl.DataFr
     return lake.read("settings", predicate=pl.col("run_id").is_in(ids.implode()), release=release)
 
 
-def _histories(lake: Lake, release: Release) -> pl.Series:
-    """Paths of the files of steps, as of transformers' Trainer and of trackers."""
-    return lake.read("files", ["path"], pl.col("kind").is_in(["history", "tracker"]), release=release)["path"]
+def _files(lake: Lake, release: Release, *kinds: str) -> pl.Series:
+    """Paths of files: of steps, as of transformers' Trainer and of trackers, or of tables of runs."""
+    return lake.read("files", ["path"], pl.col("kind").is_in(kinds), release=release)["path"]
 
 
 def _repeated_runs(lake: Lake, release: Release, runs: pl.DataFrame, histories: pl.Series) -> pl.DataFrame:
@@ -130,3 +132,15 @@ def _repeated_runs(lake: Lake, release: Release, runs: pl.DataFrame, histories: 
     columns = ["run_id", "step", "loss", *RATES]
     steps = lake.read("steps", columns, pl.col("run_id").is_in(ids.implode()), release=release)
     return same_runs(pairs, steps, counting)
+
+
+def _listed_runs(lake: Lake, release: Release, runs: pl.DataFrame, tables: pl.Series) -> pl.DataFrame:
+    """same_runs.SAME rows of runs that a table of results and a log both have."""
+    counting = runs.filter(pl.col("duplicate_of").is_null())
+    is_listed = pl.col("source_path").is_in(tables.implode())
+    listed = counting.filter(is_listed)
+    if listed.is_empty():
+        return pl.DataFrame(schema=SAME)
+    of_listed = pl.col("run_id").is_in(listed["run_id"].implode())
+    names = lake.read("arguments", ["run_id", "value"], of_listed, release=release)
+    return listed_runs(listed, counting.filter(~is_listed), names)

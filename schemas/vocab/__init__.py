@@ -89,7 +89,9 @@ FLOPS_BASIS: dict[str, str] = {
     "registered_shape": "6N + 12Lhs by the registered shape of the run's model, which the run does not contradict",
     "stated_shape": "6N + 12Lhs by the shape that the run states",
     "parameters_and_attention": "6N + 12Lhs with N as stated, and L and h of an otherwise incomplete shape",
+    "assumed_shape": "6N + 12Lhs with N from layers, width and vocabulary, the rest as usual: to 20 % mostly",
     "parameters": "6N, without attention: a lower bound, the shape is unknown",
+    "named_size": "6N, without attention, with N from the model's name (13B), which is rounded",
 }
 
 ORIGIN: dict[str, str] = {
@@ -235,6 +237,7 @@ SETTING_SOURCE: dict[str, str] = {
     "stated_override": "what the user states to count more than what logs and configurations say",
     "folder_name": "the run directory's name",
     "published_table": "a column of a published table",
+    "result_table": "a row of somebody's table of results",
     "derived": "computed from other settings",
     "assumed": "a documented default, stated in no file",
 }

@@ -10,6 +10,8 @@ _DONE = re.compile(
     r"\b(?:finished|completed|done|end of|finish)\b.{0,12}\btraining\b|"
     r"^\W*(?:all done|done|exiting|finished|finished successfully|run (?:completed|finished)|training time\b.*|"
     r"total (?:training )?time\b.*|training (?:took|time|runtime)\b.*)\W*$|"
+    r"^\W*(?:finished|completed|done(?: after| with)?)\W{1,3}(?:all )?\d[\d,_]* "
+    r"(?:steps|iters|iterations|updates|epochs)\b|"
     r"\b(?:reached|hit) (?:max(?:imum)?|the last|final)[ _](?:steps?|iters?|iterations?|epochs?|updates?)\b|"
     r"\b(?:successfully|succesfully) (?:completed|finished|trained)\b|"
     r"\b(?:run|job|experiment|pre-?training|fine-?tuning|pretrain|finetune)\b.{0,16}\b(?:complete[d!]?|finished|done)\b|"

@@ -6,7 +6,7 @@ A name is any text in front of a separator; whether it means anything is decided
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sweepscope.pipeline.logs.inference.sentences import SENTENCES
@@ -44,7 +44,7 @@ _CLAUSE = re.compile(
 # Dimensions of a mesh, by one word each: `data=8 tensor=4 pipeline=2`. One alone may be anything.
 _FORMS = ((_RECORD, "words"), (_OPTION, "option"), (_PAIR, ""), (_CHINESE_PAIR, "words"), (_CLAUSE, "words"))
 _MESH = re.compile(
-    r"(?<![\w./-])(?P<name>data|tensor|model|pipe(?:line)?|stage|context|sequence|expert)(?P<form>[\"']?\s?[=:x×]\s?)"
+    r"(?<![\w./-])(?P<name>data|fsdp|tensor|model|pipe(?:line)?|stage|context|sequence|expert)(?P<form>[\"']?\s?[=:x×]\s?)"
     r"(?P<value>\d{1,6})(?![\w.])"
 )
 _MESH_COLUMNS = {"data": "dp", "tensor": "tp", "pipe": "pp", "pipeline": "pp", "context": "cp", "expert": "ep"}
@@ -124,9 +124,8 @@ def _in_line(line_no: int, text: str) -> Iterator[Stated]:
                 taken.add(hit.start("value"))
                 yield found
     dimensions = [hit for hit in _MESH.finditer(text) if hit.start("value") not in taken]
-    names = {hit["name"] for hit in dimensions}
-    if len(names) > 1:
-        columns = _MESH_COLUMNS | ({"model": "tp"} if {"data", "model"} <= names and "tensor" not in names else {})
+    if len({hit["name"] for hit in dimensions}) > 1:
+        columns = _columns_of_mesh({hit["name"]: hit["value"] for hit in dimensions})
         for hit in dimensions:
             column = columns.get(hit["name"])
             if column and value_of(column, hit["value"]):
@@ -140,6 +139,19 @@ def _in_line(line_no: int, text: str) -> Iterator[Stated]:
             if value is not None and begin not in taken:
                 end = begin + len(printed)
                 yield Stated(column, value, 1, "", "sentence", "", printed, line_no, text, hit.start(), begin, end)
+
+
+def _columns_of_mesh(sizes: Mapping[str, str]) -> Mapping[str, str]:
+    """The column of each dimension of a mesh. JAX's `data` and `fsdp` are both data parallel: alone
+    none of them is dp."""
+    columns = dict(_MESH_COLUMNS)
+    if {"data", "model"} <= sizes.keys() and "tensor" not in sizes:
+        columns["model"] = "tp"
+    if sizes.get("data", "1") == "1":
+        columns["fsdp"] = "dp"
+    if "fsdp" in sizes and sizes["fsdp"] != "1":
+        del columns["data"]
+    return columns
 
 
 def _of_pair(line_no: int, text: str, hit: re.Match[str], form: str) -> Stated | None:

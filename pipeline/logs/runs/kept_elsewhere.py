@@ -119,7 +119,8 @@ def _given(name: str, filled: pl.DataFrame) -> pl.Expr:
 def _measured() -> dict[str, pl.Expr]:
     """Rates where the log has none, peaks that it does not print, and how the run ended where the log just stops."""
     is_silent = pl.all_horizontal(pl.col(name).is_null() for name in _RATES)
-    is_ended = pl.col("status").is_in(_OPEN) & ~pl.col("status_file").is_in(_OPEN)
+    is_known = ~pl.col("status_file").is_in(_OPEN) & pl.col("status_confidence_file").ne_missing("low")
+    is_ended = pl.col("status").is_in(_OPEN) & is_known
     rates = {name: pl.when(is_silent).then(f"{name}_file").otherwise(name) for name in _OF_RATES}
     outcome = {name: pl.when(is_ended).then(f"{name}_file").otherwise(name) for name in _OUTCOME}
     return rates | outcome | {name: pl.coalesce(name, f"{name}_file") for name in _EACH}

@@ -30,7 +30,7 @@ _NO_OPTION = re.compile(
     r"log|logs|logging|logger|log2|print|verbose|report|wandb|tensorboard|mlflow|trackio|comet|aim|tb|timers?|"
     r"save|saved|saving|load|loaded|resume|ckpt|checkpoints?|snapshot|restore|"
     r"eval|evaluation|valid|validation|val|test|profile|profiler|profiling|trace|debug|dump|monitor|progress|bar|"
-    r"interval|freq|frequency|every|config|cfg|command|argv|entrypoint|script"
+    r"interval|freq|frequency|every|results?|config|cfg|command|argv|entrypoint|script"
     r")\b"
 )
 _IS_OPTION_ALL_THE_SAME = re.compile(

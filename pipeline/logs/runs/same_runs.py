@@ -9,6 +9,8 @@ whose settings contradict the file's least, whose path has the name of the file'
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import polars as pl
 
 from sweepscope.pipeline.logs.runs.agreement import agree, tolerances
@@ -41,14 +43,17 @@ _MAX_PAIRS = 40_000
 """A folder with more pairs of files and logs is left alone: comparing them would take minutes."""
 
 
-def near_each_other(files: pl.DataFrame, logs: pl.DataFrame) -> pl.DataFrame:
+def near_each_other(
+    files: pl.DataFrame, logs: pl.DataFrame, *, levels: Iterable[int] = range(1, _LEVELS + 1)
+) -> pl.DataFrame:
     """`run_id`, `log_id`, `level`: runs of files of steps, and those of logs below one of the folders above.
 
     Args:
         files: `run_id` and `run_dir` of runs that only a file of steps tells of.
         logs: the same of others.
+        levels: how far above its own a folder may be.
     """
-    above = pl.concat(_above(files, level).with_columns(level=pl.lit(level)) for level in range(1, _LEVELS + 1))
+    above = pl.concat(_above(files, level).with_columns(level=pl.lit(level)) for level in levels)
     if above.is_empty():
         return pl.DataFrame(schema=_PAIRS)
     logs = logs.filter(pl.col("run_dir").str.contains_any(above["folder"].unique().to_list()))  # few of very many

@@ -19,6 +19,7 @@ PRECEDENCE = (
     "command_line",
     "dialect_file",
     "published_table",
+    "result_table",
     "derived",
     "stated",
     "folder_name",

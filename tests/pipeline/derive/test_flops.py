@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from statistics import median
 
 import polars as pl
 import pytest
@@ -11,7 +12,7 @@ from sweepscope.pipeline.derive.complete import complete_runs
 from sweepscope.pipeline.ingest.batch import parse_batch
 from sweepscope.pipeline.ingest.discover import discover
 from sweepscope.pipeline.io.files import list_files
-from sweepscope.pipeline.reference.models import find_model, shape_of
+from sweepscope.pipeline.reference.models import find_model, known_models, shape_of
 from sweepscope.pipeline.simulate.sweep import write_sweep
 from tests.run_rows import Row, completed_frame, run_row
 
@@ -29,6 +30,7 @@ SMOLLM: Row = {
 UNKNOWN: Row = dict.fromkeys(SMOLLM) | {"model": "SmolLM2 1.7B"}
 PICOTRON: Row = UNKNOWN | {"num_layers": 24, "num_heads": 32, "params": 1_810_000_000}
 """picotron prints rounded parameters, those of its untied embeddings counted, and no width."""
+OURS: Row = UNKNOWN | {"model": "ours", "num_layers": 24, "hidden_size": 2048, "vocab_size": 49_152}
 TORCHTITAN: Row = UNKNOWN | {"params": 1_711_376_384}
 MEGATRON: Row = SMOLLM | {"vocab_size": 49_664}
 """Megatron pads the vocabulary to a multiple of 128 x tp."""
@@ -61,12 +63,36 @@ def test_a_registered_model_has_the_flops_of_its_shape_whatever_is_printed(seq_l
         (TORCHTITAN | {"params": 1_500_000_000}, "parameters"),
         (TORCHTITAN | {"model": "a model of ours"}, "parameters"),
         (TORCHTITAN | {"model": "a model of ours", "params": None}, None),
+        (OURS, "assumed_shape"),
+        (UNKNOWN | {"model": "ours-13b"}, "named_size"),
+        (UNKNOWN | {"model": "ours-30B-A3B"}, None),
+        (UNKNOWN | {"model": "ours-8x7b"}, None),
+        (OURS | {"vocab_size": None}, None),
+        (OURS | {"num_experts": 8}, None),
     ],
 )
 def test_what_contradicts_the_registry_keeps_its_own_flops(changes: Row, basis: str | None) -> None:
     run = completed(changes).row(0, named=True)
     assert run["flops_basis"] == basis
     assert (run["flops_per_token"] is None) == (basis is None)
+
+
+def test_an_assumed_shape_has_nearly_the_flops_of_registered_dense_models() -> None:
+    shapes = {name: shape_of(find_model(name) or {}) for name in known_models()}
+    dense = {name: shape for name, shape in shapes.items() if not (shape.num_experts or shape.kv_lora_rank)}
+    stated = ("num_layers", "hidden_size", "vocab_size")
+    rows = [
+        OURS | {"model": f"ours {number}"} | {name: getattr(shape, name) for name in stated}
+        for number, shape in enumerate(dense.values())
+    ]
+    errors = [
+        abs(assumed / shape.flops_per_token(4096) - 1)
+        for assumed, shape in zip(completed(*rows)["flops_per_token"], dense.values(), strict=True)
+    ]
+    assert len(errors) > 30
+    assert median(errors) < 0.1
+    assert sum(error < 0.2 for error in errors) / len(errors) > 0.8
+    assert max(errors) < 0.4
 
 
 def test_completing_runs_again_changes_no_flops() -> None:

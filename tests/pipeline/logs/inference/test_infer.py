@@ -157,7 +157,11 @@ def test_an_epoch_comes_to_the_mean_that_is_printed_at_its_end_else_to_its_last_
 
 @pytest.mark.parametrize(
     "end",
-    ["INFO - Training completed in 12.50 seconds", "[pretrain] early stop after 28 epochs (no improvement for 6)"],
+    [
+        "INFO - Training completed in 12.50 seconds",
+        "finished 200 steps",
+        "[pretrain] early stop after 28 epochs (no improvement for 6)",
+    ],
 )
 @pytest.mark.parametrize("form", ["energy {:.3f} of batch {}/40", "step {1} loss {0:.4f}"])
 def test_a_trainer_that_says_that_it_is_done_has_completed(end: str, form: str) -> None:
@@ -736,6 +740,13 @@ def test_a_clause_of_a_heading_states_a_setting() -> None:
         ("DeviceMesh(data: 4, tensor: 8)", {"dp": 4, "tp": 8}),
         ("world 16 ranks on 2 hosts", {"num_gpus": 16, "num_nodes": 2}),
         ("data=8, shuffle=True", {}),
+        ("Mesh shape: {'data': 1, 'fsdp': 16, 'tensor': 2}", {"dp": 16, "tp": 2}),
+        ("Mesh shape: {'data': 4, 'fsdp': 1, 'tensor': 2}", {"dp": 4, "tp": 2}),
+        (
+            "JAX devices: 16 (8 local); Mesh shape: {'data': 2, 'fsdp': 4, 'tensor': 2}",
+            {"num_gpus": 16, "tp": 2},
+        ),
+        ("# pretrain  ranks=8  per_gpu_batch=4  accumulate=2  GPU=H100", {"num_gpus": 8}),
     ],
 )
 def test_dimensions_of_a_mesh_and_ranks_on_hosts_are_read(head: str, stated: dict[str, int]) -> None:
