@@ -42,7 +42,7 @@ def with_needed_recompute(
     ]
     if not tight:
         return predicted
-    noted = pl.concat_str(pl.lit(_NOTE), "assumed", separator="; ", ignore_nulls=True)
+    noted = pl.concat_str(pl.lit(_NOTE), pl.col("assumed").replace("", None), separator="; ", ignore_nulls=True)
     full = rows[tight].with_columns(recompute=pl.lit("full"), stated_recompute=pl.lit("full"), assumed=noted)
     again = predict(full)
     order = np.arange(rows.height)

@@ -39,6 +39,7 @@ def test_a_completed_run_that_could_not_have_fitted_recomputed_everything() -> N
     texts = [{k: None if v is None else str(v) for k, v in entry.items()} for entry in rows]
     found = estimate_frame(pl.DataFrame(texts, infer_schema_length=None), assumes=True)
     assert [NOTE in (note or "") for note in found["est_assumptions"]] == [False, True, False]
+    assert found["est_assumptions"][1].endswith(NOTE)
     assert found["est_fits"].to_list() == [True, True, True]
     assert found["est_step_time_s"][1] == found["est_step_time_s"][2]
     assert found["est_time_recompute_s"][0] == 0
