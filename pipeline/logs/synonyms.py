@@ -75,7 +75,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "vpp": (r"virtual pipeline (?:model )?parallel size|vpp(?: size)?",),
     "mbs": (
-        rf"(?:train )?(?:micro ?batch|mbs|micro bs|micro ?batch size)(?: size)?(?: {_PER_GPU})?|"
+        rf"(?:train )?(?:micro ?batch|mbs|micro bsz?|micro ?batch size)(?: size)?(?: {_PER_GPU})?|"
         rf"{_PER_GPU} (?:train )?(?:micro )?(?:batch size|bs)|(?:device|local) (?:train )?(?:micro ?)?batch ?size|"
         rf"(?:train )?(?:micro )?batch ?size {_PER_GPU}|bs {_PER_GPU}|per gpu batch|"
         rf"(?:instantaneous )?batch size {_PER_GPU}|"
@@ -83,7 +83,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         r"batch gpu",
     ),
     "gbs": (
-        r"(?:global|effective|total)(?: train(?:ing)?)? (?:batch ?size|batch|bs)|gbs|global bs|"
+        r"(?:global|effective|total)(?: train(?:ing)?)? (?:batch ?size|batch|bsz?)|gbs|global bsz?|"
         r"total train batch size w parallel distributed accumulation|global train batch size",
     ),
     "gas": (
@@ -221,7 +221,7 @@ three numbers and more, which a header above them names."""
 PLANNED_EPOCHS = r"(?:(?:max|num(?:ber)?(?: of)?|n|total)(?: num)? ?)?(?:train(?:ing)? )?epochs"
 """How many epochs there are to be, which are the planned steps where a log counts its steps in epochs."""
 
-AMBIGUOUS_BATCH = r"(?:train(?:ing)? )?(?:batch ?size|bs|batchsize)|batch|batch ?size train(?:ing)?"
+AMBIGUOUS_BATCH = r"(?:train(?:ing)? )?(?:batch ?size|bsz?|batchsize)|batch|batch ?size train(?:ing)?"
 """A batch of which the name does not tell whether it is one process's or the whole job's."""
 
 STEPS: Mapping[str, tuple[str, ...]] = {

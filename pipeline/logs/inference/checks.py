@@ -198,6 +198,19 @@ def _rate(guess: Guess, series: Series, known: Evidence, seconds: float | None, 
     return replace(doubted, is_kept=series.label != "tps")
 
 
+def tokens_of_a_step(
+    guesses: Sequence[Guess], found: Mapping[Key, Series], settings: Mapping[str, str]
+) -> float | None:
+    """Tokens that the whole job takes in a step, by the rate and the time that its lines print; None without either."""
+    printed = {guess.column: (found[guess.key].median, guess.word or "s") for guess in guesses if guess.is_read}
+    value, word = printed.get("step_time", (0.0, ""))
+    seconds = 1 / value if word == "it/s" and value else value * _FACTORS.get(word, 0.0)
+    rate = printed.get("tokens_per_s", (0.0, ""))[0]
+    if not rate and "num_gpus" in settings:
+        rate = printed.get("tokens_per_s_per_gpu", (0.0, ""))[0] * int(settings["num_gpus"])
+    return rate * seconds or None
+
+
 def _alike(one: float, other: float) -> bool:
     if one <= 0 or other <= 0:
         return False

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from sweepscope.pipeline.logs.inference.settings import choose
-from sweepscope.pipeline.logs.inference.stated import stated
+from sweepscope.pipeline.logs.inference.stated import DIMENSION, stated
 
 _LEAST = 2
 """Settings that make a configuration one of a training: one alone may be anything's."""
@@ -27,6 +27,8 @@ def settings_of_document(values: Iterable[tuple[str, str]]) -> dict[str, str]:
     {'tp': '2', 'seq_len': '4096', 'model': 'tiny-3b'}
     >>> settings_of_document([("port", "8080"), ("model.name", "tiny-3b")])
     {}
+    >>> settings_of_document([("mesh.data", "4"), ("mesh.tensor", "2"), ("train.seq", "2048"), ("train.mbs", "8")])
+    {'seq_len': '2048', 'mbs': '8', 'dp': '4', 'tp': '2'}
     """
     found = choose(stated(enumerate(_lines(values), 1)))
     settings = {one.column: one.value for one in found if one.is_used and one.column != "epochs"}
@@ -34,10 +36,14 @@ def settings_of_document(values: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _lines(values: Iterable[tuple[str, str]]) -> Iterator[str]:
+    meshes: dict[str, list[str]] = {}
     for name, value in values:
         if not _PLAIN.fullmatch(value):
             continue
         yield f"{name} = {value}"
-        *_, section, last = ["", *name.split(".")]
+        section, _, last = name.rpartition(".")
         if section and _OF_SECTION.fullmatch(last):
-            yield f"{section}_{last} = {value}"
+            yield f"{section.rpartition('.')[2]}_{last} = {value}"
+        if section and DIMENSION.fullmatch(last):
+            meshes.setdefault(section, []).append(f"{last}={value}")
+    yield from (" ".join(sizes) for sizes in meshes.values())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sweepscope.pipeline.logs.inference.below import find_below
-from sweepscope.pipeline.logs.inference.checks import checked, evidence
+from sweepscope.pipeline.logs.inference.checks import checked, evidence, tokens_of_a_step
 from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, Guess, guesses
 from sweepscope.pipeline.logs.inference.counter import Counter
 from sweepscope.pipeline.logs.inference.labels import is_unnamed
@@ -27,12 +27,16 @@ _SELDOM = 0.1
 
 @dataclass(frozen=True)
 class Steps:
-    """Rules of the lines of steps, each with an example, and what they fill; `line_nos` are those lines."""
+    """Rules of the lines of steps, each with an example, and what they fill; `line_nos` are those lines.
+
+    `tokens` are those of one step, where the lines print a rate and a time.
+    """
 
     rules: tuple[tuple[StepRule, Line], ...] = ()
     listed: tuple[Inferred, ...] = ()
     line_nos: frozenset[int] = frozenset()
     repeated: str = ""
+    tokens: float | None = None
 
 
 def steps_of(
@@ -100,7 +104,9 @@ def steps_of(
     ]
     # A line of an epoch is one of many batches; the last of them tells where the epoch came to.
     repeated = "last" if counter.is_epoch else ""
-    return Steps(((rule, example),), (*used, *unused), frozenset(lines[row].number for row in rows), repeated)
+    numbers = frozenset(lines[row].number for row in rows)
+    tokens = tokens_of_a_step(rule.guesses, found, settings)
+    return Steps(((rule, example),), (*used, *unused), numbers, repeated, tokens)
 
 
 def _telling_column(found: Mapping[Key, Series], chosen: Sequence[Guess]) -> str | None:

@@ -80,6 +80,10 @@ def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inferen
     steps = steps_of(found, lines, counter, settings) if counter else steps_of_table(table) if table else Steps()
     # A line with the counter may be none of a step: `"key": "run_stop", .. "samples_count": 3072, "status": "success"`.
     others = _others(sample, set(steps.line_nos)) if steps.line_nos else others
+    if steps.tokens and "gbs" not in settings:  # they tell what a batch of unknown kind is
+        is_of_epochs = counter is not None and counter.is_epoch
+        chosen, rules = _settings(others, steps.line_nos, in_epochs=is_of_epochs, step_tokens=steps.tokens)
+        counted = replace(counted, chosen=chosen, rules=rules)
     begin = heading([row[:2] for row in rows], steps.rules[0][0] if steps.rules else None)
     begin = table.header if table and table.is_launch else begin
     events = _ending(sample, others, steps, begin) or whole_share(found, lines, steps.line_nos)
@@ -168,7 +172,7 @@ def infer_settings(sample: pl.DataFrame, step_lines: Collection[int]) -> Inferen
 
 
 def _settings(
-    others: pl.DataFrame, counted: Collection[int], *, in_epochs: bool = False
+    others: pl.DataFrame, counted: Collection[int], *, in_epochs: bool = False, step_tokens: float | None = None
 ) -> tuple[list[Chosen], SettingRules]:
     """The settings that lines beside the `counted` ones of steps state, and the rules that read them.
 
@@ -181,7 +185,7 @@ def _settings(
         for one in stated(_telling(before))
         if one.column != ("epochs", _PLANNED)[in_epochs]
     ]
-    chosen = choose(statements)
+    chosen = choose(statements, step_tokens)
     return chosen, tried_settings(chosen, setting_rules(chosen, statements), others)
 
 

@@ -70,6 +70,8 @@ def _as_argument(rules: SettingRules, source: Stated) -> bool:
     line = _OPTIONS.get(mark) if source.form == "option" else _LINES.get(mark)
     if source.form not in ("option", "word") or line is None or "," in source.printed:
         return False
+    if mark == ":" and source.text[: source.head].rstrip().endswith(":"):
+        return False  # `config: batch_size: 64` is one argument, whose value is `batch_size`
     if not re.fullmatch(r"[A-Za-z][\w./-]*", source.name) or any(
         source.name in names for names in rules.arguments.values()
     ):

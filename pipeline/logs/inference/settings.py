@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
+from math import isclose, prod
 
 from sweepscope.pipeline.logs.inference.setting_values import COORDINATES
 from sweepscope.pipeline.logs.inference.stated import Stated
@@ -19,6 +19,10 @@ _MOST_VALUES = 4
 _NEAR = 1
 _MANY_SEQUENCES = 32
 """Of which a batch consists more likely than of as many times the sequence's length."""
+
+_OF_BATCH = ("seq_len", "dp", "num_gpus", "tp", "pp", "cp", "gas")
+_SAME_BATCH = 0.05
+"""By which the tokens of a step, of two figures that were rounded, may miss those of a batch."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,13 @@ class Chosen:
     is_used: bool = True
 
 
-def choose(found: Iterable[Stated]) -> list[Chosen]:
-    """One value per column, those that are not believed too."""
+def choose(found: Iterable[Stated], step_tokens: float | None = None) -> list[Chosen]:
+    """One value per column, those that are not believed too.
+
+    Args:
+        found: what is stated.
+        step_tokens: tokens that the whole job takes in a step, where its lines tell them.
+    """
     by_column: dict[str, list[Stated]] = {}
     ones = list(found)
     places = {_printed_as(one) for one in ones if one.column in COORDINATES and one.value == "0"}
@@ -42,7 +51,7 @@ def choose(found: Iterable[Stated]) -> list[Chosen]:
         if one.column not in COORDINATES or _printed_as(one) not in places:
             by_column.setdefault(one.column, []).append(one)
     ranked = {column: _ranked(ones) for column, ones in by_column.items()}
-    ranked = _of_whole_model(_batches(ranked))
+    ranked = _of_whole_model(_batches(ranked, step_tokens))
     decided = _decide(ranked)
     chosen = []
     for column, values in ranked.items():
@@ -93,7 +102,7 @@ def _of_whole_model(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated
     return {**ranked, "params": whole} if whole else dict(ranked)
 
 
-def _batches(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
+def _batches(ranked: Mapping[str, list[Stated]], step_tokens: float | None) -> dict[str, list[Stated]]:
     """The candidates with a batch of unknown kind as one process's or the whole job's, and tokens told from samples."""
     found = dict(ranked)
     plain = found.pop("batch", [])
@@ -112,7 +121,8 @@ def _batches(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
         ):
             found["gbs"] = [replace(one, column="gbs", sure=one.sure + 1) for one in kept]
         elif not micro and all(value % int(one.value) == 0 for one in kept for value in whole):
-            found["mbs"] = [replace(one, column="mbs", sure=one.sure + 1) for one in kept]
+            kind = (None if whole else _kind_of_batch(kept, found, step_tokens)) or "mbs"
+            found[kind] = [replace(one, column=kind, sure=one.sure + 1) for one in kept]
     lengths = [int(value) for value in _surest(found["seq_len"])] if "seq_len" in found else []
     if "gbs" in found and lengths and "mbs" in found:
         tokens = [one for one in found["gbs"] if int(one.value) >= max(lengths) * int(_surest(found["mbs"])[0])]
@@ -123,6 +133,21 @@ def _batches(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
     elif "gbs" in found and lengths:
         found |= _totals(found["gbs"], lengths, found.get("gbs_tokens", []))
     return {column: values for column, values in found.items() if values}
+
+
+def _kind_of_batch(plain: Sequence[Stated], found: Mapping[str, list[Stated]], step_tokens: float | None) -> str | None:
+    """`gbs` or `mbs`, whichever goes with the tokens of a step; None where neither does, or the other one may, too."""
+    stated = {column: {int(one.value) for one in found.get(column, ()) if one.value.isdigit()} for column in _OF_BATCH}
+    sizes, lengths = {int(one.value) for one in plain}, stated.pop("seq_len")
+    if not step_tokens or len(sizes) != 1 or len(lengths) != 1 or any(len(values) > 1 for values in stated.values()):
+        return None
+    size, sequences = sizes.pop(), step_tokens / lengths.pop()
+    known = {column: values.pop() for column, values in stated.items() if values}
+    ways = prod(known.get(column, 1) for column in ("tp", "pp", "cp"))
+    replicas = known.get("dp") or (known["num_gpus"] / ways if "num_gpus" in known else None)
+    fits = {"gbs": size, **({"mbs": size * replicas * known.get("gas", 1)} if replicas else {})}
+    fitting = [kind for kind, whole in fits.items() if isclose(whole, sequences, rel_tol=_SAME_BATCH)]
+    return fitting[0] if fitting else None
 
 
 def _totals(whole: Sequence[Stated], lengths: Sequence[int], tokens: Sequence[Stated]) -> dict[str, list[Stated]]:

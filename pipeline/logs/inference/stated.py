@@ -43,8 +43,10 @@ _CLAUSE = re.compile(
 )
 # Dimensions of a mesh, by one word each: `data=8 tensor=4 pipeline=2`. One alone may be anything.
 _FORMS = ((_RECORD, "words"), (_OPTION, "option"), (_PAIR, ""), (_CHINESE_PAIR, "words"), (_CLAUSE, "words"))
+DIMENSION = re.compile("data|fsdp|tensor|model|pipe(?:line)?|stage|context|sequence|expert")
+"""Names of the dimensions of a mesh."""
 _MESH = re.compile(
-    r"(?<![\w./-])(?P<name>data|fsdp|tensor|model|pipe(?:line)?|stage|context|sequence|expert)(?P<form>[\"']?\s?[=:x×]\s?)"
+    rf"(?<![\w./-])(?P<name>{DIMENSION.pattern})(?P<form>[\"']?\s?[=:x×]\s?)"
     r"(?P<value>\d{1,6})(?![\w.])"
 )
 _MESH_COLUMNS = {"data": "dp", "tensor": "tp", "pipe": "pp", "pipeline": "pp", "context": "cp", "expert": "ep"}

@@ -635,6 +635,17 @@ def test_the_batch_of_a_card_beside_that_of_the_job() -> None:
     assert (run["gbs"], run["mbs"]) == (16, 8)
 
 
+@pytest.mark.parametrize(("batch", "column"), [(64, "gbs"), (4, "mbs"), (24, "mbs")])
+def test_the_tokens_of_a_step_tell_whose_batch_it_is(batch: int, column: str) -> None:
+    head = f"config: batch_size: {batch}, seq_len: 1024, grad_accum: 2, dp: 8\n"
+
+    def form(step: int, loss: float) -> str:
+        return f"step {step} loss {loss:.4f}, steps_per_sec={0.5:.3f}, tokens_per_sec={64 * 1024 * 0.5:.1f}"
+
+    (run,) = tables_of({"train.log": log(form, head=head)})["runs"].to_dicts()
+    assert {name: run[name] for name in ("gbs", "mbs") if run.get(name)} == {column: batch}
+
+
 def test_a_log_that_begins_in_the_middle_of_a_training_tells_its_first_epoch_by_the_last() -> None:
     def begun(first: int, last: int) -> str:
         rows = [(epoch, batch) for epoch in range(first, last + 1) for batch in range(20, 101, 20)]
