@@ -52,10 +52,15 @@ def draw(view: View) -> None:
         basic.sql_popover(queries_shown)
 
 
+def _shown(form: Form) -> str | None:
+    """A line of a step; what was inferred instead where there is none."""
+    return form.example or (texts.without_steps(form.logs[0]) if form.rows else form.kept_as)
+
+
 def _table(found: Sequence[Form]) -> pl.DataFrame:
     return pl.DataFrame(
         {
-            "form": _texts(form.example or (form.kept_as if not form.rows else texts.SETTINGS_ONLY) for form in found),
+            "form": _texts(_shown(form) for form in found),
             "logs": pl.Series([len(form.logs) for form in found], dtype=pl.Int64),
             "read_by": _texts(texts.read_by(form.kept_as, is_read=form.is_read_by_kept) for form in found),
             "found": _texts(texts.named(_columns(form, "found")) for form in found),

@@ -71,8 +71,16 @@ def named(columns: Sequence[str] | None) -> str | None:
     return ", ".join(map(column_name, columns)) if columns else None
 
 
-SETTINGS_ONLY = "settings of a known format"
-"""Logs whose steps a dialect reads, and whose settings were inferred."""
+_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
+
+
+def without_steps(path: str) -> str:
+    """What was inferred where no steps were: settings of logs whose steps a dialect reads, or a table of runs.
+
+    >>> without_steps("/sweep/results.csv"), without_steps("/sweep/train.log")
+    ('table of results', 'settings of a known format')
+    """
+    return "table of results" if path.lower().endswith(_TABLES) else "settings of a known format"
 
 
 def missing_in(logs: Sequence[Row]) -> str:
@@ -128,7 +136,12 @@ def instructions(*, is_kept: bool) -> str:
 
 
 def settings_only(path: str) -> str:
-    """Why there is nothing to correct in logs of a known format, and what to do all the same."""
+    """Why there is nothing to correct in logs of a known format or a table, and what to do all the same."""
+    if path.lower().endswith(_TABLES):
+        return (
+            f"Each row of {path} is a run; its columns are found by their names and units. "
+            "**Is one wrong?** Rename it to what it is (tp, mbs, tok/s/gpu, step_time_s), and ingest again."
+        )
     return (
         f"A dialect reads the steps of {path} and logs like it; the settings below are inferred from its other lines. "
         "**Is one wrong?** Write a dialect file of its format: **sweepscope dialect example**."

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])")
-"""Where a word begins within one: `numGPUsPerNode` has four."""
+_HUMP = re.compile(r"(?<=[a-z0-9])(?<![KMGT]i)(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])")
+"""Where a word begins within one: `numGPUsPerNode` has four, `GiB` is one."""
 _OTHER = re.compile(r"[^A-Za-z0-9%@]+")
 _CHINESE = {
     "损失函数值": "loss",
@@ -77,7 +77,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "mbs": (
         rf"(?:train )?(?:micro ?batch|mbs|micro bsz?|micro ?batch size)(?: size)?(?: {_PER_GPU})?|"
         rf"{_PER_GPU} (?:train )?(?:micro )?(?:batch size|bs)|(?:device|local) (?:train )?(?:micro ?)?batch ?size|"
-        rf"(?:train )?(?:micro )?batch ?size {_PER_GPU}|bs {_PER_GPU}|per gpu batch|"
+        rf"(?:train )?(?:micro )?batch ?size {_PER_GPU}|bs {_PER_GPU}|{_PER_GPU} batch|"
         rf"(?:instantaneous )?batch size {_PER_GPU}|"
         r"micro train batch size|device train microbatch size|(?:samples|imgs|images|videos) per gpu|"
         r"batch gpu",
@@ -269,7 +269,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
     "tokens_per_s_per_gpu": (
         r"tgs|(?:tok(?:en)?s?|toks) (?:per )?(?:s(?:ec(?:ond)?)?) (?:per )?(?:gpu|device|rank|chip)|"
         r"tokens per gpu per sec(?:ond)?|"
-        r"(?:tok(?:en)?s?) (?:per )?(?:gpu|device) (?:per )?s(?:ec(?:ond)?)?|tps (?:per )?(?:gpu|device)|"
+        r"(?:tok(?:en)?s?) (?:per )?(?:gpu|device) (?:per )?s(?:ec(?:ond)?)?|tps (?:per )?(?:gpu|device|chip)|"
         r"throughput (?:per )?(?:gpu|device)|throughput device tokens per sec|tokens s gpu|tok s gpu",
     ),
     "mfu": (r"mfu|model flops? util(?:i[sz]ation)?|train mfu|mfu pct|mfu %",),
@@ -283,7 +283,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
     ),
     "mem_allocated": (
         r"(?:max |peak |gpu |cuda )*(?:mem(?:ory)?) ?alloc(?:ated)?|(?:max |peak )?alloc(?:ated)?(?: mem(?:ory)?)?",
-        r"(?:max |peak |gpu |cuda |vram |device )*(?:mem(?:ory)?|vram)(?: (?:usage|used|gpu|max|peak|cuda))*",
+        r"(?:max |peak |gpu |cuda |vram |device )*(?:mem(?:ory)?|vram|hbm)(?: (?:usage|used|gpu|max|peak|cuda))*",
     ),
     "consumed_tokens": (
         r"(?:total |num |n |consumed |seen |train(?:ed)? |processed |global )?tok(?:en)?s?(?: (?:seen|"

@@ -185,7 +185,7 @@ FILE_KIND: dict[str, str] = {
     "tracker": "what an experiment tracker keeps of several runs (mlflow.db, mlruns, trackio, W&B's exports)",
     "config": "a run configuration",
     "status": "a one-word status file",
-    "bench_csv": "a benchmark table written by the trainer",
+    "bench_csv": "a table with a row per run, of a trainer's benchmark or of somebody's own",
     "scheduler": "a scheduler's table of jobs (sacct, squeue, scontrol, kubectl)",
     "nccl": "NCCL output and nothing of a training run: NCCL_DEBUG_FILE, nccl-tests",
     "flight_record": "a dump of PyTorch's flight recorder",

@@ -13,10 +13,11 @@ from sweepscope.pipeline.logs.synonyms import FLAGS, words
 from sweepscope.pipeline.reference.vocabulary import canonical_recompute, canonical_zero_stage
 from sweepscope.schemas.vocab import FRAMEWORK
 
-_NOTHING = {"", "-", "--", "n/a", "na", "nan", "none", "null", "?"}
+_NOTHING = {"", "-", "--", "\u2013", "\u2014", "n/a", "na", "nan", "none", "null", "?"}
 _AMOUNT = re.compile(r"([-+]?[\d.,]+(?:[eE][-+]?\d+)?)\s?([A-Za-z%/]+)")
 _BETWEEN = re.compile(r"[\s,;/x×·+|]+")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s?([BbMm])")
+_MODEL = re.compile(r"(?=.*[A-Za-z]{2})[\w.+/ ()-]{2,60}")
 _SWITCHED = {"1": "full", "yes": "full", "on": "full", "0": "none", "no": "none", "off": "none"}
 _FACTORS = {
     **{"ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0, "GFLOPs": 1e-3, "PFLOPs": 1e3},
@@ -65,7 +66,7 @@ def in_base_units(column: str, number: float, unit: str) -> float | int:
     (2147483648, 0.25)
     """
     if column == "mfu_logged":
-        return number / 100 if unit == "%" or number > _MOST_SHARE else number
+        return round(number / 100, 9) if unit == "%" or number > _MOST_SHARE else number
     if column.endswith("_bytes"):
         guessed = 2.0**30 if number <= _MOST_GB else 1.0 if number >= _LEAST_BYTES else 2.0**20
         return round(number * (_FACTORS.get(unit, 1.0) if unit else guessed))
@@ -114,7 +115,7 @@ def _framework(_header: str, cell: str) -> str:
 
 def _model(_header: str, cell: str) -> str | None:
     size = _SIZE.fullmatch(cell)
-    return f"{size[1]}{size[2].upper()}" if size else value_of("model", cell)
+    return f"{size[1]}{size[2].upper()}" if size else cell if _MODEL.fullmatch(cell) else None
 
 
 def _as_printed(_header: str, cell: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sweepscope.pipeline.logs.inference.units import Unit, in_label
 from sweepscope.pipeline.logs.result_tables.cells import amount_of, composed, is_empty, word_of
@@ -51,6 +51,10 @@ _NAMED = {column: re.compile(form) for column, form in _NAMES.items()}
 _BATCH = re.compile(AMBIGUOUS_BATCH)
 _THOUSANDS = re.compile(r"(?<![A-Za-z])([kKM])[ _-]?(?=tok)")
 _PARAMETERS = re.compile(r"(?:.* )?(?:params?|parameters|model size) ([bm])")
+_SECTION = re.compile(
+    r"(?i)^(?:mesh|config|cfg|conf|args?|params?|hparams?|settings?|parallel(?:ism)?|run|result)[._/ -](?=[a-z])"
+)
+"""In front of a name: where somebody's script has kept it."""
 _MANY = {"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "b": 1e9}
 
 
@@ -82,8 +86,10 @@ def meanings(header: Sequence[str], columns: Sequence[Sequence[str]]) -> dict[in
     """
     found: dict[int, Meaning] = {}
     for place, (name, cells) in enumerate(zip(header, columns, strict=True)):
+        plain = _SECTION.sub("", name.replace("%", " %"))
         filled = [cell for cell in cells if not is_empty(cell)]
-        meaning = next((one for read in _READERS if (one := read(name, filled))), None) if filled else None
+        meaning = next((one for read in _READERS if (one := read(plain, filled))), None) if filled else None
+        meaning = replace(meaning, name=name) if meaning else None
         rival = next((at for at, other in found.items() if meaning and other.column == meaning.column), None)
         if meaning is None or (rival is not None and found[rival].sure <= meaning.sure):
             continue

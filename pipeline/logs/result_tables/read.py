@@ -29,6 +29,8 @@ from sweepscope.schemas.vocab import REJECT_REASON_UNPARSED
 SEPARATORS = ",\t;|"
 _LEAST_NAMES = 4
 _LEAST_LAYOUT = 2
+_MANY_RESULTS = 3
+"""So many make a table one of runs that differ in one setting."""
 _SEEN_ROWS = 200
 _ESTIMATED = re.compile(r"est_\w+|predicted?_\w+|planned?_\w+")
 _AGREE = 0.05
@@ -37,7 +39,7 @@ UNKNOWN_RESULT = "result"
 
 WANTED = (
     "a header with two columns of a layout at least (dp, tp, pp, gpus, micro batch, seq_len ...) and one of results "
-    "(tokens/s, step time, MFU, memory, status)"
+    "(tokens/s, step time, MFU, memory, status), or with one and three"
 )
 """What a table of runs is known by."""
 
@@ -119,7 +121,9 @@ def _rows(text: str, separator: str) -> Sequence[tuple[int, list[str]]]:
 def _is_of_runs(found: Mapping[int, Meaning], columns: Sequence[Sequence[str]]) -> bool:
     """Whether layouts and results are named, and the rows are no steps of one run."""
     named = {meaning.column for meaning in found.values()}
-    if len(named & {*LAYOUT}) < _LEAST_LAYOUT or not named & {*RESULTS}:
+    settings, results = len(named & {*LAYOUT}), len(named & {*RESULTS} - {"status"})
+    is_plain = settings >= _LEAST_LAYOUT and (results or "status" in named)
+    if not is_plain and not (settings and results >= _MANY_RESULTS):
         return False
     step = next((place for place, meaning in found.items() if meaning.column == "last_step"), None)
     if step is None or any(len(set(columns[at])) > 1 for at, meaning in found.items() if meaning.column in LAYOUT):

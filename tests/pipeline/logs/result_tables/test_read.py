@@ -119,6 +119,26 @@ def test_a_batch_of_unknown_kind_follows_from_what_stands_beside_it() -> None:
     assert alone.runs.select("gbs", "mbs").rows() == [(None, None)]
 
 
+def test_headers_with_sections_units_and_shares_as_people_write_them() -> None:
+    found = read(
+        "trial,Model,mesh_dp,per_chip_batch,tps_per_chip,hbm_gb,peak mem GiB,MFU%,error\n"
+        "1,GPT 7B,8,4,5123,70,71.5,45.2%,\n2,GPT 13B,8,4,\u2014,,,,RESOURCE_EXHAUSTED: Out of memory\n"
+    )
+    columns = ("model", "dp", "mbs", "tokens_per_s_per_gpu", "mfu_logged", "status")
+    assert found.runs.select(columns).rows() == [
+        ("GPT 7B", 8, 4, 5123.0, 0.452, "completed"),
+        ("GPT 13B", 8, 4, None, None, "oom"),
+    ]
+    assert found.runs["mem_peak_allocated_bytes"].to_list() == [70_000_000_000, None]
+
+
+def test_one_setting_is_enough_beside_three_results() -> None:
+    found = read("path,batch,step time,tok/s,MFU\nfull,128,0.2653s,247.0k,53.8%\n")
+    assert found.runs.select("step_time_s", "tokens_per_s", "mfu_logged").rows() == [(0.2653, 247_000.0, 0.538)]
+    assert ("batch", "128") in found.cells.select("name", "value").rows(), "of one card or of all is unknown"
+    assert read_runs("path,batch,tok/s\nfull,128,100\n") is None
+
+
 def test_words_of_recomputation_stages_and_precision() -> None:
     found = read(
         "gpus,tp,act_ckpt,zero,dtype,model,samples/s,seq_len\n8,1,none,ZeRO-3,bfloat16,7b,16,1024\n8,2,True,1,fp16,7b,8,1024\n"
