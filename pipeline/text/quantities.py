@@ -14,6 +14,8 @@ _BYTES = (
     | {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 )
 
+_SUFFIXED = r"[KMBGTPQ]\s*$"
+
 NUMBER = r"[-+]?(?:[0-9][0-9,]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+|nan|NaN|inf|Infinity)"
 """A printed number, thousands separators and NaN included. Use inside a pattern's group."""
 
@@ -72,9 +74,13 @@ def size(text: pl.Expr) -> pl.Expr:
 
 def _human(text: pl.Series) -> pl.Series:
     """Scaled numbers without binary noise: 1.02 * 1e3 is 1020, not 1020.0000000000001."""
-    plain = text.cast(pl.Float64, strict=False)
-    others = (plain.is_null() & text.is_not_null()).arg_true()
-    value = plain.scatter(others, each_once(text.gather(others), _scaled_human)) if others.len() else plain
+    first = text.drop_nulls().head(1)
+    if first.str.contains(_SUFFIXED).any():  # then most are, and reading them as plain numbers is in vain
+        value = each_once(text, _scaled_human)
+    else:
+        plain = text.cast(pl.Float64, strict=False)
+        others = (plain.is_null() & text.is_not_null()).arg_true()
+        value = plain.scatter(others, each_once(text.gather(others), _scaled_human)) if others.len() else plain
     return pl.select(pl.when(value.abs() >= 1).then(value.round(6)).otherwise(value)).to_series()
 
 
