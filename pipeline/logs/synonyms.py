@@ -83,7 +83,8 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         r"batch gpu",
     ),
     "gbs": (
-        r"(?:global|effective|total)(?: train(?:ing)?)? (?:batch ?size|batch|bsz?)|gbs|global bsz?|"
+        r"(?:global|effective|total)(?: train(?:ing)?)? (?:batch ?size|batch|bsz?)"
+        r"(?: (?:in )?(?:seqs?|sequences|samples))?|gbs|global bsz?|"
         r"total train batch size w parallel distributed accumulation|global train batch size",
     ),
     "gas": (

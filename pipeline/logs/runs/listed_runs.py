@@ -55,10 +55,8 @@ def listed_runs(listed: pl.DataFrame, logs: pl.DataFrame, names: pl.DataFrame) -
 
 def _near(listed: pl.DataFrame, logs: pl.DataFrame) -> pl.DataFrame:
     """`run_id`, `log_id`, `level`: each row of a table with the runs below its folder, or below one of those above."""
-    tables = listed.select("source_path", "run_dir").unique()
-    pairs = near_each_other(
-        tables.rename({"source_path": "run_id"}), logs.select("run_id", "run_dir"), levels=range(_LEVELS)
-    )
+    tables = listed.select("run_dir", run_id="source_path").unique()
+    pairs = near_each_other(tables, logs.select("run_id", "run_dir"), levels=range(_LEVELS))
     rows = listed.group_by(source_path="source_path").agg("run_id")
     found = pairs.select("log_id", "level", source_path="run_id").join(rows, on="source_path")
     is_few = (pl.col("run_id").list.len().sum() <= _MOST_PAIRS).over("source_path")
@@ -73,7 +71,7 @@ def _by_name(near: pl.DataFrame, logs: pl.DataFrame, names: pl.DataFrame) -> pl.
     keys = pl.concat(whole.select("attempt", "source_path", log_id="run_id", value=end) for end in ends)
     keys = keys.drop_nulls("value").unique(["log_id", "value"])
     words = names.filter(pl.col("value").str.contains("[A-Za-z]"))  # a number names its job no surer than its degree
-    found = near.join(words, on="run_id").join(keys, on=["log_id", "value"])
+    found = words.join(keys, on="value").join(near, on=["run_id", "log_id"], how="semi")
     length = pl.col("value").str.len_chars()
     found = found.filter(pl.col("source_path").n_unique().over("run_id", "value") == 1)
     longest = found.filter(length == length.max().over("run_id"))

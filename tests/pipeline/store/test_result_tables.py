@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sweepscope.pipeline.logs.runs import same_runs
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.publish import publish
 from sweepscope.pipeline.store.published import connect, current
@@ -33,8 +34,8 @@ def shown(logs: LakeOfLogs) -> list[dict[str, Any]]:
     home = Home.resolve(str(logs.path / "home"))
     publish(home)
     with connect(current(home.path)) as store:
-        rows = store.sql("SELECT * FROM runs WHERE duplicate_of IS NULL ORDER BY source_path, line_no").pl()
-    return rows.to_dicts()
+        rows = store.sql("SELECT * FROM runs WHERE duplicate_of IS NULL ORDER BY source_path, line_no").pl().to_dicts()
+    return list(rows)
 
 
 def put_logs(logs: LakeOfLogs) -> None:
@@ -65,6 +66,16 @@ def test_a_row_that_names_a_log_is_its_whatever_it_measured(logs: LakeOfLogs) ->
     logs.write("sweep_results.jsonl", "\n".join(rows))
     logs.ingest()
     assert [run["source_path"].rpartition("/")[2] for run in shown(logs)] == ["out.log"] * 3 + ["sweep_results.jsonl"]
+
+
+def test_a_table_in_the_folder_of_each_run_doubles_none(logs: LakeOfLogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(same_runs, "_MAX_PAIRS", 4)  # fewer than the runs and tables of the sweep make
+    put_logs(logs)
+    for number, (dp, tp, mbs) in enumerate(LAYOUTS):
+        row = f"8,{dp},{tp},{mbs},4,{1.0 + number / 4}"
+        logs.write(f"jobs/{number}/results.csv", f"gpus,dp,tp,mbs,ga,s/it\n{row}\n")
+    logs.ingest()
+    assert [run["source_path"].rpartition("/")[2] for run in shown(logs)] == ["out.log"] * 3
 
 
 def test_repeats_in_a_table_are_runs_of_their_own(logs: LakeOfLogs) -> None:
