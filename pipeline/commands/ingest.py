@@ -144,6 +144,7 @@ def as_dict(summary: Summary) -> dict[str, Any]:
             **summary.files,
         },
         "runs": dict(summary.runs),
+        "copies": summary.copies,
         "dialects": summary.dialects,
         "stated": [{"name": name, **counts} for name, counts in sorted(summary.stated.items())],
         "published_runs": summary.published,
@@ -178,7 +179,8 @@ def as_text(summary: Summary) -> str:
         lines.append(("links", links))
     if summary.unknown_logs:
         lines.append(("unknown", _unknown(summary.unknown_logs)))
-    lines.append(("runs", f"{sum(summary.runs.values()):,}{': ' + runs if runs else ''}"))
+    copies = f"; {summary.copies:,} more repeat them (`duplicate_of`)" if summary.copies else ""
+    lines.append(("runs", f"{sum(summary.runs.values()):,}{': ' + runs if runs else ''}{copies}"))
     if summary.dialects:
         lines.append(("dialects", f"{', '.join(summary.dialects)} (remembered; see `sweepscope dialect list`)"))
     if summary.stated:

@@ -27,6 +27,7 @@ class Summary:
         other_names: by path, one more name of each file that has several through links.
         files: files by status.
         runs: attempts of the new files by status, as the published store has them.
+        copies: attempts beside them that tell of a run again: rows of tables and trackers whose logs were read.
         published: rows of bundled results.
         rows: rows by table, bundled ones included.
         rejected_files: path and reason of each file that could not be read.
@@ -48,6 +49,7 @@ class Summary:
     other_names: dict[str, str] = field(default_factory=dict)
     files: Counter[str] = field(default_factory=Counter)
     runs: Counter[str] = field(default_factory=Counter)
+    copies: int = 0
     published: int = 0
     rows: Counter[str] = field(default_factory=Counter)
     rejected_files: list[tuple[str, str]] = field(default_factory=list)

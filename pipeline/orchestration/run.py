@@ -103,7 +103,7 @@ def ingest_paths(
             summary.store = store or summary.store
     # Where there was nothing to read, an ingest may have died between commit and publish.
     summary.store = summary.store or str(publish(home).path)
-    summary.runs = _statuses(summary.store, summary.run_ids)
+    summary.runs, summary.copies = _statuses(summary.store, summary.run_ids)
     _tell(home)
     summary.seconds = time.perf_counter() - begin
     return summary
@@ -129,11 +129,15 @@ def _tell(home: Home) -> None:
         event(_LOG, logging.WARNING, "alerts_not_sent", reason=error)
 
 
-def _statuses(store: str, run_ids: Sequence[str]) -> Counter[str]:
-    """Number of runs by their status in the store, where a scheduler's table may have corrected that of the log."""
+def _statuses(store: str, run_ids: Sequence[str]) -> tuple[Counter[str], int]:
+    """Number of runs by their status in the store, which a scheduler's table may have corrected, and that of copies."""
     connection = connect(store)
     try:
-        query = "SELECT status, count(*) FROM runs WHERE run_id IN (SELECT unnest($ids)) GROUP BY status"
-        return Counter(dict(connection.execute(query, {"ids": list(run_ids)}).fetchall()))
+        query = """SELECT status, count(*) FILTER (duplicate_of IS NULL), count(duplicate_of)
+FROM runs
+WHERE run_id IN (SELECT unnest($ids))
+GROUP BY status"""
+        rows = connection.execute(query, {"ids": list(run_ids)}).fetchall()
+        return Counter({status: runs for status, runs, _ in rows if runs}), sum(copies for *_, copies in rows)
     finally:
         connection.close()

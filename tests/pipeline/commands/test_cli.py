@@ -227,6 +227,15 @@ def test_a_binary_file_and_a_line_of_40_mb_cost_nothing_else(tmp_path: Path) -> 
     assert "16 MiB" in rejects
 
 
+def test_runs_that_a_table_repeats_are_counted_once(tmp_path: Path) -> None:
+    names = [picotron_run(tmp_path / "sweep", dp=dp).name for dp in (2, 4)]
+    rows = [f"{name},{dp},9000,ok" for name, dp in zip([*names, "lost"], (2, 4, 8), strict=True)]
+    (tmp_path / "sweep" / "results.csv").write_text("\n".join(["run,dp,tok/s/gpu,status", *rows]))
+    done = called("ingest", tmp_path / "sweep", "--json", "--no-published", home=tmp_path / "home")
+    result = json.loads(done.stdout)
+    assert (result["runs"], result["copies"]) == ({"completed": 3}, 2)
+
+
 def test_what_was_not_understood_is_told_with_the_remedy(tmp_path: Path) -> None:
     for name in ("one", "two"):
         log = tmp_path / "sweep" / name / "train.log"
