@@ -57,6 +57,8 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: b
     ('log', 'config', 'other')
     >>> file_kind("results.csv"), file_kind("sweep_results.jsonl"), file_kind("eval_results.json")
     ('bench_csv', 'bench_csv', 'other')
+    >>> file_kind("sweep_config.json"), file_kind("runs.yaml"), file_kind("notes.json")
+    ('config', 'other', 'other')
     >>> file_kind("trainer_state.json"), file_kind("trainer_state.json", histories=False)
     ('history', 'config')
     """
@@ -125,10 +127,11 @@ def _kind_of_text(name: str, suffix: str) -> str:
     """Kind of a log, a configuration, or of records of steps or of runs."""
     stem = name.removesuffix(suffix)
     is_of_training = _OF_TRAINING.search(stem) is not None
+    is_other = _OF_OTHERS.search(name) is not None
+    if suffix in _DOCUMENT_SUFFIXES and _CONFIGURATION.search(name):
+        return "other" if is_other else "config"
     is_records = suffix in (".json", *RECORD_SUFFIXES) and not is_of_training
-    if is_records and _OF_RESULTS.search(stem) and not _OF_OTHERS.search(stem):
+    if is_records and _OF_RESULTS.search(stem) and not is_other:
         return "bench_csv"
-    if suffix in _DOCUMENT_SUFFIXES:
-        return "config" if _CONFIGURATION.search(name) and not _OF_OTHERS.search(name) else "other"
     is_log = suffix in _LOG_SUFFIXES or PBS_STREAM.fullmatch(suffix) is not None
     return "log" if is_log or (suffix in RECORD_SUFFIXES and is_of_training) else "other"
