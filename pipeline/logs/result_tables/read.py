@@ -21,7 +21,7 @@ from sweepscope.pipeline.logs.inference.units import number_of
 from sweepscope.pipeline.logs.result_tables.cells import amount_of, composed, in_base_units, is_empty, word_of
 from sweepscope.pipeline.logs.result_tables.endings import ending
 from sweepscope.pipeline.logs.result_tables.meanings import LAYOUT, MEASURES, RESULTS, Meaning, meanings
-from sweepscope.pipeline.logs.result_tables.records import is_json, rows_of
+from sweepscope.pipeline.logs.result_tables.records import is_json, is_open_object, rows_of
 from sweepscope.schemas.tables.inference import INFERRED_COLUMNS
 from sweepscope.schemas.tables.runs import RUNS
 from sweepscope.schemas.vocab import REJECT_REASON_UNPARSED
@@ -95,8 +95,10 @@ def read_runs(text: str) -> RunTable | None:
 
 
 def may_be_runs(start: str) -> bool:
-    """Whether a text that begins so may be a table of runs. A list in JSON shows that at its end only."""
-    return start.lstrip("\ufeff \n").startswith("[") or read_runs(start.rpartition("\n")[0] or start) is not None
+    """Whether a text that begins so may be a table of runs. A list or an object in JSON shows that at its end only."""
+    plain = start.lstrip("\ufeff \n")
+    is_undecided = plain.startswith("[") or is_open_object(plain)
+    return is_undecided or read_runs(plain.rpartition("\n")[0] or plain) is not None
 
 
 def _separator(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The rows of a table that is written as JSON: a line a run, or one list of all runs."""
+"""The rows of a table that is written as JSON: a line a run, one list of all runs, runs by name, or a single run."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ def rows_of(text: str) -> list[Row]:
 
     >>> rows_of('{"config": {"tp": 2}, "tok_s": 10}\\n{"config": {"tp": 4}, "ok": true}')
     [(0, ['tp', 'tok_s', 'ok']), (1, ['2', '10', '']), (2, ['4', '', 'true'])]
+    >>> rows_of('{\\n"a": {"tp": 2},\\n"b": {"tp": 4}}'), rows_of('{\\n"config": {"tp": 2}, "tok_s": 10}')
+    ([(0, ['name', 'tp']), (1, ['a', '2']), (2, ['b', '4'])], [(0, ['tp', 'tok_s']), (1, ['2', '10'])])
     """
     records = [(line, dict(_values(record))) for line, record in _records(text) if isinstance(record, Mapping)]
     names = list(dict.fromkeys(name for _, record in records for name in record))
@@ -30,17 +32,32 @@ def rows_of(text: str) -> list[Row]:
     return [(0, header), *((line, [record.get(name, "") for name in names]) for line, record in records)]
 
 
+def is_open_object(start: str) -> bool:
+    """Whether a text begins like one object of several lines, which shows at its end only what it is."""
+    first = start.lstrip().split("\n", 1)[0].strip()
+    return first.startswith("{") and not first.endswith("}")
+
+
 def _records(text: str) -> Iterator[tuple[int, Any]]:
-    """Records with their lines; lines that are no JSON are left out. Raises ValueError for a damaged list."""
+    """Records with their lines, or places; lines that are no JSON are left out. Raises ValueError for damaged JSON."""
     if text.lstrip().startswith("["):
         yield from enumerate(json.loads(text), 1)
-        return
-    for line, one in enumerate(text.split("\n"), 1):
-        if one.strip():
-            try:
-                yield line, json.loads(one)
-            except ValueError:
-                continue
+    elif is_open_object(text):
+        yield from enumerate(_of_object(json.loads(text)), 1)
+    else:
+        for line, one in enumerate(text.split("\n"), 1):
+            if one.strip():
+                try:
+                    yield line, json.loads(one)
+                except ValueError:
+                    continue
+
+
+def _of_object(whole: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Runs by name, which have the same values each; else the object is one run, whatever sections it has."""
+    parts = list(whole.values())
+    are_runs = len(parts) > 1 and all(isinstance(one, Mapping) and one.keys() == parts[0].keys() for one in parts)
+    return [{"name": name, **one} for name, one in whole.items()] if are_runs else [whole]
 
 
 def _values(record: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, str]]:

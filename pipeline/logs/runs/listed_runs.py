@@ -46,7 +46,8 @@ def listed_runs(listed: pl.DataFrame, logs: pl.DataFrame, names: pl.DataFrame) -
     near = _near(listed, logs)
     if near.is_empty():
         return pl.DataFrame(schema=SAME)
-    by_name = _by_name(near, logs, names)
+    by_name = pl.concat([_alone(listed, logs), _by_name(near, logs, names)]).unique("run_id", keep="first")
+    by_name = by_name.filter(pl.len().over("duplicate_of") == 1)
     rest = near.join(by_name, on="run_id", how="anti").join(
         by_name, left_on="log_id", right_on="duplicate_of", how="anti"
     )
@@ -61,6 +62,16 @@ def _near(listed: pl.DataFrame, logs: pl.DataFrame) -> pl.DataFrame:
     found = pairs.select("log_id", "level", source_path="run_id").join(rows, on="source_path")
     is_few = (pl.col("run_id").list.len().sum() <= _MOST_PAIRS).over("source_path")
     return found.filter(is_few).explode("run_id").select("run_id", "log_id", "level")
+
+
+def _alone(listed: pl.DataFrame, logs: pl.DataFrame) -> pl.DataFrame:
+    """SAME rows of tables with one row beside the log of one run, where no setting that both have differs."""
+    rows, runs = (
+        one.filter(pl.len().over("run_dir") == 1).select("run_id", "run_dir", *_EQUAL) for one in (listed, logs)
+    )
+    both = rows.join(runs, on="run_dir", suffix="_log")
+    equal = [(pl.col(name) == pl.col(f"{name}_log")).fill_null(value=True) for name in _EQUAL]
+    return both.filter(pl.all_horizontal(equal)).select("run_id", duplicate_of="run_id_log")
 
 
 def _by_name(near: pl.DataFrame, logs: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:

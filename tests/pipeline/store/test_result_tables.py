@@ -78,6 +78,19 @@ def test_a_table_in_the_folder_of_each_run_doubles_none(logs: LakeOfLogs, monkey
     assert [run["source_path"].rpartition("/")[2] for run in shown(logs)] == ["out.log"] * 3
 
 
+def test_the_result_in_the_folder_of_a_run_is_that_runs(logs: LakeOfLogs) -> None:
+    put_logs(logs)
+    result = {"config": {"tensor_parallel": 2, "seq_len": 2048}, "metrics": {"mfu": 0.41, "peak_mem_gb": 51.5}}
+    logs.write("jobs/1/results.json", json.dumps(result, indent=1))
+    logs.write(
+        "jobs/2/results.json", json.dumps(result | {"config": {"tensor_parallel": 1, "seq_len": 2048}}, indent=1)
+    )
+    logs.ingest()
+    of_logs, other = shown(logs)[:3], shown(logs)[3:]
+    assert [(run["tp"], run["mfu_logged"]) for run in of_logs] == [(1, None), (2, 0.41), (4, None)]
+    assert [(run["tp"], run["source_path"][-19:]) for run in other] == [(1, "jobs/2/results.json")]
+
+
 def test_repeats_in_a_table_are_runs_of_their_own(logs: LakeOfLogs) -> None:
     logs.write("results.csv", "gpus,tp,mbs,note,tok/s\n" + "".join(f"8,2,4,try {n},{9000 + n}\n" for n in range(3)))
     logs.ingest()
