@@ -22,6 +22,7 @@ from sweepscope.pipeline.logs.result_tables.cells import amount_of, composed, in
 from sweepscope.pipeline.logs.result_tables.endings import ending
 from sweepscope.pipeline.logs.result_tables.meanings import LAYOUT, MEASURES, RESULTS, Meaning, meanings
 from sweepscope.pipeline.logs.result_tables.records import is_json, is_open_object, rows_of
+from sweepscope.pipeline.logs.synonyms import words
 from sweepscope.schemas.tables.inference import INFERRED_COLUMNS
 from sweepscope.schemas.tables.runs import RUNS
 from sweepscope.schemas.vocab import REJECT_REASON_UNPARSED
@@ -33,6 +34,8 @@ _MANY_RESULTS = 3
 """So many make a table one of runs that differ in one setting."""
 _SEEN_ROWS = 200
 _ESTIMATED = re.compile(r"est_\w+|predicted?_\w+|planned?_\w+")
+_OF_SERVING = re.compile(r"\b(?:ttft|tpot|itl|requests?|prompts?|decode|prefill|concurrency|qps)\b")
+"""In headers of benchmarks of inference, which have tokens/s and degrees of tensor parallelism, too."""
 _AGREE = 0.05
 UNKNOWN_RESULT = "result"
 """Section under which a cell is kept that is a number of its own in most rows, as what was measured is."""
@@ -75,7 +78,7 @@ def read_runs(text: str) -> RunTable | None:
     header, body = rows[0][1], [(line, cells) for line, cells in rows[1:] if cells != rows[0][1]]
     whole = [(line, cells) for line, cells in body if len(cells) == len(header)]
     seen = [list(column) for column in zip(*(cells for _, cells in whole[:_SEEN_ROWS]), strict=True)]
-    if not seen or any(_ESTIMATED.fullmatch(name.strip().lower()) for name in header):
+    if not seen or any(_ESTIMATED.fullmatch(name.lower()) or _OF_SERVING.search(words(name)) for name in header):
         return None
     found = meanings(header, seen)
     if not _is_of_runs(found, seen):

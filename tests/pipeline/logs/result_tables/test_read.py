@@ -180,6 +180,7 @@ def test_a_row_that_is_cut_is_rejected_with_its_line() -> None:
         "step,tp,mbs,tok/s\n1,2,4,100\n2,2,4,101\n3,2,4,99\n",  # the steps of one run
         "tp,pp,mbs,gas\n1,2,4,8\n",  # a plan
         "gpus,tp,mbs,est_tokens_per_s,tok/s\n8,1,2,100,100\n",  # estimates
+        "model,tp,gpus,batch_size,ttft_ms,output tok/s\n8B,2,2,16,40,900\n",  # serving
         "name,price,color,size\na,1,red,4\n",
         "a\n",
         "",
