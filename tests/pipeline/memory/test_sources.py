@@ -85,7 +85,7 @@ def test_the_same_snapshot_in_every_container_gives_the_same_rows() -> None:
             "rejected",
             "allocated_bytes is missing",
         ),
-        ("smi_memory.csv", b"a,b\n1,2\n", "skipped", "not a known benchmark table"),
+        ("smi_memory.csv", b"a,b\n1,2\n", "skipped", "no table of runs"),
         ("snapshot.zip", zipped(b"x")[:-30], "rejected", "damaged zip"),
         ("snapshot.pt", zipped(pickle.dumps(3)), "rejected", "no list of segments"),
     ],
