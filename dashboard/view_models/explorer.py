@@ -62,7 +62,7 @@ class Setup:
         if cluster is None:
             raise KeyError(self.accelerator)
         profile = with_usual_facts(choose(cluster.generation, self.framework), self.framework)
-        asked = Question(self.shape, cluster, profile, self.seq_len, is_fp8=self.is_fp8)
+        asked = Question(self.shape, cluster, profile, self.seq_len, "fp8" if self.is_fp8 else "bf16")
         return Request(asked, num_gpus=self.nodes * cluster.gpus_per_node, gbs=self.gbs_tokens // self.seq_len)
 
 

@@ -14,6 +14,7 @@ from sweepscope.pipeline.errors import UsageError
 
 if TYPE_CHECKING:
     from sweepscope.pipeline.estimate.search.enumerate import Request
+    from sweepscope.pipeline.reference.clusters import Precision
     from sweepscope.pipeline.reference.model_shape import ModelShape
 
 
@@ -52,7 +53,9 @@ def add_question_arguments(parser: argparse.ArgumentParser, *, is_required: bool
         help="PyTorch operator by operator, torch.compile, or CUDA graphs (default: the framework's usual; of one that "
         "nothing is known of, launches cost the mean of eager and compiled)",
     )
-    parser.add_argument("--fp8", action="store_true", help="matrix products in FP8")
+    products = parser.add_mutually_exclusive_group()
+    products.add_argument("--fp8", action="store_true", help="matrix products in FP8")
+    products.add_argument("--fp4", action="store_true", help="matrix products in FP4 (NVFP4, MXFP4)")
     parser.add_argument(
         "--schedules",
         default="1f1b,interleaved",
@@ -115,14 +118,17 @@ def make_request(args: argparse.Namespace) -> Request:
         cluster = with_network(cluster, args.network_gbit)
     if args.gbs_tokens % args.seq_len:
         raise UsageError(f"--gbs-tokens {args.gbs_tokens} is no multiple of --seq-len {args.seq_len}.")
-    if args.fp8 and cluster.peak_flops_fp8 <= cluster.peak_flops:
-        raise UsageError(f"{cluster.accelerator} has no FP8: leave --fp8 out, or name another accelerator.")
+    precision: Precision = "fp4" if args.fp4 else "fp8" if args.fp8 else "bf16"
+    if precision not in cluster.precisions:
+        raise UsageError(
+            f"{cluster.accelerator} has no {precision.upper()}: leave --{precision} out, or name another accelerator."
+        )
     folder = home.path / "calibration"
     _check_framework(args.framework, folder)
     choose = on_cluster(with_own(folder), named, home) if named else with_own(folder)
     stated = {"execution": args.execution}
     profile = with_usual_facts(choose(cluster.generation, args.framework), args.framework, stated)
-    asked = Question(shape, cluster, profile, args.seq_len, is_fp8=args.fp8)
+    asked = Question(shape, cluster, profile, args.seq_len, precision)
     return Request(
         asked,
         num_gpus=(args.nodes or 1) * cluster.gpus_per_node,

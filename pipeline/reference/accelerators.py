@@ -102,6 +102,8 @@ def peak_tflops() -> pl.Expr:
         .then(_lookup("peak_bf16_tflops"))
         .when(precision.is_in(EIGHT_BIT))
         .then(_lookup("peak_fp8_tflops"))
+        .when(precision == "fp4")
+        .then(_lookup("peak_fp4_tflops"))
     )
 
 
@@ -112,7 +114,7 @@ def has_eight_bit_peak() -> pl.Expr:
 
 def highest_peak_tflops() -> pl.Expr:
     """The largest dense peak known for `accelerator`, in TFLOP/s, at any precision: more than this cannot be."""
-    return pl.max_horizontal(_lookup("peak_bf16_tflops"), _lookup("peak_fp8_tflops"))
+    return pl.max_horizontal(*(_lookup(f"peak_{precision}_tflops") for precision in ("bf16", "fp8", "fp4")))
 
 
 def is_known() -> pl.Expr:

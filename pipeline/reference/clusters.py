@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Literal
 
 import polars as pl
 
 from sweepscope import data
 from sweepscope.pipeline.reference.accelerators import canonical_accelerator, load_accelerators
+
+Precision = Literal["bf16", "fp8", "fp4"]
+"""Of matrix products: 16 bit, 8, or 4 with a scale per block (NVFP4, MXFP4)."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Cluster:
     generation: str
     peak_flops: float
     peak_flops_fp8: float
+    peak_flops_fp4: float
     memory_bytes: float
     memory_bytes_per_s: float
     link_bytes_per_s: float
@@ -37,6 +42,19 @@ class Cluster:
     gpus_per_domain: int
     processors: int
     has_multicast: bool = False
+
+    def peak_flops_of(self, precision: Precision) -> float:
+        """Dense peak at a precision, in FLOP/s; that of the next wider one where the card has none."""
+        return {"bf16": self.peak_flops, "fp8": self.peak_flops_fp8, "fp4": self.peak_flops_fp4}[precision]
+
+    @property
+    def precisions(self) -> tuple[Precision, ...]:
+        """Those that each have a higher peak than the one before."""
+        shorter: tuple[tuple[Precision, bool], ...] = (
+            ("fp8", self.peak_flops_fp8 > self.peak_flops),
+            ("fp4", self.peak_flops_fp4 > self.peak_flops_fp8),
+        )
+        return ("bf16", *(precision for precision, is_faster in shorter if is_faster))
 
 
 @cache
@@ -83,6 +101,7 @@ def find_cluster(
         generation=str(row["generation"]),
         peak_flops=1e12 * _number(row["peak_bf16_tflops"]),
         peak_flops_fp8=1e12 * _number(row["peak_fp8_tflops"] or row["peak_bf16_tflops"]),
+        peak_flops_fp4=1e12 * _number(row["peak_fp4_tflops"] or row["peak_fp8_tflops"] or row["peak_bf16_tflops"]),
         memory_bytes=_number(row["memory_bytes"] or row["assumed_memory_bytes"]),
         memory_bytes_per_s=1e9 * _number(row["memory_gb_per_s"]),
         link_bytes_per_s=1e9 * _number(row["link_gb_per_s"]),

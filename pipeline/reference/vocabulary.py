@@ -16,6 +16,7 @@ _PRECISIONS: dict[str, str] = (
     | {"float32": "fp32", "torch.float32": "fp32", "tf32": "fp32", "32-true": "fp32", "float64": "fp64"}
     | {"float8": "fp8", "amp_fp8": "fp8", "fp8 mixed": "fp8", "fp8-mixed": "fp8"}
     | {"bf16+float8": "fp8", "bf16+float8 rowwise": "fp8", "bf16+float8 tensorwise": "fp8"}
+    | {"fp8-cs": "fp8", "fp8_cs": "fp8", "fp8-ds": "fp8", "fp8_ds": "fp8", "fp8-mx": "mxfp8", "fp8_mx": "mxfp8"}
     | {"nvfp4": "fp4", "mxfp4": "fp4"}
 )
 
@@ -32,6 +33,7 @@ _ZERO_STAGES: tuple[tuple[str, int], ...] = (
 FRAMEWORK_BY_SOURCE: dict[str, str] = (
     {"ultrascale_playbook": "nanotron", "llm_foundry": "composer", "torchtitan": "torchtitan"}
     | {"simumax": "megatron", "korthikanti": "megatron", "narayanan": "megatron", "bigscience": "megatron-deepspeed"}
+    | {"megatron_bridge": "megatron", "nemo": "nemo", "dgxc": "nemo"}
     | {"mlperf": "mlperf", "internevo": "internevo", "fms_fsdp": "fms-fsdp", "maxtext": "maxtext"}
     | {"mtnlg": "megatron-deepspeed", "bloom": "megatron-deepspeed", "mpt7b": "composer", "smollm3": "nanotron"}
 )

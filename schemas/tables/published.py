@@ -53,6 +53,7 @@ ACCELERATORS = Table(
         text("vendor", "maker"),
         number("peak_bf16_tflops", "TFLOP/s", "dense BF16 (or FP16) peak", minimum=0),
         number("peak_fp8_tflops", "TFLOP/s", "dense FP8 (or INT8) peak", minimum=0),
+        number("peak_fp4_tflops", "TFLOP/s", "dense FP4 (NVFP4 or MXFP4) peak; NULL without one", minimum=0),
         "memory_bytes",
         text("memory_label", "memory as sold"),
         text("aliases", "other spellings, separated by |"),

@@ -22,6 +22,11 @@ from sweepscope.pipeline.estimate.physics.schedule import copies, in_flight, is_
 from sweepscope.pipeline.estimate.physics.stages import Stages
 from sweepscope.pipeline.reference.model_shape import ModelShape
 
+FP4_COPIES = 2.0 * (4.0 + 8.0 / 16.0) / 8.0
+"""Bytes per parameter of weights in FP4 beside those in 16 bit: four bits and a scale of eight per block of 16, for the
+forward pass and again for the gradients of inputs, which read them the other way (2509.25149; Transformer Engine,
+`tensor/nvfp4_tensor.py`)."""
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -103,7 +108,8 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, stage: int) -> Memory
     layer = shape.attention_params + (shape.dense_mlp_params if not shape.num_experts else 0)
     gathered = np.where(at.zero_stage >= 3, 2.0 * profile.weight_bytes * layer / at.tp, 0.0)
     grown = profile.memory_growth
-    weights, gradients = state(profile.weight_bytes, 3), state(profile.grad_held_bytes, 2)
+    weight_bytes = profile.weight_bytes + (FP4_COPIES if asked.precision == "fp4" else 0.0)
+    weights, gradients = state(weight_bytes, 3), state(profile.grad_held_bytes, 2)
     # Stages of a pipeline scatter their gradients after the last micro-batch: until then they hold them whole. Chunks
     # whose micro-batches all pass in one turn are done with one after the other.
     whole = profile.grad_held_bytes * (dense + experts)

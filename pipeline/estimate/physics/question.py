@@ -5,21 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sweepscope.pipeline.estimate.physics.profile import Profile
-from sweepscope.pipeline.reference.clusters import Cluster
+from sweepscope.pipeline.reference.clusters import Cluster, Precision
 from sweepscope.pipeline.reference.model_shape import ModelShape
 
 
 @dataclass(frozen=True)
 class Question:
-    """A model, where it runs, the constants to use, the sequence length, and the precision of matrix products."""
+    """A model, where it runs, the constants to use, the sequence length, and the precision of the layers' products."""
 
     shape: ModelShape
     cluster: Cluster
     profile: Profile
     seq_len: int
-    is_fp8: bool = False
+    precision: Precision = "bf16"
+
+    @property
+    def is_fp8(self) -> bool:
+        """Whether products run in 8 bits and fewer."""
+        return self.precision != "bf16"
 
     @property
     def peak_flops(self) -> float:
         """Dense peak that MFU divides by, in FLOP/s."""
-        return self.cluster.peak_flops_fp8 if self.is_fp8 else self.cluster.peak_flops
+        return self.cluster.peak_flops_of(self.precision)

@@ -32,7 +32,7 @@ def request_of(row: Mapping[str, Any], choose: ChooseProfile, described: Mapping
         cluster = with_network(cluster, on["nic_gbit_per_s"] * on["nics_per_node"] / on["gpus_per_node"])
     framework = row["framework"]
     profile = with_usual_facts(choose(cluster.generation, framework), framework)
-    asked = Question(shape_of(dict(row)), cluster, profile, row["seq_len"], is_fp8=False)
+    asked = Question(shape_of(dict(row)), cluster, profile, row["seq_len"])
     return Request(asked, num_gpus=row["num_gpus"], gbs=row["gbs"])
 
 

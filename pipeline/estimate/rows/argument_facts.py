@@ -29,6 +29,7 @@ FACTS_OF_ARGUMENTS: Final = pl.Schema(
         "moment_precision": pl.String(),
         "bucket_mb": pl.Float64(),
         "recompute_modules": pl.String(),
+        "bf16_layers": pl.Float64(),
         "execution": pl.String(),
         **dict.fromkeys(KERNELS, pl.String()),
     }
@@ -134,6 +135,14 @@ def _modules(stated: _Stated) -> str | None:
     return ",".join(words) if words and words != ["none"] and granularity == "selective" else None
 
 
+def _bf16_layers(stated: _Stated) -> float | None:
+    """Layers at both ends whose products stay in 16 bit beside FP8 or FP4; Megatron's own default is one at each."""
+    if (keeps := _switch(stated, "first_last_layers_bf16")) is not True:
+        return None if keeps is None else 0.0
+    return sum(float(stated.get(name) or 1) for name in _ENDS)
+
+
+_ENDS = ("num_layers_at_start_in_bf16", "num_layers_at_end_in_bf16")
 _COMPILES = ("torch_compile", "compile", "compile_model", "use_torch_compile", "torch_compile_model")
 _GRAPHS = ("enable_cuda_graph", "external_cuda_graph", "use_cuda_graphs", "cuda_graphs")
 _MODES_WITH_GRAPHS = ("reduce-overhead", "max-autotune")
@@ -208,6 +217,7 @@ _READERS: dict[str, Callable[[_Stated], Any]] = {
     "moment_precision": lambda stated: _dtype(stated, "exp_avg_dtype"),
     "bucket_mb": _bucket_mb,
     "recompute_modules": _modules,
+    "bf16_layers": _bf16_layers,
     "execution": _execution,
     **{column: _kernel(column) for column in KERNELS},
 }
@@ -244,7 +254,15 @@ _NAMES: Final = frozenset(
         *("recompute_modules", "recompute_granularity", "gradient_accumulation_fusion", "tp_comm_overlap"),
         *("ub_tp_comm_overlap", "tp_linear_async_communication", "overlap_grad_reduce", "overlap_comm"),
         *("overlap_p2p_communication", "overlap_p2p_comm", "exp_avg_dtype", *_WRITTEN_OUT),
-        *("enable_async_tensor_parallel", *_COMPILES, *_GRAPHS, "cuda_graph_impl", "cuda_graph_scope"),
+        *(
+            "first_last_layers_bf16",
+            *_ENDS,
+            "enable_async_tensor_parallel",
+            *_COMPILES,
+            *_GRAPHS,
+            "cuda_graph_impl",
+            "cuda_graph_scope",
+        ),
         *(
             "dynamo_backend",
             "torch_compile_mode",

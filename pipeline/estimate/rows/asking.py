@@ -12,7 +12,7 @@ from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
 from sweepscope.pipeline.estimate.rows.refusals import no_cluster
 from sweepscope.pipeline.estimate.rows.stated_facts import with_choices, with_facts, with_usual
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
-from sweepscope.pipeline.reference.clusters import Cluster, find_cluster, with_network
+from sweepscope.pipeline.reference.clusters import Cluster, Precision, find_cluster, with_network
 from sweepscope.pipeline.reference.vocabulary import framework_of
 
 OK: Final = "ok"
@@ -42,7 +42,7 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
     if cluster is None:
         return None, no_cluster(row["accelerator"]), []
     framework = row["framework"] or framework_of(row["source_id"] or "")
-    is_fp8, roughly = _precision(row["precision"], cluster, framework)
+    precision, roughly = _precision(row["precision"], cluster, framework)
     shape, reason, assumed = complete_shape(row)
     if shape is None:
         return None, reason, []
@@ -52,7 +52,7 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
         whole, usual = with_usual(row, framework, profile)
         measured = [profile.about["fabric"]] if "fabric" in profile.about else []
         facts = with_facts(profile, whole, framework)
-        return Question(shape, cluster, facts, row["seq_len"], is_fp8=is_fp8), [*usual, *measured]
+        return Question(shape, cluster, facts, row["seq_len"], precision), [*usual, *measured]
 
     asked, usual = with_constants(choose(cluster.generation, framework))
     if not is_covered(asked):
@@ -78,18 +78,21 @@ _FP8_SUBMISSIONS: Final = ("hopper", "blackwell")
 (mlcommons/training_results_v3.0 to v5.1, `config_common*.sh`)."""
 
 
-def _precision(stated: str | None, cluster: Cluster, framework: str | None) -> tuple[bool, list[str]]:
-    """(whether products run in FP8, what was assumed) of a precision as it is stated; 16 bit where none is.
+def _precision(stated: str | None, cluster: Cluster, framework: str | None) -> tuple[Precision, list[str]]:
+    """(precision of products, what was assumed) of one as it is stated; 16 bit where none is.
 
-    Of one that is none of ours the card's usual is taken: FP8 where it has that, else 16 bit. FP4 is taken as FP8:
-    NVIDIA's recipe leaves out the first and last layers and the gradients of weights (2509.25149).
+    What the card has not is taken as the next wider one that it has. Of a precision that is none of ours the card's
+    usual is taken: FP8 where it has that, else 16 bit.
     """
-    has_fp8 = cluster.peak_flops_fp8 > cluster.peak_flops
     if stated is None and framework == "mlperf" and cluster.generation in _FP8_SUBMISSIONS:
-        return True, ["FP8, as in other submissions to MLPerf"]
-    if stated in EIGHT_BIT and not has_fp8:
-        return False, [f"FP8 estimated as 16 bit, for {cluster.accelerator} has none"]
-    if stated is None or stated in (*SIXTEEN_BIT, *EIGHT_BIT):
-        return stated in EIGHT_BIT, []
-    name = "FP4" if stated == "fp4" else "precision that is not stated plainly,"
-    return has_fp8, [f"{name} estimated as {'FP8' if has_fp8 else '16 bit'}"]
+        return "fp8", ["FP8, as in other submissions to MLPerf"]
+    if stated is None or stated in SIXTEEN_BIT:
+        return "bf16", []
+    asked: Precision = "fp4" if stated == "fp4" else "fp8"
+    taken = asked if asked in cluster.precisions else cluster.precisions[-1]
+    words = "16 bit" if taken == "bf16" else taken.upper()
+    if stated != "fp4" and stated not in EIGHT_BIT:
+        return taken, [f"precision that is not stated plainly, estimated as {words}"]
+    if taken != asked:
+        return taken, [f"{asked.upper()} estimated as {words}, for {cluster.accelerator} has none"]
+    return taken, ["products of all layers in FP4"] if taken == "fp4" else []

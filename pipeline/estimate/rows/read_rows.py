@@ -32,7 +32,7 @@ _NUMBERS = (
     *(name for name in SHAPE if name not in _BOOLEANS),
     *("seq_len", "dp", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs", "gas", "gbs", "gbs_tokens", "local_batch_size"),
     *("num_nodes", "gpus_per_node", "gpus_per_domain", "nics_per_node", "num_gpus", "dp_replicate", "dp_shard"),
-    "nodes_per_token",
+    *("nodes_per_token", "bf16_layers"),
 )
 _RATES = ("network_gbit_per_s", "nic_gbit_per_s", "bucket_mb")
 """Positive numbers that need not be whole: Gb/s per accelerator, and of one network card of `nics_per_node`; megabytes

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
+from sweepscope.pipeline.estimate.physics.memory import FP4_COPIES
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles, with_values
 from sweepscope.pipeline.estimate.rows.kernels import KERNELS, with_kernels
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
@@ -19,13 +20,14 @@ OVERLAPS: Final = {"overlap_tp": "tp_hidden", "overlap_dp": "dp_hidden", "overla
 PRECISIONS: Final = {
     "grad_precision": ("bf16", "fp16", "fp32"),
     "moment_precision": ("bf16", "fp16", "fp32", "fp8"),
-    "activation_precision": ("bf16", "fp16", "fp8"),
+    "activation_precision": ("bf16", "fp16", "fp8", "fp4"),
     "dispatch_precision": ("bf16", "fp16", "fp8"),
 }
 """Columns of precisions and what they can be: of gradients exchanged and kept, of the optimizer's moments, of what
 products keep for their gradients, of tokens on their way to experts."""
 FACTS: Final = (
     *("flash_attention", "attention_kernel", "fused_accumulation", "recompute_modules", "nodes_per_token", "bucket_mb"),
+    "bf16_layers",
     "execution",
     *KERNELS,
     *OVERLAPS,
@@ -143,8 +145,10 @@ def modules_of(text: str) -> list[str]:
 
 
 def _width(precision: str) -> float:
-    """Bytes of a number."""
+    """Bytes of a number; with the scale of its block in FP4."""
     word = canonical_precision(precision)
+    if word == "fp4":
+        return FP4_COPIES / 2.0
     return 1.0 if word in EIGHT_BIT else 2.0 if word in SIXTEEN_BIT else 4.0
 
 
@@ -202,6 +206,8 @@ def _kept_otherwise(row: dict[str, Any]) -> dict[str, Any]:
         changes["dispatch_bytes"] = (_width(row["dispatch_precision"]) + 2.0) / 2.0
     if row["nodes_per_token"]:
         changes["nodes_per_token"] = float(row["nodes_per_token"])
+    if row["bf16_layers"]:
+        changes["bf16_layers"] = float(row["bf16_layers"])
     if (modules := row["recompute_modules"]) is not None:
         changes["recomputed_modules"] = ",".join(modules_of(modules))
     return changes

@@ -9,7 +9,7 @@ WITH facts AS (
         -- FLOPs per token with the shared embedding counted as input and output: N + V h instead of N
         CASE WHEN r.tie_word_embeddings THEN 1 + 6.0 * r.vocab_size * r.hidden_size / r.flops_per_token END AS tied_ratio,
         p.total_params_b, coalesce(p.is_claimed_best, false) AS is_claimed_best, p.comparability,
-        a.peak_bf16_tflops, a.peak_fp8_tflops,
+        a.peak_bf16_tflops, a.peak_fp8_tflops, a.peak_fp4_tflops,
         -- picotron/utils.py get_mfu: 989.5e12 on every device; torchtitan and llm-foundry print theirs
         CASE WHEN r.peak_tflops_logged IS NULL AND r.framework = 'picotron' THEN 989.5 ELSE r.peak_tflops_logged
         END AS divided_by_tflops,
@@ -52,7 +52,8 @@ explained AS (
             {'ratio': peak_tflops / 312, 'words': 'the A100''s 312 TFLOP/s, which nanoGPT takes for every device'},
             {'ratio': peak_tflops / 989.5, 'words': 'the H100''s 989 TFLOP/s'},
             {'ratio': peak_tflops / peak_bf16_tflops, 'words': 'the 16-bit peak'},
-            {'ratio': peak_tflops / peak_fp8_tflops, 'words': 'the 8-bit peak'}
+            {'ratio': peak_tflops / peak_fp8_tflops, 'words': 'the 8-bit peak'},
+            {'ratio': peak_tflops / peak_fp4_tflops, 'words': 'the 4-bit peak'}
         ]) END AS other_peak
     FROM judged
 ),

@@ -54,6 +54,7 @@ def test_estimate_reads_and_writes_tables(tmp_path: Path, ending: str, capsys: p
         (search_args(framework="nanotrn"), "Unknown framework: nanotrn. Did you mean nanotron or nanogpt?"),
         (search_args(framework="foo"), "Without --framework the card's constants are used."),
         ([*search_args(accelerator="A100"), "--fp8"], "A100 has no FP8: leave --fp8 out"),
+        ([*search_args(accelerator="H100"), "--fp4"], "H100 has no FP4: leave --fp4 out"),
         (search_args(model="Llama 3.1 405B"), "fits: the leanest needs"),
         (search_args(model="Llama 3.1 405B"), "with 5 % to spare. Take more nodes, or a smaller --margin."),
         (search_args(nodes="13", gpus_per_node="7", gbs_tokens="4096"), "can be launched; most often"),

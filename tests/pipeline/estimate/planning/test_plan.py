@@ -37,7 +37,7 @@ def request(nodes: int = 2, **changes: Any) -> Request:
     assert cluster
     assert row
     profile = with_usual_facts(choose_profile(cluster.generation, "nanotron"), "nanotron")
-    asked = Question(shape_of(row), cluster, profile, 4096, is_fp8=False)
+    asked = Question(shape_of(row), cluster, profile, 4096)
     return Request(asked, num_gpus=8 * nodes, gbs=256, **{"max_cp": 1, **changes})
 
 

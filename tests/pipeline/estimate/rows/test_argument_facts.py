@@ -35,6 +35,11 @@ COMPILED = {"execution": "compiled"}
         ),
         ({"model__ddp_bucket_cap_mb": "25"}, {"bucket_mb": 25.0}),
         ({"ddp_bucket_cap_mb": "None"}, {}),
+        (
+            {"first_last_layers_bf16": "True", "num_layers_at_end_in_bf16": "4", "fp4": "e2m1"},
+            {"bf16_layers": 5.0},
+        ),
+        ({"first_last_layers_bf16": "False", "num_layers_at_end_in_bf16": "4"}, {"bf16_layers": 0.0}),
         ({"ddp_bucket_cap_mb": "inf"}, {}),
         ({"use_flash_attn": "True"}, {"flash_attention": "true"}),
         ({"attn_implementation": "eager"}, {"flash_attention": "false", "attention_kernel": "eager"}),

@@ -117,7 +117,7 @@ def test_a_precision_that_is_none_of_ours_is_taken_as_the_card_s_usual() -> None
     ).iter_rows(named=True)
     assert eight["est_assumptions"] is None
     assert four["est_step_time_s"] == open_["est_step_time_s"] == eight["est_step_time_s"]
-    assert four["est_assumptions"] == "FP4 estimated as FP8"
+    assert four["est_assumptions"] == "FP4 estimated as FP8, for H100-SXM-80GB has none"
     assert open_["est_assumptions"] == "precision that is not stated plainly, estimated as FP8"
     assert old["est_assumptions"] == "precision that is not stated plainly, estimated as 16 bit"
 

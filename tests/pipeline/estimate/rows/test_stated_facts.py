@@ -59,6 +59,7 @@ MOE = {
     [
         ("recompute_modules", "layernorm, mla_up_proj moe_act", "est_mem_activations_bytes"),
         ("activation_precision", "fp8", "est_mem_activations_bytes"),
+        ("activation_precision", "nvfp4", "est_mem_activations_bytes"),
         ("moment_precision", "bf16", "est_mem_optimizer_bytes"),
         ("dispatch_precision", "fp8", "est_time_ep_s"),
         ("nodes_per_token", "4", "est_time_ep_s"),

@@ -1,0 +1,80 @@
+"""Products in FP8 and FP4: what they gain, what stays in 16 bit, and what their copies need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sweepscope.pipeline.estimate.physics.compute import machine, product_gain
+from sweepscope.pipeline.estimate.physics.estimate import estimate
+from sweepscope.pipeline.estimate.physics.layouts import Layouts
+from sweepscope.pipeline.estimate.physics.memory import FP4_COPIES
+from sweepscope.pipeline.estimate.physics.profile import choose_profile, load_profiles, with_values
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.reference.clusters import Precision, find_cluster
+from sweepscope.pipeline.reference.models import find_model, shape_of
+
+PLAIN = load_profiles()["default"]
+AT = Layouts.of(dp=[8.0], tp=[2.0], pp=[4.0], mbs=[1.0], gas=[32.0], zero_stage=[1.0])
+
+
+def question(precision: Precision, accelerator: str = "GB300", **constants: float) -> Question:
+    row, cluster = find_model("Llama 3 70B"), find_cluster(accelerator)
+    assert row is not None
+    assert cluster is not None
+    profile = with_values(choose_profile(cluster.generation, None), constants)
+    return Question(shape_of(row), cluster, profile, 8192, precision)
+
+
+def test_without_casts_products_gain_what_the_peak_promises() -> None:
+    free = with_values(PLAIN, {"fp8_gain": 1.0})
+    assert [product_gain(free, promised) for promised in (1.0, 2.0, 6.0)] == [1.0, 2.0, 6.0]
+
+
+def test_casts_take_as_long_whatever_they_cast_to() -> None:
+    eight, four = product_gain(PLAIN, 2.0), product_gain(PLAIN, 6.0)
+    assert eight == pytest.approx(1.0 + PLAIN.fp8_gain)
+    assert 1 / eight - 1 / 2 == pytest.approx(1 / four - 1 / 6)
+    assert product_gain(PLAIN, 1.0) == 1.0
+
+
+def test_layers_in_16_bit_gain_nothing() -> None:
+    layers = question("fp4").shape.num_layers
+    fast, half, none = (machine(question("fp4", bf16_layers=kept)).flops for kept in (0, layers / 2, layers))
+    assert none == machine(question("bf16")).flops
+    assert 2 / half == pytest.approx(1 / fast + 1 / none)
+
+
+@pytest.mark.parametrize(("accelerator", "promised"), [("GB200", 4), ("GB300", 6), ("MI355X", 10100 / 2500)])
+def test_peaks_are_the_data_sheets_dense_ones(accelerator: str, promised: float) -> None:
+    card = find_cluster(accelerator)
+    assert card is not None
+    assert card.peak_flops_fp4 / card.peak_flops == pytest.approx(promised)
+    assert card.precisions == ("bf16", "fp8", "fp4")
+
+
+def test_attention_and_head_stay_in_16_bit() -> None:
+    wide, eight, four = (estimate(question(precision), AT) for precision in ("bf16", "fp8", "fp4"))
+    for part in ("attention", "head", "elementwise"):
+        in_16_bit, in_8, in_4 = (getattr(one.time, part) for one in (wide, eight, four))
+        assert in_8 == pytest.approx(in_16_bit)
+        assert in_4 == pytest.approx(in_16_bit)
+    assert four.time.linear < 0.6 * eight.time.linear
+    assert eight.time.linear < 0.6 * wide.time.linear
+
+
+def test_weights_in_fp4_are_kept_beside_those_in_16_bit() -> None:
+    eight, four = (estimate(question(precision), AT).memory for precision in ("fp8", "fp4"))
+    kept = question("fp4").profile.weight_bytes
+    assert np.asarray(four.weights) == pytest.approx(np.asarray(eight.weights) * (kept + FP4_COPIES) / kept)
+    assert pytest.approx(1.125) == FP4_COPIES
+
+
+def test_a_card_without_fp4_has_the_peak_of_fp8() -> None:
+    card = find_cluster("H100-SXM-80GB")
+    assert card is not None
+    assert card.precisions == ("bf16", "fp8")
+    assert card.peak_flops_of("fp4") == card.peak_flops_of("fp8")
+    assert replace(card, peak_flops_fp4=2 * card.peak_flops_fp8).precisions[-1] == "fp4"
