@@ -203,7 +203,11 @@ def share_popover(view: View | None = None, selection: Mapping[str, str] | None 
     with st.popover("Share", icon=":material/ios_share:"):
         query = {**slice_query(view.chosen if view else None), **url_query(), **(selection or {})}
         basic.note("Opens this page with the same filters and selection.")
-        st.code(f"{st.context.url or ''}{'?' if query else ''}{urlencode(query, doseq=True)}", language=None)
+        st.code(
+            f"{st.context.url or ''}{'?' if query else ''}{urlencode(query, doseq=True)}",
+            language=None,
+            wrap_lines=True,
+        )
         basic.note("Charts are saved by the camera over them, under a name that tells the page and its filters.")
         choices.segments(
             "Save charts as", "picture", list(PICTURE_FORMATS), shown=PICTURE_FORMATS.__getitem__, is_labelled=True

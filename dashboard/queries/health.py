@@ -68,8 +68,9 @@ def all_rejects() -> Query:
 
 
 def inferred_logs() -> Query:
-    """One row per log without a dialect: columns found, columns in doubt, and which of WANTED_FACTS its runs lack.
+    """One row per file read by inference: columns found, columns in doubt, which of WANTED_FACTS its runs lack.
 
+    It `is_table` where each of its rows is a run; it is a log otherwise.
     `doubtful` columns are not read, or with low confidence; its runs are `is_unranked` where that is their speed.
     `dialect_text` has the rules by which its steps are read.
     """
@@ -86,7 +87,8 @@ GROUP BY source_path
 FROM runs
 GROUP BY source_path
 )
-SELECT logs.*, facts.* EXCLUDE (source_path), dialect_text
+SELECT logs.*, facts.* EXCLUDE (source_path), dialect_text,
+  EXISTS (FROM files WHERE path = source_path AND kind = 'bench_csv') AS is_table
 FROM logs
 JOIN facts USING (source_path)
 LEFT JOIN inferred_dialects USING (source_path)

@@ -64,7 +64,8 @@ def draw_difference(view: View, race: Race, explained: Difference | None) -> Non
     basic.section(title, qualifier)
     figure = charts.draw_difference(explained, view.theme)
     basic.chart(figure, key="difference", alt=section_texts.difference_alt(explained, first, second))
-    basic.note(texts.terms_sentence(explained, texts.short_names(pair)[first], most=3))
+    if sentence := texts.terms_sentence(explained, texts.short_names(pair)[first], most=3):
+        basic.note(sentence)
     rows = section_texts.difference_table(explained, first, second)
     folds.fold("The two waterfalls as a table", lambda: tables.table(rows), key="difference")
 

@@ -51,7 +51,7 @@ def draw(form: Form, columns: pl.DataFrame, taken: Sequence[str]) -> None:
         taken: names of the home's dialect files.
     """
     if not form.text:
-        basic.note(texts.settings_only(form.logs[0]))
+        basic.note(texts.settings_only(form.logs[0], is_table=form.is_table))
         _draw_columns(columns)
         return
     basic.section("What its lines mean", texts.of_logs(form.logs))
@@ -181,7 +181,7 @@ def _draw_end(form: Form, text: str, name: str, key: str) -> None:
         where = form.folder or (form.logs[0] if form.logs else "PATH")
         basic.note(texts.by_command(name, where, published.named_home()))
     with st.expander("The dialect file"):
-        st.code(text, language="toml")
+        st.code(text, language="toml", wrap_lines=True)
 
 
 def _draw_outcome(outcome: _Outcome, form: Form) -> None:

@@ -30,12 +30,12 @@ def draw(view: View) -> None:
     found = forms(logs.to_dicts(), kept, read.to_dicts())
     if not found:
         return
-    basic.section(*texts.heading(logs.height, sum(bool(form.rows) for form in found), len(found)))
+    basic.section(*texts.heading(logs.to_dicts(), sum(bool(form.rows) for form in found), len(found)))
     if logs.height:
         basic.note(texts.answer(logs.to_dicts()))
     picked = tables.selectable_table(
         _table(found),
-        ("form", "logs", "read_by", "doubtful", "missing", "found"),
+        ("form", "files", "read_by", "doubtful", "missing", "found"),
         key="inferred_form",
         height=_HEIGHT,
     )
@@ -54,14 +54,14 @@ def draw(view: View) -> None:
 
 def _shown(form: Form) -> str | None:
     """A line of a step; what was inferred instead where there is none."""
-    return form.example or (texts.without_steps(form.logs[0]) if form.rows else form.kept_as)
+    return form.example or (texts.without_steps(is_table=form.is_table) if form.rows else form.kept_as)
 
 
 def _table(found: Sequence[Form]) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "form": _texts(_shown(form) for form in found),
-            "logs": pl.Series([len(form.logs) for form in found], dtype=pl.Int64),
+            "files": pl.Series([len(form.logs) for form in found], dtype=pl.Int64),
             "read_by": _texts(texts.read_by(form.kept_as, is_read=form.is_read_by_kept) for form in found),
             "found": _texts(texts.named(_columns(form, "found")) for form in found),
             "doubtful": _texts(texts.named(_columns(form, "doubtful")) for form in found),

@@ -59,7 +59,7 @@ def _draw(rows: Sequence[Row], target: Mapping[str, Any], *, is_cell: bool) -> N
             )
     with st.popover("Add a note or tag", icon=":material/edit_note:"):
         if not may_keep:
-            st.code(texts.by_command(target, published.named_home()), language=None)
+            st.code(texts.by_command(target, published.named_home()), language=None, wrap_lines=True)
         else:
             st.text_area("Note", key=f"note_text_{key}", max_chars=2000, height=80)
             st.text_input("Tags, with commas between", key=f"note_tags_{key}", placeholder="paper, rerun")

@@ -39,7 +39,7 @@ def draw(view: View) -> None:
             _draw_editor(view, frame)
         else:
             tables.table(frame, _COLUMNS)
-            st.code(texts.by_command(rows, published.named_home()), language=None)
+            st.code(texts.by_command(rows, published.named_home()), language=None, wrap_lines=True)
         if outcome := st.session_state.pop(_OUTCOME, None):
             (basic.note if outcome[0] else basic.problem)(outcome[1])
 

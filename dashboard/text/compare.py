@@ -244,10 +244,11 @@ def _short(explained: Difference, name: str) -> str:
 def terms_sentence(explained: Difference, name: str, *, most: int) -> str:
     """What the first run saves and what it pays, in points, at most so many parts of each.
 
-    Empty where no part differs by half a point.
+    Empty where no part differs by half a point, and where the estimate misses what was measured: the headline states
+    that.
     """
     if _is_off(explained):
-        return _contradiction(explained, name)
+        return ""
     sentence = _saved_and_paid(explained, name, most=most)
     return f"{sentence}.{_unexplained(explained)}" if sentence else _unexplained(explained).strip()
 

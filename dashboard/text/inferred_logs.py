@@ -1,4 +1,4 @@
-"""The sentences about logs that no dialect knows: what was found in them, what they lack, and how to correct it."""
+"""The sentences about logs and tables that no parser knows: what was found, what they lack, how to correct it."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def column_name(name: str) -> str:
 
 
 def answer(logs: Sequence[Row]) -> str:
-    """How many logs were read by inference, what was found in them, and what keeps their runs out of rankings."""
+    """How many files were read by inference, what was found in them, and what keeps their runs out of rankings."""
     total = len(logs)
     found = Counter(column_name(name) for log in logs for name in dict.fromkeys(log["found"] or ()))
     verb = "was" if total == 1 else "were"
-    lead = f"**{count(total, 'log')} in no known format {verb} read by inference.**"
+    lead = f"**{_files(logs)} in no known format {verb} read by inference.**"
     parts = [_share(name, hits, total) for name, hits in found.most_common()]
     lacking = [(name, sum(bool(log[f"no_{fact}"]) for log in logs)) for fact, name in FACTS.items()]
     missing = [_share(name, hits, total) for name, hits in sorted(lacking, key=lambda pair: -pair[1]) if hits]
@@ -52,9 +52,15 @@ def answer(logs: Sequence[Row]) -> str:
     if missing:
         sentences.append(f"Not found, so that these runs are compared less: {', '.join(missing)}.")
     if guessed := sum(bool(log["is_unranked"]) for log in logs):
-        whose = "a log's runs are" if guessed == 1 else f"the runs of {count(guessed, 'log')} are"
-        sentences.append(f"Kept out of rankings, {whose}: step time or throughput is a guess until it is confirmed.")
+        whose = f"The runs of {count(guessed, 'of them', 'of them')}"
+        sentences.append(f"{whose} are not ranked: step time or throughput is a guess until it is confirmed.")
     return " ".join(sentences)
+
+
+def _files(rows: Sequence[Row]) -> str:
+    tables = sum(bool(row["is_table"]) for row in rows)
+    kinds = ((len(rows) - tables, "log", "logs"), (tables, "table of results", "tables of results"))
+    return " and ".join(count(number, one, several) for number, one, several in kinds if number)
 
 
 def _share(name: str, hits: int, total: int) -> str:
@@ -71,16 +77,9 @@ def named(columns: Sequence[str] | None) -> str | None:
     return ", ".join(map(column_name, columns)) if columns else None
 
 
-_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
-
-
-def without_steps(path: str) -> str:
-    """What was inferred where no steps were: settings of logs whose steps a dialect reads, or a table of runs.
-
-    >>> without_steps("/sweep/results.csv"), without_steps("/sweep/train.log")
-    ('table of results', 'settings of a known format')
-    """
-    return "table of results" if path.lower().endswith(_TABLES) else "settings of a known format"
+def without_steps(*, is_table: bool) -> str:
+    """What was inferred where no steps were: a table of runs, or settings of logs whose steps a dialect reads."""
+    return "table of results" if is_table else "settings of a known format"
 
 
 def missing_in(logs: Sequence[Row]) -> str:
@@ -92,15 +91,17 @@ def missing_in(logs: Sequence[Row]) -> str:
 PICK = "Pick a row to see, or to change, what its file says."
 
 
-def heading(logs: int, inferred: int, total: int) -> tuple[str, str]:
-    """Title and qualifier of the section, from the numbers of inferred logs, of their forms, and of all forms.
+def heading(logs: Sequence[Row], inferred: int, total: int) -> tuple[str, str]:
+    """Title and qualifier of the section, from the inferred files and the numbers of their forms and of all forms.
 
-    >>> heading(12, 2, 3), heading(0, 0, 1)
+    >>> heading([{"is_table": False}] * 12, 2, 3), heading([], 0, 1)
     (('Read by inference', '12 logs of 2 forms'), ('Formats of your own', '1 dialect file'))
+    >>> heading([{"is_table": True}], 1, 1)
+    ('Read by inference', '1 table of results of 1 form')
     """
     if not logs:
         return "Formats of your own", count(total, "dialect file")
-    return "Read by inference", f"{count(logs, 'log')} of {count(inferred, 'form')}"
+    return "Read by inference", f"{_files(logs)} of {count(inferred, 'form')}"
 
 
 def read_by(kept_as: str | None, *, is_read: bool) -> str:
@@ -135,9 +136,9 @@ def instructions(*, is_kept: bool) -> str:
     )
 
 
-def settings_only(path: str) -> str:
+def settings_only(path: str, *, is_table: bool) -> str:
     """Why there is nothing to correct in logs of a known format or a table, and what to do all the same."""
-    if path.lower().endswith(_TABLES):
+    if is_table:
         return (
             f"Each row of {path} is a run; its columns are found by their names and units. "
             "**Is one wrong?** Rename it to what it is (tp, mbs, tok/s/gpu, step_time_s), and ingest again."

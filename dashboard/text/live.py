@@ -11,7 +11,8 @@ from sweepscope.dashboard.text.run import title
 from sweepscope.dashboard.view_models.live import Job
 
 NONE = (
-    "**No run is being written.** A log without an ending counts as running while it grows; sweepscope watch reads on."
+    "**No run is in progress.** A log without an ending counts as running while it grows; **sweepscope watch** ingests "
+    "it as it does."
 )
 HOW_TO_READ = (
     "**How to read it.** Steps, plan and throughput are those of the newest store version; silence and the last line "
@@ -48,7 +49,7 @@ def answer(jobs: Sequence[Job]) -> str:
         if not dead:
             return NONE
         verb = "was" if dead == 1 else "were"
-        return f"**No run is being written.** {count(dead, 'run')} {verb} running when read last, and silent since."
+        return f"**No run is in progress.** {count(dead, 'run')} {verb} running when read last, and silent since."
     parts = [f"**{count(len(live), 'run')} {'is' if len(live) == 1 else 'are'} running.**"]
     if silent:
         names = f"{count(len(silent), 'run')} {'has' if len(silent) == 1 else 'have'}"
@@ -98,7 +99,7 @@ def speed(job: Job) -> str:
 
 def at(now_s: float) -> str:
     """When the page was drawn last."""
-    return f"as of {datetime.fromtimestamp(now_s, UTC):%H:%M:%S} UTC, drawn anew every few seconds"
+    return f"as of {datetime.fromtimestamp(now_s, UTC):%H:%M:%S} UTC, refreshed every few seconds"
 
 
 def ended(job: Job) -> tuple[str, str]:

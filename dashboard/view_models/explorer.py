@@ -147,19 +147,19 @@ def default_setup(setups: pl.DataFrame, models: Mapping[str, ModelShape], wanted
         "gbs_tokens": 2**22,
         "framework": None,
     }
+    cards = [name for name in setups["accelerator"].unique() if find_cluster(name) is not None]
     usable = setups.filter(
-        pl.col("model").is_in(list(models)) & (pl.col("gbs_tokens") % pl.col("seq_len") == 0)
-    ).filter(pl.col("accelerator").map_elements(lambda name: find_cluster(name) is not None, pl.Boolean))
+        pl.col("model").is_in(list(models))
+        & pl.col("accelerator").is_in(cards)
+        & (pl.col("gbs_tokens") % pl.col("seq_len") == 0)
+    )
     if usable.is_empty():
         return fallback
-    order = [
-        (pl.col(name) == pl.lit(value)).fill_null(value=False).cast(pl.Int8).alias(f"is_{name}")
-        for name, value in wanted.items()
-        if value is not None and name in usable.columns
-    ]
-    ranked = usable.with_row_index("position").with_columns(order)
-    keys = [column.meta.output_name() for column in order]
-    return ranked.sort([*keys, "position"], descending=[*[True] * len(keys), False]).row(0, named=True)
+    for name, value in wanted.items():
+        if value is not None and name in usable.columns:
+            matching = usable.filter(pl.col(name) == pl.lit(value))
+            usable = matching if matching.height else usable
+    return usable.row(0, named=True)
 
 
 @dataclass(frozen=True)

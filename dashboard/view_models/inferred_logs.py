@@ -42,6 +42,11 @@ class Form:
             return ""
 
     @property
+    def is_table(self) -> bool:
+        """Whether these are tables with a row per run."""
+        return any(row["is_table"] for row in self.rows)
+
+    @property
     def is_read_by_kept(self) -> bool:
         """Whether the logs have been read by the home's file."""
         return self.kept_as is not None and not self.rows
@@ -55,10 +60,10 @@ def forms(rows: Sequence[Row], kept: Mapping[str, str], read: Sequence[Row]) -> 
         kept: text by name of the home's dialect files.
         read: rows of `queries.health.logs_read_by`.
     """
-    grouped: dict[str, list[Row]] = {}
+    grouped: dict[tuple[str, bool], list[Row]] = {}
     for row in rows:
         text = row["dialect_text"]
-        grouped.setdefault(correct_dialect.steps_of(text) if text else "", []).append(row)
+        grouped.setdefault((correct_dialect.steps_of(text) if text else "", row["is_table"]), []).append(row)
     names = {correct_dialect.form_of(text): name for name, text in kept.items()}
     found = []
     for members in sorted(grouped.values(), key=len, reverse=True):

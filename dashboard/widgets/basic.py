@@ -278,7 +278,7 @@ def sql_popover(queries: Mapping[str, Query]) -> None:
     with st.popover("SQL", icon=":material/code:"):
         for name, query in queries.items():
             st.html(f'<p class="ss-note"><b>{rich(name)}</b></p>')
-            st.code(query.runnable(), language="sql")
+            st.code(query.runnable(), language="sql", wrap_lines=True)
             st.html(f'<p class="ss-note">{link("Open in SQL", urls.sql_url(query))}</p>')
 
 

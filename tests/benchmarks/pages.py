@@ -1,17 +1,22 @@
 """Every page over one home in Chromium: seconds, DOM nodes, the renderer's processor time, console errors, memory.
 
 `python -m tests.benchmarks.pages HOME` prints a line per page. `first` is a tab of its own on a server that was just
-started for that page, `again` the same page in another new tab (answers kept), `filter` one more filter from there.
-Figures are of the clock, so a quiet machine is wanted. Nothing is asserted: machines differ.
+started for that page; `again` the same page in another new tab, which loads the frontend once more; `page` a click on
+it in the sidebar of an open tab; `filter` a choice on the open page: the next option of its first selectbox, on
+Overview another grid. All but the renderer's are seconds of the clock, so a quiet machine is wanted. `server` is the
+server's processor time for `first` / `page` / `filter`. Nothing is asserted: machines differ.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +24,10 @@ import polars as pl
 
 from sweepscope.dashboard.navigation import PAGES, Entry
 from tests.browser.conftest import CHROMIUM, FLAGS
-from tests.browser.visits import opened, settled
+from tests.browser.visits import go, opened, settled
 from tests.screenshots import selections, served
 
 SESSIONS = 5
-_FILTER = "?framework=nanotron"
-"""A filter that most pages take, as a link carries it."""
 
 
 @dataclass
@@ -41,6 +44,7 @@ def visit(browser: Any, url: str) -> Visit:
     """A page in a tab with nothing in its memory, until its script has ended."""
     with opened(browser, "about:blank", is_settled=False) as tab:
         devtools = tab.context.new_cdp_session(tab)
+        devtools.send("Performance.setTimeDomain", {"timeDomain": "threadTicks"})  # processor time, whatever else runs
         devtools.send("Performance.enable")  # it counts from here on
         begin = time.perf_counter()
         tab.goto(url)
@@ -64,12 +68,53 @@ def console_errors(browser: Any, url: str) -> list[str]:
     return found
 
 
+def steps_of_a_reader(browser: Any, url: str, entry: Entry, pid: int) -> Iterator[tuple[float, float]]:
+    """Seconds, and the server's processor time: of going to a page by the sidebar, and of one choice on it."""
+    with opened(browser, f"{url}/sql") as tab:
+        yield timed(pid, lambda: go(tab, entry))
+        before = tab.url
+        if entry.file == "overview":
+            choose = tab.locator(".ss-list a[href^='./?origin']").first.click
+        else:
+            box = tab.locator(".stMain").get_by_role("combobox").first
+            if not box.count():
+                return
+            box.focus()
+            tab.keyboard.press("ArrowDown")  # opens the list at the option that is chosen
+            tab.get_by_role("option").first.wait_for()
+            tab.keyboard.press("ArrowDown")
+            choose = partial(tab.keyboard.press, "Enter")
+
+        def chosen() -> None:
+            choose()
+            tab.wait_for_function("before => location.href !== before", arg=before)
+            settled(tab)
+
+        yield timed(pid, chosen)
+
+
+def timed(pid: int, act: Callable[[], object]) -> tuple[float, float]:
+    """Seconds that `act` takes, and those that the processor works for a process meanwhile."""
+    begin, before = time.perf_counter(), processor_s(pid)
+    act()
+    return time.perf_counter() - begin, processor_s(pid) - before
+
+
+def processor_s(pid: int) -> float:
+    """Processor time of a process and its children, by Linux's own count."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(map(processor_s, _children(pid)))
+
+
 def resident_bytes(pid: int) -> int:
     """Resident memory of a process and its children, by Linux's own count."""
     status = Path(f"/proc/{pid}/status").read_text()
     own = int(status.split("VmRSS:")[1].split()[0]) * 1024
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return own + sum(map(resident_bytes, map(int, children)))
+    return own + sum(map(resident_bytes, _children(pid)))
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def measured(browser: Any, home: Path, entry: Entry, query: str) -> dict[str, object]:
@@ -77,18 +122,24 @@ def measured(browser: Any, home: Path, entry: Entry, query: str) -> dict[str, ob
     with served(home) as (url, pid):
         visit(browser, f"{url}/sql")  # Python's modules are loaded once a server, not once a visit
         address = f"{url}/{entry.url}{query}"
-        first, again = visit(browser, address), visit(browser, address)
-        filtered = visit(browser, f"{url}/{entry.url}{_FILTER}") if not query else None
+        before = processor_s(pid)
+        first = visit(browser, address)
+        server = [processor_s(pid) - before]
+        again = visit(browser, address)
+        steps = [] if entry.is_hidden or entry.file == "sql" else list(steps_of_a_reader(browser, url, entry, pid))
+        server += [cost for _, cost in steps]
         complaints = console_errors(browser, address)
         with ExitStack() as tabs:
             for _ in range(SESSIONS):
                 tabs.enter_context(opened(browser, address))
             memory = resident_bytes(pid)
     return {
-        "page": entry.file,
+        "name": entry.file,
         "first": round(first.seconds, 2),
         "again": round(again.seconds, 2),
-        "filter": filtered and round(filtered.seconds, 2),
+        "page": round(steps[0][0], 2) if steps else None,
+        "filter": round(steps[1][0], 2) if steps[1:] else None,
+        "server": " / ".join(f"{seconds:.2f}" for seconds in server),
         "nodes": again.nodes,
         "renderer": round(again.renderer_s, 2),
         "MB": round(memory / 1e6),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sweepscope.pipeline.reference.accelerators import load_accelerators
+from tests.dashboard.app_pages.test_run_traces import kernel, step
 from tests.dashboard.store_rows import Row, event_row, file_row, run_row
 from tests.memory_rows import GIB, OOM_LINE, memory_estimate, memory_tables, trained
 from tests.nccl_rows import (
@@ -23,8 +24,18 @@ _DUMPS = {"run_dir": "/dumps"}
 
 
 def evidence() -> dict[str, list[Row]]:
-    """Five completed runs, one that ran out of memory, a snapshot; a run over sockets, a topology and hangs."""
-    return _memory() | _network() | _hangs() | {"runs": [*_runs(), run_row("rb", source_path="/logs/b.log")]}
+    """Five completed runs, one that ran out of memory, a snapshot; a run over sockets and with profiler traces, "rb";
+    a topology and hangs.
+    """
+    traced = run_row("rb", source_path="/logs/b.log", run_dir="/sweep/a", layout="DP8 TP2 PP1")
+    return _memory() | _network() | _hangs() | _traces() | {"runs": [*_runs(), traced]}
+
+
+def _traces() -> dict[str, list[Row]]:
+    return {
+        "trace_steps": [step(rank, number, 2.0 - rank) for rank in (0, 1) for number in (1, 2)],
+        "trace_collectives": [kernel(rank, "AllReduce", calls=6, kernel_s=0.6) for rank in (0, 1)],
+    }
 
 
 def _runs() -> list[Row]:

@@ -37,7 +37,7 @@ def test_a_snapshot_opens_from_the_page_on_memory_and_keeps_its_instant(browser:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", ["/memory", SNAPSHOT])
 def test_the_pages_are_accessible(browser: Any, diagnosed: str, path: str, scheme: str) -> None:
-    """No serious violation of axe-core's rules; text on axes, which axe skips, has a contrast of 4.5 or more."""
+    """No violation of axe-core's rules; text on axes, which axe skips, has a contrast of 4.5 or more."""
     with opened(browser, f"{diagnosed}{path}", scheme=scheme) as page:
         assert_chart_text_stands_out(page, scheme)
         assert_accessible(page)

@@ -105,7 +105,7 @@ def test_without_an_address_a_hang_is_chosen_from_the_list(browser: Any, diagnos
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", ["/network", "/network?show=ring+0", WATCHDOG, RECORDER])
 def test_the_pages_are_accessible(browser: Any, diagnosed: str, path: str, scheme: str) -> None:
-    """No serious violation of axe-core's rules; text on charts, which axe skips, has a contrast of 4.5 or more."""
+    """No violation of axe-core's rules; text on charts, which axe skips, has a contrast of 4.5 or more."""
     with opened(browser, f"{diagnosed}{path}", scheme=scheme) as page:
         assert_chart_text_stands_out(page, scheme)
         assert_accessible(page)

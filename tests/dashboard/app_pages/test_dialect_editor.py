@@ -91,7 +91,7 @@ def test_a_sweep_of_one_form_is_one_row_with_the_values_of_its_lines(
 ) -> None:
     app = look(home, monkeypatch)
     table = forms(app)
-    assert (table["Logs"].to_list(), table["Read by"].to_list()) == ([3], ["inference"])
+    assert (table["Files"].to_list(), table["Read by"].to_list()) == ([3], ["inference"])
     shown = {box.label: box.value for box in app.selectbox}
     assert shown["took 0.400"] == shown["tput 20480"] == shown["q 0.1"] == "_"
     assert (shown["it ·/40"], shown["tensor_parallel"]) == ("steps_planned", "tp")

@@ -90,7 +90,7 @@ def test_the_page_tells_running_jobs_from_dead_ones(home: Path, monkeypatch: pyt
 
 def test_nothing_runs_in_a_store_of_ended_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make_home(tmp_path / "home", runs=[run_row("whole")], files=[file_row()])
-    assert "<b>No run is being written.</b>" in text_of(open_page(home, monkeypatch, "live"))
+    assert "<b>No run is in progress.</b>" in text_of(open_page(home, monkeypatch, "live"))
 
 
 def test_the_end_of_what_is_no_plain_file_is_not_read(tmp_path: Path) -> None:
