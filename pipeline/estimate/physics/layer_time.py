@@ -18,7 +18,7 @@ from sweepscope.pipeline.estimate.physics.compute import (
     mlp_linear_s,
 )
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
-from sweepscope.pipeline.estimate.physics.profile import recomputes
+from sweepscope.pipeline.estimate.physics.profile import Profile, recomputes
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import is_dual
 from sweepscope.pipeline.reference.model_shape import ModelShape
@@ -205,6 +205,19 @@ def experts_exchange_s(asked: Question, at: Layouts, tokens: Array) -> Array:
     shape, profile = asked.shape, asked.profile
     token_bytes = profile.dispatch_bytes * tokens * shape.hidden_size / at.sigma
     rank_bytes = profile.expert_imbalance * shape.experts_per_token * token_bytes
-    copies = min(profile.nodes_per_token, shape.experts_per_token)
-    outside = profile.expert_imbalance * copies * token_bytes if copies else None
-    return 4.0 * comm.all_to_all_s(asked, comm.group_of(asked, at.etp, at.ep), rank_bytes, outside)
+    ranks = comm.group_of(asked, at.etp, at.ep)
+    copies = domains_reached(profile, shape.experts_per_token, ranks.domains)
+    outside = None if copies is None else profile.expert_imbalance * copies * token_bytes
+    return 4.0 * comm.all_to_all_s(asked, ranks, rank_bytes, outside)
+
+
+def domains_reached(profile: Profile, experts: int, domains: Array) -> Array | None:
+    """Domains that a token is sent to, once each; None where a copy goes to each of its `experts`.
+
+    Where routing does not limit them: the expected number of different ones among so many draws of equal chance.
+    """
+    limit = min(profile.nodes_per_token, experts)
+    if not limit and not profile.sends_once_per_domain:
+        return None
+    expected = domains * (1.0 - (1.0 - 1.0 / domains) ** experts)
+    return np.minimum(expected, limit) if limit else expected

@@ -43,7 +43,8 @@ class Profile:
     shares of the links, latencies per hop, shares hidden behind compute. Memory: bytes kept per parameter and per
     activation. Of experts:
     `dispatch_bytes` of a number in the mean of their four exchanges; `nodes_per_token`, the most domains that a token
-    is sent to, once each (0: a copy per expert). `bf16_layers` keep their
+    is sent to, once each (0: a copy per expert). A dispatcher that
+    `sends_once_per_domain` sends a token once to each domain that its experts are in. `bf16_layers` keep their
     products in 16 bit beside those in FP8 or FP4. `recomputed_modules` are words of MODULES, with commas between;
     `kept_product_bytes` are those of a number that products and activation functions keep. `selective` says what
     selective recomputation drops: "attention", the core of attention that is not fused (Korthikanti section 5.1), or
@@ -125,6 +126,7 @@ class Profile:
     dispatch_bytes: float = 2.0
     nodes_per_token: float = 0.0
     bf16_layers: float = 0.0
+    sends_once_per_domain: bool = False
     tuned_attention_efficiency: float = 0.0
     tuned_attention_half_tokens: float = 300.0
     tuned_attention_half_width: float = 0.0

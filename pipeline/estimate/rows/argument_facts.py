@@ -15,6 +15,7 @@ from typing import Any, Final
 import polars as pl
 
 from sweepscope.pipeline.estimate.rows.kernels import KERNELS
+from sweepscope.pipeline.estimate.rows.stated_facts import DISPATCHERS
 
 FACTS_OF_ARGUMENTS: Final = pl.Schema(
     {
@@ -30,6 +31,7 @@ FACTS_OF_ARGUMENTS: Final = pl.Schema(
         "bucket_mb": pl.Float64(),
         "recompute_modules": pl.String(),
         "bf16_layers": pl.Float64(),
+        "token_dispatcher": pl.String(),
         "execution": pl.String(),
         **dict.fromkeys(KERNELS, pl.String()),
     }
@@ -142,6 +144,12 @@ def _bf16_layers(stated: _Stated) -> float | None:
     return sum(float(stated.get(name) or 1) for name in _ENDS)
 
 
+def _dispatcher(stated: _Stated) -> str | None:
+    """How tokens go to their experts, word of `stated_facts.DISPATCHERS`; DeepEP is Megatron's flexible one's."""
+    word = stated.get("moe_token_dispatcher_type", "").casefold()
+    return word if word in DISPATCHERS else None
+
+
 _ENDS = ("num_layers_at_start_in_bf16", "num_layers_at_end_in_bf16")
 _COMPILES = ("torch_compile", "compile", "compile_model", "use_torch_compile", "torch_compile_model")
 _GRAPHS = ("enable_cuda_graph", "external_cuda_graph", "use_cuda_graphs", "cuda_graphs")
@@ -218,6 +226,7 @@ _READERS: dict[str, Callable[[_Stated], Any]] = {
     "bucket_mb": _bucket_mb,
     "recompute_modules": _modules,
     "bf16_layers": _bf16_layers,
+    "token_dispatcher": _dispatcher,
     "execution": _execution,
     **{column: _kernel(column) for column in KERNELS},
 }
@@ -254,15 +263,8 @@ _NAMES: Final = frozenset(
         *("recompute_modules", "recompute_granularity", "gradient_accumulation_fusion", "tp_comm_overlap"),
         *("ub_tp_comm_overlap", "tp_linear_async_communication", "overlap_grad_reduce", "overlap_comm"),
         *("overlap_p2p_communication", "overlap_p2p_comm", "exp_avg_dtype", *_WRITTEN_OUT),
-        *(
-            "first_last_layers_bf16",
-            *_ENDS,
-            "enable_async_tensor_parallel",
-            *_COMPILES,
-            *_GRAPHS,
-            "cuda_graph_impl",
-            "cuda_graph_scope",
-        ),
+        *("moe_token_dispatcher_type", "first_last_layers_bf16", *_ENDS),
+        *("enable_async_tensor_parallel", *_COMPILES, *_GRAPHS, "cuda_graph_impl", "cuda_graph_scope"),
         *(
             "dynamo_backend",
             "torch_compile_mode",

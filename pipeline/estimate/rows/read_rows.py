@@ -12,7 +12,7 @@ from sweepscope.pipeline.derive.normalize import normalise_runs
 from sweepscope.pipeline.estimate.physics.profile import MODULES
 from sweepscope.pipeline.estimate.rows.kernels import EXECUTIONS, FORMS
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
-from sweepscope.pipeline.estimate.rows.stated_facts import OVERLAPS, PRECISIONS, modules_of
+from sweepscope.pipeline.estimate.rows.stated_facts import DISPATCHERS, OVERLAPS, PRECISIONS, modules_of
 from sweepscope.pipeline.reference import vocabulary
 
 RENAMED = {
@@ -42,7 +42,7 @@ _TEXTS = (
     *("flash_attention", "attention", "attention_kernel", "cluster", "recompute_modules", "torch_version", *PRECISIONS),
     "framework_version",
 )
-_WORDS = {"execution": EXECUTIONS, **FORMS}
+_WORDS = {"execution": EXECUTIONS, "token_dispatcher": DISPATCHERS, **FORMS}
 """Columns that hold one of few words."""
 _AT_LEAST_ONE = (
     *(

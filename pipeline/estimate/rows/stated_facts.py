@@ -28,6 +28,7 @@ products keep for their gradients, of tokens on their way to experts."""
 FACTS: Final = (
     *("flash_attention", "attention_kernel", "fused_accumulation", "recompute_modules", "nodes_per_token", "bucket_mb"),
     "bf16_layers",
+    "token_dispatcher",
     "execution",
     *KERNELS,
     *OVERLAPS,
@@ -38,6 +39,11 @@ _NOT_FUSED = ("false", "no", "none", "0", "torch", "megatron", "eager", "math")
 _EAGER = re.compile(r"(?i)\b(?:eager|math|naive)\b")
 """Attention kernels that are none: an operator for each step of the softmax."""
 _BYTES = 1e6
+DISPATCHERS: Final = ("alltoall", "allgather", "flex", "deepep", "hybridep")
+"""Words of the column `token_dispatcher`, Megatron-LM's and those of its flexible dispatcher's backends."""
+_ONCE_PER_DOMAIN: Final = ("flex", "deepep", "hybridep")
+"""Those that send a token once to each node and spread it there over links (deepseek-ai/DeepEP; Megatron-LM,
+`moe/fused_a2a.py`)."""
 USUAL: Final[dict[str, dict[str, Any]]] = {
     "nemo": {"grad_precision": "bf16", "attention_kernel": "cudnn", "fused_accumulation": True},
     "mlperf": {"grad_precision": "bf16", "attention_kernel": "cudnn", "fused_accumulation": True},
@@ -206,6 +212,8 @@ def _kept_otherwise(row: dict[str, Any]) -> dict[str, Any]:
         changes["dispatch_bytes"] = (_width(row["dispatch_precision"]) + 2.0) / 2.0
     if row["nodes_per_token"]:
         changes["nodes_per_token"] = float(row["nodes_per_token"])
+    if row["token_dispatcher"] is not None:
+        changes["sends_once_per_domain"] = row["token_dispatcher"] in _ONCE_PER_DOMAIN
     if row["bf16_layers"]:
         changes["bf16_layers"] = float(row["bf16_layers"])
     if (modules := row["recompute_modules"]) is not None:

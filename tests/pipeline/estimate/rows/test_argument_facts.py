@@ -39,6 +39,8 @@ COMPILED = {"execution": "compiled"}
             {"first_last_layers_bf16": "True", "num_layers_at_end_in_bf16": "4", "fp4": "e2m1"},
             {"bf16_layers": 5.0},
         ),
+        ({"moe_token_dispatcher_type": "flex"}, {"token_dispatcher": "flex"}),
+        ({"moe_token_dispatcher_type": "theirs"}, {}),
         ({"first_last_layers_bf16": "False", "num_layers_at_end_in_bf16": "4"}, {"bf16_layers": 0.0}),
         ({"ddp_bucket_cap_mb": "inf"}, {}),
         ({"use_flash_attn": "True"}, {"flash_attention": "true"}),

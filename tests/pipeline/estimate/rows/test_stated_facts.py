@@ -63,6 +63,7 @@ MOE = {
         ("moment_precision", "bf16", "est_mem_optimizer_bytes"),
         ("dispatch_precision", "fp8", "est_time_ep_s"),
         ("nodes_per_token", "4", "est_time_ep_s"),
+        ("token_dispatcher", "flex", "est_time_ep_s"),
     ],
 )
 def test_what_a_mixture_of_experts_does_with_less(fact: str, value: str, part: str) -> None:
@@ -75,7 +76,12 @@ def test_what_a_mixture_of_experts_does_with_less(fact: str, value: str, part: s
 
 @pytest.mark.parametrize(
     ("fact", "value"),
-    [("recompute_modules", "layernorm,attic"), ("dispatch_precision", "fp32"), ("nodes_per_token", "x")],
+    [
+        ("recompute_modules", "layernorm,attic"),
+        ("dispatch_precision", "fp32"),
+        ("nodes_per_token", "x"),
+        ("token_dispatcher", "x"),
+    ],
 )
 def test_facts_in_unknown_words_are_refused(fact: str, value: str) -> None:
     assert estimated(**{fact: value})["est_status"] == f"not understood: {fact} = {value}"
