@@ -15,6 +15,7 @@ from sweepscope.pipeline.estimate.physics.elementwise import PLAIN_ACTIVATION, S
 from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.estimate.physics.profile import Profile
 from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.reference.clusters import Cluster
 from sweepscope.pipeline.reference.model_shape import ModelShape
 
 TILE = 128
@@ -25,6 +26,8 @@ HEAD_WIDTH = 128
 ALIGNED = 8
 """Numbers of 16 bit in the 16 bytes that a row of a matrix has to be a multiple of for tensor cores to take it at full
 speed (NVIDIA, matrix multiplication guide, section 2.1)."""
+MOST_OF_PEAK = 0.85
+"""What trainers reach of the fastest products, were those at the peak."""
 UNALIGNED_SHARE = 1 / 16
 """What an A100 or H100 reaches of its 16 bit peak without them: its peak in fp32 (19.5 of 312, 67 of 989 TFLOP/s)."""
 
@@ -38,11 +41,12 @@ rotary embedding operator by operator; layers without a gate have PyTorch's own 
 class Machine:
     """What one accelerator can do under a profile, in FLOP/s and bytes/s.
 
-    `flops` are those of the layers' products at one precision; attention and the head stay at `flops_16_bit`.
+    `flops` are those of the layers' products at one precision; the head's stay in 16 bit, as attention does.
     """
 
     flops: float
-    flops_16_bit: float
+    products_16_bit: float
+    attention_flops: float
     memory_bytes_per_s: float
     processors: int
     profile: Profile
@@ -58,14 +62,31 @@ def product_gain(profile: Profile, promised: float, wide_share: float = 0.0) -> 
     return 1.0 / (wide_share + (1.0 - wide_share) * (1.0 / promised + casts))
 
 
+def power_factor(card: Cluster, profile: Profile) -> float:
+    """Products' rate on a card beside that on the one whose share of the peak the profile has, by their power.
+
+    Large products run at the clock that the power limit allows. Power is frequency times voltage squared, and voltage
+    follows frequency: clocks follow the cube root of the power per FLOP/s of the peak. The MAMF finder's fastest
+    products on A100 PCIe, GH200 and MI325X beside their twins follow its powers 0.24, 0.17 and 0.56. No product passes
+    MOST_OF_PEAK.
+    """
+    if card.power_w is None or not profile.gemm_power_w_per_tflops:
+        return 1.0
+    per_tflops = card.power_w / (1e-12 * card.peak_flops)
+    factor = (per_tflops / profile.gemm_power_w_per_tflops) ** (1.0 / 3.0)
+    return float(min(factor, max(MOST_OF_PEAK / profile.gemm_peak_share, 1.0)))
+
+
 def machine(asked: Question) -> Machine:
     """Rates at the question's precision."""
     card, profile = asked.cluster, asked.profile
     wide = min(profile.bf16_layers / asked.shape.num_layers, 1.0)
     gain = product_gain(profile, asked.peak_flops / card.peak_flops, wide)
+    power = power_factor(card, profile)
     return Machine(
-        flops=card.peak_flops * gain,
-        flops_16_bit=card.peak_flops,
+        flops=card.peak_flops * gain * power,
+        products_16_bit=card.peak_flops * power,
+        attention_flops=card.peak_flops,
         memory_bytes_per_s=profile.memory_share * card.memory_bytes_per_s,
         processors=card.processors,
         profile=profile,
@@ -146,10 +167,10 @@ def attention_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array, seq_le
         head = shape.query_width / shape.num_heads
         by_width = (1 + c.attention_half_width / HEAD_WIDTH) / (1 + c.attention_half_width / head)
         share = c.attention_efficiency * by_width * seq_len / (seq_len + c.attention_half_tokens)
-        forward = full / 2 / (on.flops_16_bit * share)
+        forward = full / 2 / (on.attention_flops * share)
         return forward, c.attention_backward * forward
     is_aligned = shape.query_width % (ALIGNED * shape.num_heads) == 0
-    product = full / ((c.attention_efficiency if is_aligned else UNALIGNED_SHARE) * on.flops_16_bit)
+    product = full / ((c.attention_efficiency if is_aligned else UNALIGNED_SHARE) * on.attention_flops)
     scores = tokens * seq_len * shape.num_heads / tp / on.memory_bytes_per_s
     moved = SCORES[c.softmax]
     return product + moved.forward * scores, 2.0 * product + moved.backward * scores
@@ -190,7 +211,7 @@ def head_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array) -> Head:
     """Output projection and loss: the product in 16 bit, whatever the layers' (Megatron-LM, torchtitan and llm-foundry
     leave it out of their casts), and passes over logits in 32 bit."""
     logits = tokens * shape.vocab_size / tp
-    wide = replace(on, flops=on.flops_16_bit)
+    wide = replace(on, flops=on.products_16_bit)
     product = gemm_s(wide, tokens, shape.vocab_size / tp, shape.hidden_size * np.ones_like(tp))
     passes = on.profile.head_bytes_per_logit * logits / on.memory_bytes_per_s
     return Head(forward=product + passes / 3, backward=2 * product + 2 * passes / 3)

@@ -1,4 +1,4 @@
-"""Products in FP8 and FP4: what they gain, what stays in 16 bit, and what their copies need."""
+"""Products in FP8 and FP4, and under a power limit: what they gain, what stays as it is, what copies need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sweepscope.pipeline.estimate.physics.compute import machine, product_gain
+from sweepscope.pipeline.estimate.physics.compute import MOST_OF_PEAK, machine, power_factor, product_gain
 from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.layouts import Layouts
 from sweepscope.pipeline.estimate.physics.memory import FP4_COPIES
@@ -78,3 +78,21 @@ def test_a_card_without_fp4_has_the_peak_of_fp8() -> None:
     assert card.precisions == ("bf16", "fp8")
     assert card.peak_flops_of("fp4") == card.peak_flops_of("fp8")
     assert replace(card, peak_flops_fp4=2 * card.peak_flops_fp8).precisions[-1] == "fp4"
+
+
+def test_products_follow_the_cube_root_of_the_power() -> None:
+    asked = question("bf16", "B200")
+    card = asked.cluster
+    assert card.power_w is not None
+    assert power_factor(card, asked.profile) == pytest.approx(1.0, abs=1e-3)
+    assert power_factor(replace(card, power_w=card.power_w / 8), asked.profile) == pytest.approx(0.5, abs=1e-3)
+    assert power_factor(replace(card, power_w=None), asked.profile) == 1.0
+    assert power_factor(card, with_values(asked.profile, {"gemm_power_w_per_tflops": 0.0})) == 1.0
+
+
+def test_no_power_makes_products_faster_than_the_peak_allows() -> None:
+    asked = question("bf16", "H20-96GB")
+    assert power_factor(asked.cluster, asked.profile) * asked.profile.gemm_peak_share == pytest.approx(MOST_OF_PEAK)
+    weak = replace(asked, cluster=replace(asked.cluster, power_w=100.0))
+    assert machine(weak).flops < machine(asked).flops
+    assert machine(weak).attention_flops == machine(asked).attention_flops
