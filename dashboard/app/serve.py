@@ -16,6 +16,7 @@ from starlette.routing import Mount
 from streamlit.starlette import App
 
 from sweepscope.dashboard.app import api, editing
+from sweepscope.dashboard.app.base_url import BaseUrl
 from sweepscope.dashboard.app.compressed import CompressedStatic
 from sweepscope.dashboard.app.monitoring import Monitoring
 from sweepscope.pipeline.io import event_log
@@ -47,6 +48,7 @@ def main(host: str, port: str) -> None:
             Middleware(Monitoring, home=home, access=access),
             Middleware(Guard, access=access),
             Middleware(CompressedStatic, root=_STATIC),
+            Middleware(BaseUrl),
         ],
         on_script_error=_say_briefly,
     )

@@ -17,8 +17,9 @@ from sweepscope.dashboard.format import metrics
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.metrics import METRICS, Metric
 from sweepscope.dashboard.queries import cells as queries
-from sweepscope.dashboard.queries import history, plans
+from sweepscope.dashboard.queries import history
 from sweepscope.dashboard.sections import compare_links, estimator_pick, filter_panel, notes, page_head
+from sweepscope.dashboard.sections.grid_cells import grid_cells
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best as texts
@@ -46,8 +47,7 @@ def _page(view: View) -> None:
         basic.head(TITLE, texts.NO_GRID)
         return
     found, ended = queries.cells(chosen, view.filters), queries.outcomes(chosen, view.filters)
-    whole = cells.with_outcomes(found.run(view.store.con), ended.run(view.store.con), view.filters)
-    whole = cells.with_planned(whole, plans.waiting(chosen).run(view.store.con))
+    whole = grid_cells(view.store, chosen, view.filters)
     grid = cells.without_untried(whole) if view.filters.narrows_layouts else whole
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     if grid.is_empty():
@@ -71,13 +71,16 @@ def _page(view: View) -> None:
     )
     _draw_head(head, answer, grid, chosen, view)
     usual = estimator_pick.usual_framework(whole)
+    shown = cells.drawn(grid, model)
     with st.container(key="hero"):
-        left, right = _hero(grid)
+        left, right = _hero(shown)
     # With a filter on layouts the best is one of some; the estimator's pick is one of all.
     narrowed = view.filters.narrows_layouts
-    picks = {} if narrowed else estimator_pick.picks_for_empty(view.store, chosen, grid, usual)
+    picks = {} if narrowed else estimator_pick.picks_for_empty(view.store, chosen, shown, usual)
     with left:
-        _draw_grid(grid, metric, view, (model, scale), picks)
+        _draw_grid(shown, metric, view, (model, scale), picks)
+        if left_out := texts.left_out(shown, grid):
+            basic.note(left_out)
     with right, st.container(gap="xsmall"):
         _draw_panel(cell, ranked, metric)
         _draw_pick(view, chosen, cell, ranked, usual)
@@ -191,14 +194,13 @@ def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataF
 
 
 def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str, Any]) -> None:
-    everything = queries.ranking(chosen, view.filters).run(view.store.con)
     title = f"All completed layouts, {cell_texts.cell_name(cell)}"
-    folds.fold(title, lambda: _draw_layouts(ranked, everything), key="layouts")
+    folds.fold(title, lambda: _draw_layouts(view, chosen, ranked), key="layouts")
     _draw_history(chosen, view, cell)
     basic.how_to_read(texts.HOW_TO_READ)
 
 
-def _draw_layouts(ranked: pl.DataFrame, everything: pl.DataFrame) -> None:
+def _draw_layouts(view: View, chosen: Slice, ranked: pl.DataFrame) -> None:
     above = st.container()
     shown = [name for name in _TABLE if name != "run_id" and (ranked.is_empty() or ranked[name].count())]
     ticked, opened = tables.ticking_table(ranked, shown, key="ranked_layouts")
@@ -207,7 +209,8 @@ def _draw_layouts(ranked: pl.DataFrame, everything: pl.DataFrame) -> None:
             compare_links.draw_ticked([ranked["run_id"][place] for place in ticked])
     if opened is not None:
         shell.follow(urls.run_url(ranked["run_id"][opened]))
-    tables.csv_button(everything, "ranked_layouts")
+    rows = queries.ranked_layouts(chosen, view.filters).run(view.store.con)["layouts"].item()
+    tables.csv_later(queries.ranking(chosen, view.filters), view.store.con, "ranked_layouts", rows=rows)
 
 
 def _draw_history(chosen: Slice, view: View, cell: dict[str, Any]) -> None:

@@ -100,8 +100,8 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
         "num_nodes": int(nodes) if nodes.isdecimal() else None,
     }
     start = explorer.default_setup(setups, models, explorer.wanted(asked, view.chosen))
-    offered = [*models, CUSTOM]
-    model = choices.select("Model", "model", offered, start["model"], width=190)
+    offered = [*explorer.listed_models(models, st.query_params.get("model", start["model"])), CUSTOM]
+    model = choices.select("Model", "model", offered, start["model"], width=190, help=texts.listed(offered, models))
     cards = known_cards()
     card = find_cluster(start["accelerator"])
     accelerator = choices.select("Accelerator", "card", cards, card.accelerator if card else cards[0], width=190)

@@ -21,6 +21,7 @@ from sweepscope.dashboard.queries import live as live_queries
 from sweepscope.dashboard.queries import overview as queries
 from sweepscope.dashboard.queries.failures import Scope, totals
 from sweepscope.dashboard.sections import estimator_pick, page_head
+from sweepscope.dashboard.sections.grid_cells import grid_cells
 from sweepscope.dashboard.selection.filters import GRID, Filters, to_query
 from sweepscope.dashboard.selection.slices import Slice, others
 from sweepscope.dashboard.text import advisor as advisor_texts
@@ -81,14 +82,13 @@ def _page(view: View) -> None:
             _draw_own(own, 0)
         return
     # The first screen shows the whole grid; filters inside it belong to the pages that explore.
-    found, ended = cell_queries.cells(chosen, Filters()), cell_queries.outcomes(chosen, Filters())
-    grid = cells.with_outcomes(found.run(view.store.con), ended.run(view.store.con), Filters())
-    grid = cells.with_planned(grid, plans.waiting(chosen).run(view.store.con))
+    grid = grid_cells(view.store, chosen, Filters())
     if "open_cell" in st.session_state:
         shell.follow(_cell_url(view.filters, st.session_state.pop("open_cell")))
     scope = grid_texts.scope(int(grid["runs_tried"].sum()), view.origin_runs, chosen.origin)
     meta = texts.meta(scope, chosen.study, view.store.version, numbers.moment(view.store.published_at))
     is_own = chosen.origin == "measured"
+    ended = cell_queries.outcomes(chosen, Filters())
     own_runs, in_grid = int(own["runs_completed"].sum()), _completed(ended.run(view.store.con)) if is_own else 0
     is_narrowed = any(getattr(view.filters, name) is not None for name in GRID if name != "origin")
     has_more = own_runs > in_grid
@@ -158,14 +158,17 @@ def _open() -> None:
 def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     metric: Metric = METRICS["mfu"] if grid["mfu"].count() else METRICS["throughput"]
     basic.section(f"Best {numbers.in_sentence(metric.label)} by model and nodes", texts.slice_words(chosen))
-    hovers = [cell_texts.hover(row, metric) for row in grid.iter_rows(named=True)]
+    drawn = cells.drawn(grid)
+    hovers = [cell_texts.hover(row, metric) for row in drawn.iter_rows(named=True)]
     is_narrow = basic.is_narrow()
-    figure = heatmap.draw(grid, metric, view.theme, hovers=hovers, has_layouts=False, is_narrow=is_narrow)
+    figure = heatmap.draw(drawn, metric, view.theme, hovers=hovers, has_layouts=False, is_narrow=is_narrow)
     with st.container(key="grid"):
         narrowest = _NARROWEST_SHORT_CELL if is_narrow else _NARROWEST_CELL
-        grid_panel.keep_cells_readable(Grid.of(grid), "overview_heat", narrowest=narrowest)
-        basic.chart(figure, key="overview_heat", alt=grid_texts.grid_alt(grid, metric), on_select=_open)
-    grid_panel.legend(grid, metric)
+        grid_panel.keep_cells_readable(Grid.of(drawn), "overview_heat", narrowest=narrowest)
+        basic.chart(figure, key="overview_heat", alt=grid_texts.grid_alt(drawn, metric), on_select=_open)
+    grid_panel.legend(drawn, metric)
+    if left_out := grid_texts.left_out(drawn, grid):
+        basic.note(left_out)
     tables.table_twin("The grid as a table", grid, _TABLE, csv_name="grid")
 
 

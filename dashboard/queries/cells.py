@@ -134,6 +134,13 @@ WINDOW cell AS (
     return naming_options(Query(sql, {**params, **more}), f"{BY_SIZE}, num_nodes, num_gpus, rank_in_cell")
 
 
+def ranked_layouts(chosen: Slice, filters: Filters) -> Query:
+    """One row: how many rows `ranking` has of the whole slice."""
+    where, params = in_slice(chosen, "ranked_layouts")
+    layouts, more = layout_condition(filters)
+    return Query(f"SELECT count(*) AS layouts FROM ranked_layouts WHERE {all_of(where, layouts)}", {**params, **more})
+
+
 def tries(chosen: Slice, cell: Mapping[str, object]) -> Query:
     """How the runs of a cell ended: one row per layout and status, with their number."""
     where, params = in_slice(chosen, "runs")

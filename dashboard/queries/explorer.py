@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sweepscope.dashboard.queries.query import ESTIMATED_MFU, Query
 from sweepscope.pipeline.reference.model_shape import ModelShape
@@ -24,9 +24,9 @@ def models(origin: str | None) -> Query:
     return Query(_models("model IS NOT NULL"), {"origin": origin})
 
 
-def model(origin: str | None, name: str) -> Query:
-    """The rows of `models` about one model, in the same order."""
-    return Query(_models("model = $model"), {"origin": origin, "model": name})
+def of_models(origin: str | None, names: Sequence[str]) -> Query:
+    """The rows of `models` about some models, in the same order."""
+    return Query(_models("list_contains($models, model)"), {"origin": origin, "models": list(names)})
 
 
 def _models(condition: str) -> str:

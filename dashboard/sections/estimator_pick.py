@@ -31,14 +31,15 @@ def shapes(store: Store, origin: str | None) -> dict[str, ModelShape]:
 
 
 @st.cache_data(max_entries=256, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})
-def _shape(store: Store, origin: str | None, model: str) -> ModelShape | None:
-    """The shape of one model, as `shapes` has it: a store may have thousands."""
-    return explorer.store_models(queries.model(origin, model).run(store.con)).get(model)
+def _shapes_of(store: Store, origin: str | None, models: tuple[str, ...]) -> dict[str, ModelShape]:
+    """Shapes of some models, as `shapes` has them: a store may have thousands."""
+    return explorer.store_models(queries.of_models(origin, models).run(store.con))
 
 
 def setup_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Setup | None:
     """The question that a row of the grid asks, by the constants of `framework`; None where it cannot be estimated."""
-    return setup_of(_shape(store, chosen.origin, cell["model"]), chosen, cell, framework)
+    shape = _shapes_of(store, chosen.origin, (cell["model"],)).get(cell["model"])
+    return setup_of(shape, chosen, cell, framework)
 
 
 def setup_of(shape: ModelShape | None, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Setup | None:
@@ -68,7 +69,10 @@ def address(setup: Setup, choice: Choice | None = None) -> str:
 
 def pick_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Pick | None:
     """The pick for a row of the grid, by the constants of `framework`; None where the question cannot be estimated."""
-    setup = setup_for(store, chosen, cell, framework)
+    return _picked(setup_for(store, chosen, cell, framework))
+
+
+def _picked(setup: Setup | None) -> Pick | None:
     return None if setup is None else pick_of(setup.request(own_constants()), address(setup))
 
 
@@ -98,8 +102,10 @@ def picks_for_empty(store: Store, chosen: Slice, grid: pl.DataFrame, usual: str 
     empty = grid.filter(pl.col("run_id").is_null() & ~pl.col("cell_state").is_in(["impossible", "wont_fit"]))
     found = {}
     is_tried = ~pl.col("cell_state").is_in(["not_run", "planned"])
-    for cell in empty.sort(is_tried, maintain_order=True).head(MOST_EMPTY).to_dicts():
-        pick = pick_for(store, chosen, cell, usual)
+    searched = empty.sort(is_tried, maintain_order=True).head(MOST_EMPTY)
+    shapes = _shapes_of(store, chosen.origin, tuple(sorted(set(searched["model"]))))
+    for cell in searched.to_dicts():
+        pick = _picked(setup_of(shapes.get(cell["model"]), chosen, cell, usual))
         if pick is not None and pick.row is not None:
             found[cell["model"], cell["scale"]] = pick
     return found
@@ -112,9 +118,10 @@ def proposed(
 
     Rows are candidates of `next_runs` with `model` and `num_nodes`; a cell where nothing is to be gained has none.
     """
-    found = []
+    found, cells = [], list(cells)
+    shapes = _shapes_of(store, chosen.origin, tuple(sorted({cell["model"] for cell in cells})))
     for cell in cells:
-        setup = setup_for(store, chosen, cell, cell["framework"] or usual)
+        setup = setup_of(shapes.get(cell["model"]), chosen, cell, cell["framework"] or usual)
         if setup is None:
             continue
         request = setup.request(own_constants())

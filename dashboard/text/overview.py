@@ -194,16 +194,21 @@ def figures(
 
 def _best_mfu(answered: pl.DataFrame, own: pl.DataFrame | None) -> tuple[str, str] | None:
     """The best MFU of the grid, or of one's own runs outside of it where that is higher, and whose it is."""
-    best = [(row["mfu"], cell_name(row)) for row in answered.drop_nulls("mfu").iter_rows(named=True)]
+    highest = _highest(answered)
+    best = [(row["mfu"], cell_name(row)) for row in highest.iter_rows(named=True)]
     if own is not None:
         best += [
             (row["mfu"], f"{row['model'] or 'an unknown model'} on {_gpus(row)}, outside this grid")
-            for row in own.drop_nulls("mfu").iter_rows(named=True)
+            for row in _highest(own).iter_rows(named=True)
         ]
     if not best:
         return None
     mfu, whose = max(best, key=lambda pair: pair[0])  # the first of equals: the grid's
     return percent(mfu), whose
+
+
+def _highest(runs: pl.DataFrame) -> pl.DataFrame:
+    return runs.drop_nulls("mfu").sort("mfu", descending=True, maintain_order=True).head(1)
 
 
 def _unanswered(cells: pl.DataFrame) -> str:
@@ -238,10 +243,10 @@ def _failures(cells: pl.DataFrame, wider: Row) -> tuple[str, str, str]:
 
 def worth_running(cells: pl.DataFrame, limit: int = 3) -> list[Item]:
     """Ties, closest first: repeats of both layouts would decide them."""
-    ties = [row for row in cells.iter_rows(named=True) if row["run_id"] is not None and row["is_tie"]]
-    ties.sort(key=lambda row: row["margin"])
+    ties = cells.filter(pl.col("run_id").is_not_null() & pl.col("is_tie")).sort("margin", maintain_order=True)
     return [
-        Item(f"Repeat {cell_name(row)}", f"tie, {part_of(row['margin'], 1)} apart", _key(row)) for row in ties[:limit]
+        Item(f"Repeat {cell_name(row)}", f"tie, {part_of(row['margin'], 1)} apart", _key(row))
+        for row in ties.head(limit).iter_rows(named=True)
     ]
 
 

@@ -27,7 +27,8 @@ def with_outcomes(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters)
     by_cell: dict[tuple[object, ...], list[Row]] = {}
     for row in outcomes.iter_rows(named=True):
         by_cell.setdefault(_key(row), []).append(row)
-    rows = [_outcome_of(cell, by_cell.get(_key(cell), []), filters) for cell in cells.iter_rows(named=True)]
+    needed = needed_gpus(filters)
+    rows = [_outcome_of(cell, by_cell.get(_key(cell), []), needed) for cell in cells.iter_rows(named=True)]
     added = pl.DataFrame(rows, schema=_ADDED)
     return with_scale(cells.drop("cell_state", "cell_reason").hstack(added))
 
@@ -73,8 +74,8 @@ _ADDED = pl.Schema(
 )
 
 
-def _outcome_of(cell: Row, tries: list[Row], filters: Filters) -> Row:
-    """The _ADDED columns of one cell."""
+def _outcome_of(cell: Row, tries: list[Row], needed: tuple[int, str]) -> Row:
+    """The _ADDED columns of one cell; `needed` is what `needed_gpus` has of the filters."""
     by_status: Counter[str] = Counter()
     for row in tries:
         by_status[row["status"]] += row["runs"]
@@ -83,13 +84,13 @@ def _outcome_of(cell: Row, tries: list[Row], filters: Filters) -> Row:
     unranked = sum(row["runs"] for row in unranked_rows)
     failed = sum(row["runs"] for row in tries if row["is_failure"])
     state, reason, available = cell["cell_state"], cell["cell_reason"], cell["num_gpus"]
-    gpus, dimensions = needed_gpus(filters)
+    gpus, dimensions = needed
     if state != "measured" and available is not None and gpus > available:
         state, reason = "impossible", f"{dimensions} needs {numbers.count(gpus, 'GPU')}"
     return {
         "cell_state": state,
         "cell_reason": reason,
-        "short_reason": short_reason(cell, state, by_status.total(), filters),
+        "short_reason": short_reason(cell, state, by_status.total(), needed),
         "unranked_reason": next((row["unranked_reason"] for row in unranked_rows if row["unranked_reason"]), None),
         "runs_tried": by_status.total(),
         "runs_completed": completed - unranked,
@@ -119,6 +120,18 @@ def without_untried(cells: pl.DataFrame) -> pl.DataFrame:
     return tried.filter((~pl.col("cell_state").is_in(["not_run", "planned"])).any().over("scale"))
 
 
+MOST_MODELS = 24
+"""Rows of a grid that are drawn: two screens of them."""
+
+
+def drawn(cells: pl.DataFrame, picked: str | None = None) -> pl.DataFrame:
+    """Rows of the models that a chart has room for: those with most completed, then most tried runs, and `picked`."""
+    runs = cells.group_by("model").agg(pl.sum("runs_completed"), pl.sum("runs_tried"))
+    order = [pl.col("model").eq(pl.lit(picked)).fill_null(value=False), "runs_completed", "runs_tried"]
+    chosen = runs.sort([*order, "model"], descending=[True, True, True, False]).head(MOST_MODELS)
+    return cells.join(chosen.select("model"), on="model", how="semi", nulls_equal=True, maintain_order="left")
+
+
 def needed_gpus(filters: Filters) -> tuple[int, str]:
     """The fewest GPUs that a layout passing the filters needs, and the dimensions that require them.
 
@@ -129,19 +142,19 @@ def needed_gpus(filters: Filters) -> tuple[int, str]:
     return gpus, " ".join(f"{name.upper()}{value}" for name, value in low.items() if value > 1)
 
 
-def short_reason(cell: Row, state: str, tried: int, filters: Filters) -> str | None:
+def short_reason(cell: Row, state: str, tried: int, needed: tuple[int, str]) -> str | None:
     """At most about twenty characters on why a cell is empty; None for a cell with a result, or without a try.
 
     Args:
         cell: a row of `queries.cells.cells`.
         state: the cell's state under the filters.
         tried: number of runs in it that pass them.
-        filters: of the page.
+        needed: by the filters, as `needed_gpus` has it.
     """
     if state in ("measured", "not_run"):
         return None
     if state == "impossible":
-        gpus, dimensions = needed_gpus(filters)
+        gpus, dimensions = needed
         return f"{dimensions} needs {numbers.count(gpus, 'GPU')}" if dimensions else None
     if state == "wont_fit":
         bound = cell["states_lower_bound_bytes"]

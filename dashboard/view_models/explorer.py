@@ -108,6 +108,16 @@ def offered_models(of_store: Mapping[str, ModelShape]) -> dict[str, ModelShape]:
     return found
 
 
+MOST_LISTED = 1_000
+"""Models of a store that a selector lists: a browser is slow with many more."""
+
+
+def listed_models(models: Mapping[str, ModelShape], wanted: str | None) -> list[str]:
+    """Names to choose from: the first of `offered_models`, those of the registry, and `wanted` if it is one."""
+    first = [*list(models)[:MOST_LISTED], *known_models(), *filter(None, [wanted])]
+    return [name for name in dict.fromkeys(first) if name in models]
+
+
 def read_shape(values: Mapping[str, int], *, gated: bool, tied: bool) -> ModelShape | str:
     """A shape from its numbers, or a sentence on what no transformer can have."""
     if values["hidden_size"] % values["num_heads"]:

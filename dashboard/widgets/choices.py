@@ -19,13 +19,17 @@ def select(
     shown: Callable[[str], str] = str,
     width: int | Literal["stretch"] = "stretch",
     also: Callable[[], None] | None = None,
+    help: str | None = None,
 ) -> str:
     """A selectbox bound to the parameter `name` of the address; the first option is the default unless one is given.
 
-    `shown` is the text of an option; `also` runs after a change.
+    `shown` is the text of an option; `also` runs after a change; `help` is shown on demand.
     """
     bound = url_state.one(name, options, options[0] if default is None else default, also=also)
-    return str(st.selectbox(label, options, key=bound.key, on_change=bound.on_change, width=width, format_func=shown))
+    chosen = st.selectbox(
+        label, options, key=bound.key, on_change=bound.on_change, width=width, format_func=shown, help=help
+    )
+    return str(chosen)
 
 
 def segments(

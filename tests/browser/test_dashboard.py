@@ -220,6 +220,18 @@ def test_pages_are_accessible_and_at_most_two_screens_high(reader: Any, entry: E
     reader.wait_for_function(f"({_END}) <= {2 * SCREEN_HEIGHT}")  # charts take their height once they are drawn
 
 
+@pytest.mark.parametrize("address", ["", "best", "run?run=none"])
+def test_a_visit_leaves_no_error_in_the_console(browser: Any, own: str, address: str) -> None:
+    errors: list[str] = []
+    with opened(browser, "about:blank", is_settled=False) as page:
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("response", lambda answer: errors.append(answer.url) if answer.status >= 400 else None)
+        page.goto(f"{own}/{address}")
+        settled(page)
+        page.wait_for_load_state("networkidle")
+    assert errors == []
+
+
 def test_the_first_page_is_found_by_its_name_too(browser: Any, own: str) -> None:
     with opened(browser, f"{own}/overview?origin=measured") as page:
         page.wait_for_url(re.compile(r"/\?origin=measured$"))

@@ -309,3 +309,15 @@ def test_best_configurations_tells_who_led_when_and_what_a_version_changed(home:
     assert "version 1.0 → version 2.0" in text
     assert "−10.0 %, regression" in text
     assert "1 layout slower in a newer version, beyond the noise" in words(opened("overview"))
+
+
+def test_a_grid_of_many_models_draws_some_and_leads_to_the_others(home: Path) -> None:
+    names = [f"m{at:02}" for at in range(26)]
+    make_home(home, [run(name, model=name) for name in names])
+    overview, best = opened("overview"), opened("best", model="m25", nodes="1")
+    for app in (overview, best):
+        assert "24 of 26 models are drawn, those with the most completed runs." in words(app)
+    (model,) = [box for box in best.selectbox if box.label == "Model"]
+    assert sorted(model.options) == names
+    assert model.value == "m25"
+    assert "m25" in str(best.get("plotly_chart")[0].proto)

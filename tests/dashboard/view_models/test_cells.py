@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sweepscope.dashboard.selection.filters import Filters, Range
-from sweepscope.dashboard.view_models.cells import needed_gpus, with_scale, without_untried
+from sweepscope.dashboard.view_models.cells import MOST_MODELS, drawn, needed_gpus, with_scale, without_untried
 from tests.dashboard.grid_rows import cell, cells_frame, empty, grid, only, outcome
 
 _PP16 = Filters(pp=Range(16))
@@ -82,3 +82,13 @@ def test_an_empty_grid_settles_to_an_empty_grid() -> None:
     found = grid()
     assert found.is_empty()
     assert {"cell_state", "outcome", "scale", "failure_rate"} <= set(found.columns)
+
+
+def test_of_many_models_those_with_most_completed_runs_are_drawn_and_the_picked_one() -> None:
+    names = [f"m{at:02}" for at in range(MOST_MODELS + 6)]
+    found = grid(
+        *(cell(name, 4) for name in names), outcomes=[outcome(name, 4, runs=at + 1) for at, name in enumerate(names)]
+    )
+    assert drawn(found)["model"].to_list() == names[6:]
+    assert drawn(found, "m02")["model"].to_list() == ["m02", *names[7:]]
+    assert drawn(found.head(3))["model"].to_list() == names[:3]

@@ -117,6 +117,12 @@ def test_models_of_the_store_come_before_the_registrys() -> None:
     assert offered["Llama 3 8B"] == LLAMA
 
 
+def test_of_very_many_models_the_first_are_listed_and_the_registrys_and_the_one_asked_for() -> None:
+    models = {f"m{at}": LLAMA for at in range(explorer.MOST_LISTED + 9)} | {"Llama 3 8B": LLAMA}
+    listed = explorer.listed_models(models, "m1005")
+    assert listed == [*list(models)[: explorer.MOST_LISTED], "Llama 3 8B", "m1005"]
+
+
 def test_batches_are_whole_sequences() -> None:
     offered = explorer.batches_for(3000, 16, 9000, 10_000)
     assert 9000 in offered

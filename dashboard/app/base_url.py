@@ -1,0 +1,66 @@
+"""Where the server is, written into the first document, so that the browser need not try.
+
+Streamlit's frontend takes the address of a page, `/best`, for a possible base of the server: it asks for
+`/best/_stcore/health` before it asks for `/_stcore/health`, and the browser's console shows two errors on each visit
+(`frontend/connection/src/utils.ts`, `getPossibleBaseUris`). Pages have one segment, so that the base is the folder of
+the address, behind a proxy that adds a path, too.
+"""
+
+from __future__ import annotations
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_HEAD = b"<head>"
+SCRIPT = b'<script>window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href}</script>'
+_OF_THE_FILE = ("etag", "last-modified")
+
+
+class BaseUrl:
+    """ASGI middleware that adds SCRIPT to HTML documents; all else passes unchanged."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or scope["method"] != "GET" or not _is_visit(scope):
+            await self._app(scope, receive, send)
+            return
+        # eight kilobytes, to be read here
+        scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]}
+        start: Message | None = None
+        body = b""
+
+        async def forward(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start" and _is_document(message):
+                start = message
+            elif start is None:
+                await send(message)
+            else:
+                body += message.get("body", b"")
+                if not message.get("more_body"):
+                    await _send_document(start, body, send)
+
+        await self._app(scope, receive, forward)
+
+
+def _is_visit(scope: Scope) -> bool:
+    return b"text/html" in dict(scope["headers"]).get(b"accept", b"")
+
+
+def _is_document(message: Message) -> bool:
+    headers = MutableHeaders(raw=message["headers"])
+    return message["status"] == 200 and headers.get("content-type", "").startswith("text/html")
+
+
+async def _send_document(start: Message, body: bytes, send: Send) -> None:
+    document = body.replace(_HEAD, _HEAD + SCRIPT, 1)
+    headers = MutableHeaders(raw=start["headers"])
+    headers["content-length"] = str(len(document))
+    for name in _OF_THE_FILE:  # they name the file's content, which this is not
+        if name in headers:
+            del headers[name]
+    await send(start)
+    await send({"type": "http.response.body", "body": document})
