@@ -68,14 +68,17 @@ def answer(
     of = f"{subject}: " if subject else ""
     batch = f"with a fixed {numbers.token_count(chosen.gbs_tokens)}-token batch, " if chosen.gbs_tokens else ""
     text = f"{of}{batch}**at {count(largest, noun)} {_joined(parts)}.**"
-    price = _price(drawn, noun)
+    price = _price(drawn, noun, baseline, subject)
     if column == COST and price:
         return f"**{price.strip()}** {capital(text).replace('**', '')}"
     return capital(text) + _steepest(drawn, noun) + price
 
 
-def _price(drawn: pl.DataFrame, noun: str) -> str:
-    """What a million tokens cost at both ends of the line that reaches furthest; "" without a price."""
+def _price(drawn: pl.DataFrame, noun: str, baseline: Baseline, subject: str) -> str:
+    """What a million tokens, and an hour, cost at both ends of the line that reaches furthest; "" without a price.
+
+    The line is followed from the baseline on where that is a size of it.
+    """
     if "usd_per_m_tokens" not in drawn.columns:
         return ""
     priced = drawn.drop_nulls("usd_per_m_tokens").sort("size")
@@ -83,12 +86,26 @@ def _price(drawn: pl.DataFrame, noun: str) -> str:
         return ""
     line = priced.filter(pl.col("size") == priced["size"].max()).sort("usd_per_m_tokens")["line"][0]
     ends = priced.filter(pl.col("line") == line)
+    if baseline.kind == "size" and baseline.size in ends["size"]:
+        ends = ends.filter(pl.col("size") >= baseline.size)
     first, last = ends.row(0, named=True), ends.row(-1, named=True)
     if first["size"] == last["size"]:
         return ""
     before, after = (numbers.dollars(row["usd_per_m_tokens"]) for row in (first, last))
     sizes = f"{number(first['size'])} to {count(last['size'], noun)}"
-    return f" From {sizes} a million tokens of {line} go from {before} to {after}."
+    name = f"{subject} with {line}" if subject else line
+    return f" From {sizes} a million tokens of {name} go from {before} to {after}{_hour(first, last)}."
+
+
+def _hour(first: Row, last: Row) -> str:
+    """What an hour of all accelerators costs at both ends; empty where their number is unknown."""
+    if first["num_gpus"] is None or last["num_gpus"] is None:
+        return ""
+    before, after = (
+        numbers.dollars(row["usd_per_m_tokens"] * row["tokens_per_s_per_gpu"] * row["num_gpus"] * 3600 / 1e6)
+        for row in (first, last)
+    )
+    return f", an hour from {before} to {after}"
 
 
 def _sizes(points: pl.DataFrame, noun: str) -> str:

@@ -40,16 +40,19 @@ def choose(reader: Clicks, label: str, text: str) -> None:
     settled(reader.page)
 
 
-def test_what_more_nodes_cost_per_token_within_three_clicks(browser: Any, priced: str) -> None:
+def test_what_8_to_64_nodes_cost_a_model_per_token_and_per_hour_within_three_clicks(browser: Any, priced: str) -> None:
     with opened(browser, priced) as page:
         reader = Clicks(page)
-        reader.to("Best configurations")
-        choose(reader, "Metric", "$ per million tokens")
-        cells = page.locator(".st-key-grid .js-plotly-plot .annotation-text")
-        cells.filter(has_text=re.compile(r"^\$")).first.wait_for()
-        page.get_by_text("at $2.50 per GPU-hour").first.wait_for()
         reader.to("Scaling")
-        assert re.search(r"From 1 to 64 nodes a million tokens of .+ go from \$[\d.]+ to \$[\d.]+\.", answer(page))
+        choose(reader, "Lines", "strategies of Llama 3.57B")
+        choose(reader, "Baseline", "8 nodes")
+        page.wait_for_url("**baseline=8*")
+        settled(page)
+        assert re.search(
+            r"From 8 to 64 nodes a million tokens of Llama 3\.57B with [DTP+]+ go from \$[\d.]+ to \$[\d.]+, "
+            r"an hour from \$160\.00 to \$1,280\.",
+            answer(page),
+        )
         assert reader.made <= 3
 
 

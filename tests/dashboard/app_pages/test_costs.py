@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -62,7 +63,11 @@ def test_best_configurations_has_it_as_a_metric_and_a_fact(home: Path) -> None:
 
 
 def test_scaling_tells_what_tokens_cost_as_nodes_are_added(home: Path) -> None:
-    assert "From 2 to 4 nodes a million tokens of Llama 8B go from $0.111 to $0.139." in plain(home, "scaling")
+    sentence = "From 2 to 4 nodes a million tokens of Llama 8B go from $0.111 to $0.139, an hour from $32.00 to $64.00."
+    assert sentence in plain(home, "scaling")
+    assert sentence in plain(home, "scaling", baseline="2")
+    by_strategy = plain(home, "scaling", lines="Llama 8B")
+    assert re.search(r"a million tokens of Llama 8B with [A-Z+]+ go from \$0\.111 to \$0\.139", by_strategy)
 
 
 def test_the_chosen_metric_is_that_of_headline_panel_and_ranking(home: Path) -> None:
@@ -77,7 +82,7 @@ def test_the_chosen_metric_is_that_of_headline_panel_and_ranking(home: Path) -> 
 
 def test_scaling_draws_what_tokens_cost_where_it_is_chosen(home: Path) -> None:
     text = plain(home, "scaling", show="cost")
-    assert text.index("From 2 to 4 nodes a million tokens of Llama 8B go from $0.111 to $0.139.") < text.index("keeps")
+    assert text.index("From 2 to 4 nodes a million tokens of Llama 8B go from $0.111 to $0.139,") < text.index("keeps")
     assert "$ per million tokens of the best layout" in text
     chart = json.loads(look_at(home, "scaling", show="cost").get("plotly_chart")[0].proto.spec)
     (line,) = [trace for trace in chart["data"] if trace.get("name") == "Llama 8B"]
