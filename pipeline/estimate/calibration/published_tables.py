@@ -5,13 +5,19 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope import data
+from sweepscope.pipeline.estimate.physics.profile import CALIBRATION
 
 FOLDS = 5
+TRANSFER = CALIBRATION / "transfer"
 
 
 def published_table(name: str) -> pl.DataFrame:
-    """A table of `data/published` by name. Adds `fold` (rows dealt in turn) and `kind` (moe, cp or dense)."""
-    plain = data.PUBLISHED / f"{name}.csv"
+    """A table of `data/published`, or of those that intervals alone rest on (TRANSFER), by name.
+
+    Adds `fold` (rows dealt in turn) and `kind` (moe, cp or dense).
+    """
+    beside = TRANSFER / f"{name}.csv"
+    plain = beside if beside.exists() else data.PUBLISHED / f"{name}.csv"
     table = pl.read_csv(plain if plain.exists() else plain.with_suffix(".csv.gz"), infer_schema=False)
     experts = pl.col("num_experts") if "num_experts" in table.columns else pl.lit(None, pl.String)
     cp = pl.col("cp") if "cp" in table.columns else pl.lit("1")

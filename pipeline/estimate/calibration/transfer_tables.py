@@ -20,6 +20,8 @@ TABLES = (
     *("bigscience_sweeps", "other_sweeps", "llm_foundry", "selene_megatron", "torchtitan", "simumax_b200"),
     *("mlperf_training", "ultrascale_playbook_all_runs"),
 )
+BESIDE = ("megatron_bridge",)
+"""Tables that no constant is pooled over and that are no runs of the store: what intervals are made wide enough by."""
 GIBIBYTES = ("ultrascale_playbook_all_runs",)
 """Tables whose `peak_mem_gb` counts bytes/2**30."""
 FEWEST_ROWS = 5
@@ -52,13 +54,13 @@ def _tuned(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def transfers(choose_for: Callable[[str], ChooseProfile], *, tuned: bool = True) -> list[Transfer]:
-    """Residuals of every bundled table by generation and precision, where there are FEWEST_ROWS.
+    """Residuals of every table of TABLES and BESIDE by generation and precision, where there are FEWEST_ROWS.
 
     `choose_for` gives the chooser of a table's constants: those in which the table itself has no say. `tuned`: of a
     sweep's cells the faster halves only, as intervals rest on; else all rows, as they are judged by.
     """
     found = []
-    for name in TABLES:
+    for name in (*TABLES, *BESIDE):
         table = published_table(name)
         if "status" in table.columns:
             table = table.filter(pl.col("status").is_in(["success", "completed"]) | pl.col("status").is_null())

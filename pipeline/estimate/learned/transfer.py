@@ -1,9 +1,10 @@
 """How far off estimates are for a framework that nothing was fitted for: intervals from other frameworks' tables.
 
-Every bundled table was estimated by the constants of its card's generation alone, as a run of an unknown framework is.
-A table counts once, however many rows it has: what one framework's runs have in common says nothing of the next one's.
-Tables of another generation or precision count less. Of a sweep only the faster half of each cell is taken: what other
-tables hold was tuned before it was published, and how much slower a framework's other layouts are is its own matter.
+Every bundled table, and each beside the file, was estimated by the constants of its generation alone, as a run of
+an unknown framework is. A table counts once, however many rows it has: what one framework's runs have in common says
+nothing of the next one's. Tables of another generation or precision count less. Of a sweep only the faster half of each
+cell is taken: what other tables hold was tuned before it was published, and how much slower a framework's other layouts
+are is its own matter.
 The file `data/calibration/transfer/tables.json` is written by `sweepscope calibrate --published`.
 """
 
