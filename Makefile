@@ -59,7 +59,8 @@ site: install
 bench: install
 	$(BIN)/python -m tests.benchmarks
 
-# Kill what writes, three hundred times, with readers beside it: what is lost, doubled, half or stuck.
+# Kill what writes, three hundred times, with three readers beside it: what is lost, doubled, half or stuck. ARGS='--over dask'
+# reads by Dask's workers and kills them, too; ARGS='--over s3' has two homes ingest into a lake on S3.
 chaos: install
 	$(BIN)/python -m tests.chaos $(ARGS)
 

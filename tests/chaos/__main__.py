@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from tests.chaos.killing import Chaos
+from tests.chaos.setups import NAMES, set_up
 
 
 def main() -> int:
@@ -18,10 +19,11 @@ def main() -> int:
     parser.add_argument("--watches", type=int, default=6, help="watchers and their runs to kill (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments and of the sweep (default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=120, help="start no ingest after this (default: %(default)s)")
+    parser.add_argument("--over", choices=NAMES, default=NAMES[0], help="what to read and store with (%(default)s)")
     args = parser.parse_args()
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        outcome = Chaos(Path(folder), args.seed).run(
+    with tempfile.TemporaryDirectory() as folder, set_up(args.over) as setup:
+        outcome = Chaos(Path(folder), args.seed, setup).run(
             ingests=args.kills,
             watches=args.watches,
             seconds=60 * args.minutes,

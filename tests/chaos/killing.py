@@ -9,30 +9,31 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 
 from sweepscope.pipeline.commands.servers import stop_all
-from sweepscope.pipeline.io.fault_points import POINTS, VARIABLE
+from sweepscope.pipeline.io.fault_points import VARIABLE
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lock import holder
 from sweepscope.pipeline.store.maintenance import verify
 from sweepscope.pipeline.store.published import connect, current
 from sweepscope.schemas.registry import TABLES
 from tests.chaos.readers import Readers
+from tests.chaos.setups import Setup
 from tests.chaos.sweep import GrowingSweep
+from tests.processes import command_line, descendants
 
 _NOT_CONTENT = {"batch_id"}
 _ONLY_COMPACTING = ("lake.pruned",)
-_OF_DAGSTERS_RUNS = ("batch.stored", "run.started")  # the watcher is killed at moments
-OF_OWN_LAKES = tuple(name for name in POINTS if not name.startswith("shared.") and name not in _OF_DAGSTERS_RUNS)
-"""Points of lakes that are not shared; tests/pipeline/store/test_shared_lake.py kills at the others."""
 WATCH_LIMIT_S = 120.0
+READERS = 3
 
 
 @dataclass
@@ -54,14 +55,15 @@ class Outcome:
 
 
 class Chaos:
-    """A growing sweep, a home, and processes over them that get killed."""
+    """A growing sweep, homes, and processes over them that get killed. `home` is the one that is read from."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, setup: Setup = Setup()) -> None:  # noqa: B008 -- frozen
         self.random = random.Random(seed)  # noqa: S311 -- repeatable, not secret
         self.folder = folder
         (folder / "sweep").mkdir(parents=True)
         self.sweep = GrowingSweep(folder / "sweep", self.random)
-        self.home = Home.resolve(str(folder / "home"))
+        self.setup = setup
+        self.home, *self.others = (Home.resolve(str(folder / f"home{number}")) for number in range(setup.homes))
         self.outcome = Outcome()
 
     def run(
@@ -83,7 +85,7 @@ class Chaos:
         for _ in range(5):
             self.sweep.grow()
         self._command("ingest")
-        with Readers(self.home, self.sweep.legal, rest=readers_rest) as readers:
+        with Readers(self.home, self.sweep.legal, number=READERS, rest=readers_rest) as readers:
             points = self._points(points_per_moment)
             while sum(self.outcome.kills.values()) < ingests and time.monotonic() < end:
                 self._kill_one(next(points))
@@ -94,13 +96,14 @@ class Chaos:
         outcome.lost += readers.lost
         outcome.doubled += readers.doubled
         outcome.half += readers.half
-        self._command("ingest")
+        for home in (self.home, *self.others):
+            self._command("ingest", home)
         self._compare_with_one_go()
         return outcome
 
     def _points(self, per_moment: int) -> Iterator[str | None]:
         """Every point in turn, and a moment at random (None) after so many."""
-        for number, name in enumerate(cycle(OF_OWN_LAKES), 1):
+        for number, name in enumerate(cycle(self.setup.points), 1):
             yield name
             if number % per_moment == 0:
                 yield None
@@ -116,22 +119,53 @@ class Chaos:
         verb = "compact" if is_compaction else "ingest"
         number = self.random.randint(1, 3) if point == "lake.table_written" else 1
         settings = {VARIABLE: f"{point}:{number}"} if point else {}
-        process = self._start(verb, settings)
-        if point is None:
+        home, *others = self.random.sample([self.home, *self.others], self.setup.homes)
+        beside = [self._start("ingest", other) for other in others]
+        process = self._start(verb, home, settings)
+        if point is None and self.setup.has_workers and not is_compaction:
+            self._kill_worker(process)
+        elif point is None:
             time.sleep(self.random.uniform(0.2, 4.0))
             process.kill()
         if process.wait() == -signal.SIGKILL:
             self.outcome.kills[f"{verb} at {point or 'a random moment'}"] += 1
+        for other in beside:
+            self._wait_whole("ingest", other)
 
-    def _start(self, verb: str, settings: dict[str, str]) -> subprocess.Popen[bytes]:
-        rest = {"ingest": ["ingest", str(self.sweep.folder), "--no-published"], "compact": ["store", "compact"]}[verb]
-        command = [sys.executable, "-m", "sweepscope", *rest, "--home", str(self.home.path)]
-        quiet = subprocess.DEVNULL
-        return subprocess.Popen(command, env={**os.environ, **settings}, stdout=quiet, stderr=quiet)
+    def _kill_worker(self, ingest: subprocess.Popen[bytes]) -> None:
+        """Kill a process that reads for an ingest, at a moment: the ingest has to go on without it."""
+        end = time.monotonic() + self.random.uniform(2.0, 12.0)
+        while ingest.poll() is None:
+            workers = [pid for pid in descendants(ingest.pid) if _is_worker(pid)]
+            if workers and time.monotonic() > end:
+                with suppress(OSError):
+                    os.kill(self.random.choice(workers), signal.SIGKILL)
+                    self.outcome.kills["a worker of an ingest"] += 1
+                break
+            time.sleep(0.05)
+        self._wait_whole("ingest without one of its workers", ingest)
 
-    def _command(self, verb: str) -> None:
-        if code := self._start(verb, {}).wait():
-            self.outcome.stuck.append(f"{verb} ended with {code}")
+    def _start(
+        self, verb: str, home: Home, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> subprocess.Popen[bytes]:
+        ingest = ["ingest", str(self.sweep.folder), "--no-published", *self.setup.options, "--workers", "2"]
+        rest = {"ingest": ingest, "compact": ["store", "compact"]}[verb]
+        command = [sys.executable, "-m", "sweepscope", *rest, "--home", str(home.path)]
+        environment = {**os.environ, **self.setup.environment, **settings}
+        with self._errors(home).open("wb") as errors:
+            return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=errors)
+
+    def _errors(self, home: Home) -> Path:
+        return self.folder / f"{home.path.name}.stderr"
+
+    def _command(self, verb: str, home: Home | None = None) -> None:
+        self._wait_whole(verb, self._start(verb, home or self.home))
+
+    def _wait_whole(self, what: str, process: subprocess.Popen[bytes]) -> None:
+        """Note an ending that was none of ours."""
+        if code := process.wait():
+            errors = " ".join(path.read_text(errors="replace")[-300:] for path in self.folder.glob("*.stderr"))
+            self.outcome.stuck.append(f"{what} ended with {code}: {errors}")
 
     def _watch(self, kills: int) -> None:
         """Kill watchers, or the runs that they launch, in turn; after each the next one must ingest what is new."""
@@ -153,10 +187,14 @@ class Chaos:
     @contextmanager
     def _watcher(self, log: Path) -> Iterator[subprocess.Popen[bytes]]:
         command = [sys.executable, "-m", "sweepscope", "watch", str(self.sweep.folder), "--no-published"]
+        environment = {**os.environ, **self.setup.environment}
         port = str(20_000 + self.random.randrange(20_000))
         with log.open("ab") as handle:
             watcher = subprocess.Popen(
-                [*command, "--home", str(self.home.path), "--dagster-port", port], stdout=handle, stderr=handle
+                [*command, *self.setup.options, "--home", str(self.home.path), "--dagster-port", port],
+                env=environment,
+                stdout=handle,
+                stderr=handle,
             )
         try:
             yield watcher
@@ -203,15 +241,23 @@ class Chaos:
         other = Home.resolve(str(self.folder / "clean"))
         ingest = ["ingest", str(self.sweep.folder), "--no-published", "--home", str(other.path)]
         subprocess.run([sys.executable, "-m", "sweepscope", *ingest], capture_output=True, check=True)
-        self.outcome.half += verify(self.home).problems
-        ours, clean = connect(current(self.home.path)), connect(current(other.path))
-        for name, table in TABLES.items():
-            columns = [column.name for column in table.columns if column.name not in _NOT_CONTENT]
-            mine, theirs = (_rows(store, name, columns) for store in (ours, clean))
-            self.outcome.lost += [f"{name}: {row}" for row in (theirs - mine)]
-            self.outcome.doubled += [f"{name}: {row}" for row in (mine - theirs)]
-        ours.close()
-        clean.close()
+        for home in (self.home, *self.others):
+            self.outcome.half += verify(home).problems
+            with connect(current(home.path)) as ours, connect(current(other.path)) as clean:
+                for name, table in TABLES.items():
+                    columns = [column.name for column in table.columns if column.name not in _NOT_CONTENT]
+                    mine, theirs = (_rows(store, name, columns) for store in (ours, clean))
+                    self.outcome.lost += [f"{name}: {row}" for row in (theirs - mine)]
+                    self.outcome.doubled += [f"{name}: {row}" for row in (mine - theirs)]
+
+
+def _is_worker(pid: int) -> bool:
+    """Whether a process was started to read, by Dask or by the ingest, and is none of the housekeeping of Python."""
+    try:
+        words = command_line(pid)
+    except OSError:
+        return False
+    return any("spawn_main" in word or "worker_process" in word for word in words)
 
 
 def _rows(store: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> Counter[tuple[object, ...]]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.killing import OF_OWN_LAKES, Chaos
+from tests.chaos.killing import Chaos
+from tests.chaos.setups import OF_OWN_LAKES, set_up
 
 # Not by every sweep: the first wants a long log, the second a compaction with much to remove.
 _RARE = {"record.saved", "lake.pruned"}
@@ -21,4 +22,14 @@ def test_what_was_read_is_whole_and_there_once_wherever_its_writers_were_killed(
     killed_at = {what.partition(" at ")[2] for what in outcome.kills}
     assert killed_at >= points, "points that were never reached"
     assert outcome.kills["run of the watcher"] == 1
+    assert outcome.reads > 0
+
+
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("over", ["dask", "s3"])
+def test_the_same_holds_over_dask_and_for_two_homes_that_share_a_lake_on_s3(tmp_path: Path, over: str) -> None:
+    with set_up(over) as setup:
+        outcome = Chaos(tmp_path, seed=2, setup=setup).run(ingests=4, watches=0, points_per_moment=1, readers_rest=4.0)
+    assert outcome.is_clean, outcome
+    assert sum(outcome.kills.values()) >= 4
     assert outcome.reads > 0

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sweepscope.pipeline.store import release as releases
 from sweepscope.pipeline.store.home import Home
+from tests.processes import command_line, descendants
 
 _STAYING = (
     "sweepscope.pipeline.orchestration.daemon",
@@ -61,28 +62,12 @@ def size_of(folder: Path) -> int:
 def memory_below(root_pid: int) -> int:
     """Resident bytes of a watcher and of its servers; runs, which come and go, are left out."""
     total = 0
-    for pid in (root_pid, *_below(root_pid)):
+    for pid in (root_pid, *descendants(root_pid)):
         with suppress(OSError, ValueError, IndexError):
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+            command = command_line(pid)
             if any(name in word for name in _STAYING for word in command) and "execute_run" not in command:
                 total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return total
-
-
-def _below(root_pid: int) -> list[int]:
-    parents: dict[int, int] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with suppress(OSError, ValueError, IndexError):
-                # The name of the program may hold blanks and brackets.
-                parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-    found, waiting = [], [root_pid]
-    while waiting:
-        above = waiting.pop()
-        children = [pid for pid, parent in parents.items() if parent == above]
-        found += children
-        waiting += children
-    return found
 
 
 def age(home: Home, by: timedelta) -> None:
