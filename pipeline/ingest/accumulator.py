@@ -31,8 +31,8 @@ READ_BYTES = 6 << 20
 """Candidate lines of several blocks are extracted together from this size on."""
 
 UNDECIDED_BYTES = 32 << 20
-"""Lines of files without an owner wait up to this size. Then all dialects read those of watched files: their records
-have to serve whatever owner they get. Others are read once more if they get one."""
+"""Lines of files without an owner wait up to this size. A longer file is read once more if it gets one; that it grows
+does not help to read it: what no dialect owns is inferred from all of it."""
 
 
 @dataclass
@@ -54,7 +54,6 @@ class BatchAccumulator:
         undecided: candidate lines of files in several pieces that no dialect owns yet.
         unfinished: source, bytes and number of the last line of logs that may grow.
         unfinished_nccl: the same for NCCL's output.
-        watched: sources of which a record may be saved.
         dropped: sources of which undecided lines were dropped.
         partial: sources of which more may follow than one piece has.
         decided: dialects by source, where a piece was enough to tell.
@@ -84,7 +83,6 @@ class BatchAccumulator:
     undecided: list[pl.DataFrame] = field(default_factory=list)
     unfinished: list[tuple[int, bytes, int]] = field(default_factory=list)
     unfinished_nccl: list[tuple[int, bytes, int]] = field(default_factory=list)
-    watched: set[int] = field(default_factory=set)
     dropped: set[int] = field(default_factory=set)
     partial: set[int] = field(default_factory=set)
     decided: dict[int, str] = field(default_factory=dict)
@@ -160,8 +158,8 @@ class BatchAccumulator:
         self.filtered = []
         self._spill()
         if sum(map(text_bytes, self.undecided)) > UNDECIDED_BYTES:
-            self.dropped |= {source for rows in self.undecided for source in rows["source"].unique()} - self.watched
-            self._read_undecided({}, self.watched)
+            self.dropped |= {source for rows in self.undecided for source in rows["source"].unique()}
+            self.undecided = []
         give_back()
 
     def _spill(self) -> None:
@@ -186,6 +184,7 @@ class BatchAccumulator:
         """The extract of all files; the records of logs that may grow are saved on the way."""
         self.flush()
         self.read_filtered()
+        self.resume_state.unwatch(self.dropped)  # their records would lack lines
         last_lines = []
         if self.unfinished:
             block = lines.split_many(self.unfinished)

@@ -77,7 +77,6 @@ def _read_lines(
     is_watched = batch.resume_state.is_watched(row, before)
     if is_watched:
         batch.partial.add(source)
-        batch.watched.add(source)
     cut_lines, line = (list(before.cut_lines), before.next_line) if before else ([], 1)
     broken: list[tuple[int, int, bytes]] = []
     last, last_bytes, only_nccl = b"", 0, row["kind"] == "nccl"

@@ -76,6 +76,14 @@ class ResumeState:
         else:
             self._to_save[source] = (reader.path, record)
 
+    def unwatch(self, sources: Collection[int]) -> None:
+        """Save no record of some sources, and drop those of earlier ingests: they are read from their beginning."""
+        if self.records is None:
+            return
+        for source in self._to_save.keys() & set(sources):
+            path, _ = self._to_save.pop(source)
+            self.records.forget(path)
+
     @property
     def saved_sources(self) -> Collection[int]:
         """Sources whose records are to be saved."""

@@ -22,6 +22,7 @@ from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.io.malloc import give_back
 from sweepscope.pipeline.store import lake_sql, published_contents, renewed_views, stored_views
 from sweepscope.pipeline.store.exchange import NOTHING, Exchange, changed_keys, exchanges, runs_of
+from sweepscope.pipeline.store.key_ranges import KeyRange, key_ranges
 from sweepscope.pipeline.store.lake import Lake, Release
 from sweepscope.pipeline.store.published import StoreInfo
 from sweepscope.pipeline.store.published_contents import DIFFERENT, Contents
@@ -43,6 +44,8 @@ _SORTING: tuple[tuple[str | None, int | None], ...] = (
 150 bytes per row at once. Each thread holds blocks of its own, so that two do not sort ten million narrow rows within
 the second limit, in which one sorts fourteen million, and in the first one three; 100,000 wide ones do not fit in the
 third one."""
+_VALUES_AT_ONCE = 32_000_000
+"""Of rows that are sorted at once: the more they are, the more memory sorting takes, although it uses the disk."""
 _COMMENTS_AT_ONCE = 100
 """Each comment is a new version of all that the catalog has of its table or view, kept until the transaction ends:
 of 1,500 comments these take 54 MB."""
@@ -174,7 +177,19 @@ def _transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 def _insert(connection: duckdb.DuckDBPyConnection, table: Table, query: str, parameters: Mapping[str, object]) -> None:
     # In key order: equal content gives equal tables, and the rows of a run lie together, as queries want them.
     order = ", ".join(map(ddl.quote, table.primary_key))
-    statement = f"INSERT INTO {ddl.quote(table.name)} {query} ORDER BY {order}"
+    ((rows,),) = connection.execute(f"SELECT count(*) FROM ({query}) AS kept", parameters).fetchall()
+    rows_at_most = _VALUES_AT_ONCE // len(table.columns)
+    ranges = [KeyRange()]
+    if rows > rows_at_most:
+        ranges = key_ranges(connection, table, query, parameters, rows_at_most=rows_at_most)
+    for part in ranges:
+        chosen = f"SELECT * FROM ({query}) AS kept WHERE {part.condition} ORDER BY {order}"
+        _insert_sorted(connection, f"INSERT INTO {ddl.quote(table.name)} {chosen}", {**parameters, **part.parameters})
+    connection.execute("RESET threads")
+    connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
+
+
+def _insert_sorted(connection: duckdb.DuckDBPyConnection, statement: str, parameters: Mapping[str, object]) -> None:
     for limit, threads in _SORTING:
         try:
             connection.execute(f"SET threads = {threads}" if threads else "RESET threads")
@@ -185,9 +200,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: Table, query: str, par
             if limit is None:
                 raise
         else:
-            break
-    connection.execute("RESET threads")
-    connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
+            return
 
 
 def _exchange(connection: duckdb.DuckDBPyConnection, table: Table, exchange: Exchange, contents: Contents) -> None:

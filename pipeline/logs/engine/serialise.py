@@ -48,11 +48,11 @@ def unflatten(frames: Mapping[str, pl.DataFrame], dialects: Sequence[Dialect]) -
 
 
 def split(extract: Extract, sources: Collection[int]) -> dict[int, dict[str, pl.DataFrame]]:
-    """The frames of each of some sources, as `flatten` names them, with 0 for the source; one pass over each frame."""
+    """The frames of each of some sources, as `flatten` names them; one pass over each frame."""
     parts: dict[int, dict[str, pl.DataFrame]] = {source: {} for source in sources}
     for name, frame in flatten(extract).items():
         for source, part in _of_each(frame, sources):
-            parts[source][name] = numbered(part, 0)
+            parts[source][name] = part
     return parts
 
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest import accumulator, plan
 from sweepscope.pipeline.ingest.batch import Tables, parse_batch
 from sweepscope.pipeline.ingest.discover import discover
 from sweepscope.pipeline.io import stream
@@ -188,6 +188,53 @@ def test_an_argument_dump_may_be_cut_anywhere() -> None:
 def test_a_character_and_a_line_end_may_be_cut() -> None:
     text = "Größe █████ 😀 ≥\r\n".encode() + log(1, 2).replace("\n", "\r\n").encode()
     is_same_after_every_cut(text, [*range(40), *range(len(text) - 5, len(text) + 1)])
+
+
+class TestLongLogWithoutAnOwner:
+    """Its lines do not wait for one, so that its record would lack them."""
+
+    OWN = "".join(f"iter {n} | loss {9 - n / 1000:.4f} | dt 0.250 s | {16_000 + n} tok/s\n" for n in range(1, 2001))
+
+    @pytest.fixture(autouse=True)
+    def _small_limits(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(accumulator, "BLOCK_BYTES", 8 << 10)
+        monkeypatch.setattr(accumulator, "MANY_BYTES", 8 << 10)
+        monkeypatch.setattr(accumulator, "READ_BYTES", 4 << 10)
+        monkeypatch.setattr(accumulator, "UNDECIDED_BYTES", 16 << 10)
+
+    def records_of(self, place: Place) -> int:
+        return len(list((place.folder / "records").glob("*.zip")))
+
+    def test_it_is_read_whole_again(self, place: Place) -> None:
+        place.write("own.log", self.OWN)
+        assert place.read_on()["steps"].height == 2000
+        assert self.records_of(place) == 0
+        place.append("own.log", self.OWN.replace("iter ", "iter 9")[:500])
+        tables = place.read_on()
+        assert tables["steps"].height > 2000
+        assert differing(tables, place.read_whole()) == []
+
+    def test_a_short_one_that_has_grown_long(self, place: Place) -> None:
+        place.write("own.log", self.OWN[:5000])
+        place.read_on()
+        assert self.records_of(place) == 1
+        place.append("own.log", self.OWN[5000:])
+        assert differing(place.read_on(), place.read_whole()) == []
+        assert self.records_of(place) == 0
+
+    def test_another_log_beside_it_that_came_before_it(self, place: Place) -> None:
+        """Its lines wait, too, until those of the long one are too many."""
+        place.write("a.log", self.OWN[:5000])
+        place.write("b.log", self.OWN)
+        place.read_on()
+        place.append("a.log", self.OWN[5000:9000])
+        assert differing(place.read_on(), place.read_whole()) == []
+
+    def test_an_owner_that_comes_late(self, place: Place) -> None:
+        place.write("late.log", self.OWN)
+        place.read_on()
+        place.append("late.log", log(1, 400))
+        assert differing(place.read_on(), place.read_whole()) == []
 
 
 class TestReadingOn:
