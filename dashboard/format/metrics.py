@@ -72,9 +72,12 @@ def performance(row: Mapping[str, Any], *, unit: str = " MFU") -> str:
 
     >>> performance({"mfu": 0.363}).replace(numbers.NBSP, " "), performance({"mfu": None, "tokens_per_s_per_gpu": 6028})
     ('36.3 % MFU', '6,028 tokens/s/GPU')
+    >>> performance({"mfu": 1.876}).replace(numbers.NBSP, " ")
+    "187.6 % MFU (above the hardware's peak)"
     """
     if row["mfu"] is not None:
-        return f"{numbers.percent(row['mfu'])}{unit}"
+        impossible = " (above the hardware's peak)" if row["mfu"] > 1 else ""
+        return f"{numbers.percent(row['mfu'])}{unit}{impossible}"
     return f"{numbers.number(row['tokens_per_s_per_gpu'])} tokens/s/GPU"
 
 

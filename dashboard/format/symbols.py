@@ -81,7 +81,7 @@ FILE_STATUS: dict[str, Mark] = {
     "parsed": Mark("✓", "parsed", "completed"),
     "skipped": Mark("–", "skipped"),
     "rejected": Mark("✕", "rejected", "failed"),
-    "duplicate": Mark("⧉", "duplicate"),
+    "duplicate": Mark("=", "duplicate"),
     "overwritten": Mark("↺", "overwritten"),
     "rotated": Mark("↻", "rotated"),
     "shrunk": Mark("▽", "shrunk", "warning"),

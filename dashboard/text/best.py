@@ -13,6 +13,7 @@ from sweepscope.dashboard.format.numbers import count, gib, number, unbroken
 from sweepscope.dashboard.selection.filters import GRID, Filters, chips
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text.cell import UNKNOWN_LAYOUT, Cell, cell_name, certainty, lead, where
+from sweepscope.dashboard.view_models.cells import best_first
 
 
 def cell_answer(cell: Cell, metric: str = "") -> str:
@@ -69,8 +70,7 @@ def filtered_answer(cells: pl.DataFrame, filters: Filters) -> str:
     answered = cells.filter(pl.col("run_id").is_not_null())
     if answered.is_empty():
         return nothing_matches(cells, filters)
-    by = "mfu" if answered["mfu"].count() else "tokens_per_s_per_gpu"
-    best = answered.sort(by, descending=True, nulls_last=True).row(0, named=True)
+    best = best_first(answered).row(0, named=True)
     return (
         f"With {_named(filters)}, **{number(answered.height)} of {count(cells.height, 'cell')} have a result**; "
         f"the best is {performance(best)} for {cell_name(best)} with {unbroken(best['layout'] or UNKNOWN_LAYOUT)}."
@@ -140,8 +140,7 @@ HOW_TO_READ = (
 
 def default_cell(grid: pl.DataFrame) -> tuple[str, str]:
     """The cell selected at first: the best MFU, else the highest throughput, else the first cell."""
-    by = "mfu" if grid["mfu"].count() else "tokens_per_s_per_gpu"
-    row = grid.sort(by, descending=True, nulls_last=True).row(0, named=True)
+    row = best_first(grid).row(0, named=True)
     return row["model"], row["scale"]
 
 

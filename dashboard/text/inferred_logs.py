@@ -18,7 +18,14 @@ FACTS = {
 """Names of `queries.health.WANTED_FACTS`."""
 
 _COLUMNS = {
+    **dict.fromkeys(("num_gpus", "world_size"), "number of GPUs"),
+    **{name: name.upper() for name in ("dp", "tp", "pp", "cp", "ep", "gas", "mbs")},
+    "seq_len": "sequence length",
+    "gbs": "global batch",
+    "zero_stage": "ZeRO stage",
+    "params": "parameters",
     "step_time": "step time",
+    "step_time_s": "step time",
     "tokens_per_s": "tokens/s",
     "tokens_per_s_per_gpu": "tokens/s per GPU",
     "mem_allocated": "allocated memory",
@@ -26,6 +33,10 @@ _COLUMNS = {
     "tflops_per_gpu": "TFLOP/s per GPU",
     "mfu": "MFU",
 }
+
+
+_MOST_NAMED = 10
+"""Columns that the answer names."""
 
 
 def column_name(name: str) -> str:
@@ -43,7 +54,9 @@ def answer(logs: Sequence[Row]) -> str:
     found = Counter(column_name(name) for log in logs for name in dict.fromkeys(log["found"] or ()))
     verb = "was" if total == 1 else "were"
     lead = f"**{_files(logs)} in no known format {verb} read by inference.**"
-    parts = [_share(name, hits, total) for name, hits in found.most_common()]
+    parts = [_share(name, hits, total) for name, hits in found.most_common(_MOST_NAMED)]
+    if len(found) > _MOST_NAMED:
+        parts.append(f"and {count(len(found) - _MOST_NAMED, 'more column')}, in the table below")
     lacking = [(name, sum(bool(log[f"no_{fact}"]) for log in logs)) for fact, name in FACTS.items()]
     missing = [_share(name, hits, total) for name, hits in sorted(lacking, key=lambda pair: -pair[1]) if hits]
     sentences = [lead]

@@ -15,6 +15,7 @@ from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.slices import Other, Slice
 from sweepscope.dashboard.text.cell import cell_name
+from sweepscope.dashboard.view_models.cells import best_first
 from sweepscope.dashboard.view_models.failures import overall_rate
 
 # When a sentence is shown; our choices, which decide the order of sentences and never a figure.
@@ -57,8 +58,7 @@ def own_answer(own: pl.DataFrame) -> str:
     models, most = own["model"].drop_nulls().n_unique(), own["num_gpus"].max()
     size = f" on up to {count(most, 'GPU')}" if isinstance(most, int) else ""
     start = f"**{runs}** of {count(models, 'model') if models else 'an unknown model'}{size}."
-    by = "mfu" if own["mfu"].count() else "tokens_per_s_per_gpu"
-    best = own.drop_nulls(by).sort(by, descending=True)
+    best = best_first(own.filter(pl.col("mfu").is_not_null() | pl.col("tokens_per_s_per_gpu").is_not_null()))
     if best.is_empty():
         timed = own.drop_nulls("step_time_s").sort("step_time_s")
         if timed.is_empty():
@@ -148,8 +148,7 @@ def _pattern(winners: pl.DataFrame) -> str:
                 f"{count(few.height, 'winner')}; from {count(nodes[-half], 'node')} on, {number(needed)} of "
                 f"{number(many.height)} use TP {_HIGH_TP} or more."
             )
-    by = "mfu" if winners["mfu"].count() else "tokens_per_s_per_gpu"
-    best = winners.sort(by, descending=True, nulls_last=True).row(0, named=True)
+    best = best_first(winners).row(0, named=True)
     return f"The best is {performance(best)}: {cell_name(best)}, {best['layout']}."
 
 
@@ -208,7 +207,7 @@ def _best_mfu(answered: pl.DataFrame, own: pl.DataFrame | None) -> tuple[str, st
 
 
 def _highest(runs: pl.DataFrame) -> pl.DataFrame:
-    return runs.drop_nulls("mfu").sort("mfu", descending=True, maintain_order=True).head(1)
+    return runs.filter(pl.col("mfu") <= 1).sort("mfu", descending=True, maintain_order=True).head(1)
 
 
 def _unanswered(cells: pl.DataFrame) -> str:

@@ -57,7 +57,7 @@ def deciding_lines(evidence: Sequence[Row], status: str, most: int) -> list[tupl
 def source_note(run: Row, *, found: int) -> str:
     """The file that holds the lines."""
     source = f"Source: {run['source_path'] or 'unknown'}"
-    return source if found else f"No line of the log had to decide. {source}"
+    return source if found else f"No other line of the log was needed. {source}"
 
 
 def publication(row: Row) -> list[tuple[str, str]]:

@@ -120,6 +120,13 @@ def without_untried(cells: pl.DataFrame) -> pl.DataFrame:
     return tried.filter((~pl.col("cell_state").is_in(["not_run", "planned"])).any().over("scale"))
 
 
+def best_first(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows by MFU, the highest first; by tokens/s/GPU where none has one. No hardware reaches an MFU above 1."""
+    reached = pl.when(pl.col("mfu") <= 1).then(pl.col("mfu"))
+    by = reached if rows.select(reached.count()).item() else pl.col("tokens_per_s_per_gpu")
+    return rows.sort(by, descending=True, nulls_last=True, maintain_order=True)
+
+
 MOST_MODELS = 24
 """Rows of a grid that are drawn: two screens of them."""
 

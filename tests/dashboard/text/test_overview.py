@@ -161,3 +161,21 @@ def test_cells_far_behind_their_hardware_are_looked_at_first() -> None:
     cells = pl.DataFrame({"run_id": ["a", "b", "c", None], "model": ["m", "m", "m", "m"]})
     ratios = pl.DataFrame({"run_id": ["a", "b", "c", "other"], "time_ratio": [1.1, 3.0, 1.2, 9.0]})
     assert [row["run_id"] for row in overview.furthest_behind(cells, ratios, limit=2)] == ["b", "c"]
+
+
+def test_an_mfu_that_no_hardware_reaches_is_not_the_best() -> None:
+    runs = {
+        "model": ["8.86B", "80B"],
+        "num_gpus": [16, 8],
+        "layout": ["DP16", "DP8"],
+        "mfu": [1.876, 0.53],
+        "tokens_per_s_per_gpu": [36_052.0, 8600.0],
+        "runs_completed": [5, 1],
+    }
+    own = pl.DataFrame(runs)
+    assert "The best is 53.0\xa0% MFU: 80B on 8 GPUs" in overview.own_answer(own)
+    alone = overview.own_answer(own.head(1))
+    assert alone.endswith("The best is 187.6\xa0% MFU (above the hardware's peak): 8.86B on 16 GPUs, DP16.")
+    judged = {"runs_judged": 6, "runs_failed": 0}
+    figures = overview.figures(grid(cell(mfu=None)), 1, 0, judged, REASONS, own=own)
+    assert figures[1][1] == "53.0\xa0%"
