@@ -32,7 +32,7 @@ from sweepscope.dashboard.widgets import basic, choices, folds, lists, tables
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found
 from sweepscope.pipeline.estimate.search.whatif import Choice, resolve
-from sweepscope.pipeline.reference.clusters import find_cluster, known_cards
+from sweepscope.pipeline.reference.clusters import Cluster, Precision, find_cluster, known_cards
 from sweepscope.pipeline.reference.layout_text import full_layout_text
 from sweepscope.pipeline.reference.model_shape import ModelShape
 
@@ -138,12 +138,19 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
     with st.popover("Set-up", icon=":material/tune:"):
         shape: ModelShape | str = models[model] if model != CUSTOM else explorer_controls.custom_shape()
         framework = _framework(cluster.generation if cluster else "", start["framework"])
-        is_fp8 = st.checkbox("Matrix products in FP8", key="fp8", bind="query-params")
+        precision = _precision(cluster)
         by = choices.select("The fastest by", "rank", [AUTO, PHYSICS], shown=texts.RANKED_BY.__getitem__)
     if isinstance(shape, str):
         return shape
     name = "a model of this shape" if model == CUSTOM else model
-    return Setup(name, shape, accelerator, count, sequence, batch, framework, is_fp8, by=by)
+    return Setup(name, shape, accelerator, count, sequence, batch, framework, precision, by=by)
+
+
+def _precision(cluster: Cluster | None) -> Precision:
+    """That of matrix products, of those that the card has."""
+    offered: tuple[Precision, ...] = cluster.precisions if cluster else ("bf16",)
+    chosen = choices.select("Matrix products in", "precision", offered, shown=texts.PRECISIONS.__getitem__)
+    return next(precision for precision in offered if precision == chosen)
 
 
 def _framework(generation: str, default: str | None) -> str | None:

@@ -31,6 +31,7 @@ from sweepscope.pipeline.estimate.search.search import AUTO, EXPECTATION, PHYSIC
 from sweepscope.pipeline.reference.layout_text import full_layout_text, layout_key
 
 PARTS = {"layouts": "Fastest layouts", "switches": "Where the layout changes", "rules": "Flowchart and rules"}
+PRECISIONS = {"bf16": "16 bit", "fp8": "FP8", "fp4": "FP4"}
 RANKED_BY = {AUTO: "what runs reach, where enough are known", PHYSICS: "what the hardware allows"}
 
 HOW_TO_READ = (
@@ -126,7 +127,7 @@ def meta(setup: Setup, request: Request, found: Found) -> str:
     size = f"{significant(shape.params / 1e9)}B parameters"
     if shape.active_params != shape.params:
         size += f", {significant(shape.active_params / 1e9)}B active"
-    precision = ", FP8" if setup.is_fp8 else ""
+    precision = "" if setup.precision == "bf16" else f", {PRECISIONS[setup.precision]}"
     return (
         f"{size} · {number(request.num_gpus)} {cluster.accelerator}, {cluster.gpus_per_node} per node{precision} · "
         f"sequence {number(setup.seq_len)}, {token_count(setup.gbs_tokens)}-token batch · "

@@ -24,7 +24,7 @@ from sweepscope.pipeline.estimate.rows.stated_facts import with_usual_facts
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found, search
 from sweepscope.pipeline.estimate.search.whatif import Choice, leanest
-from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.clusters import Precision, find_cluster
 from sweepscope.pipeline.reference.model_shape import ModelShape
 from sweepscope.pipeline.reference.models import find_model, known_models, shape_of
 
@@ -52,7 +52,7 @@ class Setup:
     seq_len: int
     gbs_tokens: int
     framework: str | None = None
-    is_fp8: bool = False
+    precision: Precision = "bf16"
     gpus_per_node: int | None = None
     by: str = AUTO
 
@@ -62,7 +62,7 @@ class Setup:
         if cluster is None:
             raise KeyError(self.accelerator)
         profile = with_usual_facts(choose(cluster.generation, self.framework), self.framework)
-        asked = Question(self.shape, cluster, profile, self.seq_len, "fp8" if self.is_fp8 else "bf16")
+        asked = Question(self.shape, cluster, profile, self.seq_len, self.precision)
         return Request(asked, num_gpus=self.nodes * cluster.gpus_per_node, gbs=self.gbs_tokens // self.seq_len)
 
 

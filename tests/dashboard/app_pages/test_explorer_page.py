@@ -52,6 +52,7 @@ def test_the_first_screen_asks_what_the_store_has_most_runs_of(home: Path) -> No
         "Nodes": "2",
         "Sequence": "4096",
         "Batch, tokens": "262144",
+        "Matrix products in": "bf16",
     }
 
 
@@ -121,6 +122,16 @@ def test_a_question_of_the_address_is_asked(home: Path) -> None:
     assert "175B on 3 nodes fits</b>: the leanest of" in text
     assert "Does not fit" in text
     assert "24 A100-SXM-40GB, 8 per node · sequence 2,048" in text
+
+
+def test_a_precision_is_asked_among_those_of_the_card(home: Path) -> None:
+    four = look_at(home, "explorer", card="GB300", precision="fp4")
+    (box,) = (box for box in four.selectbox if box.label == "Matrix products in")
+    assert list(box.options) == ["16 bit", "FP8", "FP4"]
+    assert "per node, FP4 · sequence" in text_of(four).replace("\xa0", " ")
+    none = look_at(home, "explorer", card="A100-SXM-80GB", precision="fp4")
+    (box,) = (box for box in none.selectbox if box.label == "Matrix products in")
+    assert (list(box.options), box.value) == (["16 bit"], "bf16")
 
 
 def test_a_shape_of_ones_own_is_estimated_or_refused(home: Path) -> None:
