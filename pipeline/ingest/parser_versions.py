@@ -63,14 +63,14 @@ def _hash(sources: Mapping[str, str], *further: object) -> int:
 
 def _modules_of(module: str) -> dict[str, str]:
     """`_sources` of a dialect's module and of those for single dialects that it imports, directly or not."""
-    sources = _sources(("logs",))
+    sources = _pipeline()
     found: dict[str, str] = {}
     waiting = [module.removeprefix("sweepscope.pipeline.")]
     while waiting:
         path = f"{waiting.pop().replace('.', '/')}.py"
         if path in sources and path not in found and path.startswith(_OF_SINGLE_DIALECTS[:2]):
-            found[path] = sources[path]
-            waiting += _imports(_pipeline()[path][1])
+            found[path], text = sources[path]
+            waiting += _imports(text)
     return found
 
 

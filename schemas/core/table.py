@@ -81,9 +81,14 @@ class Table:
         """Name and dtype of every column, in order."""
         return pl.Schema({column.name: column.dtype for column in self.columns})
 
+    @cached_property
+    def _no_rows(self) -> pl.DataFrame:
+        """Made once: an ingest asks for many, and making a column takes longer than cloning a frame."""
+        return pl.DataFrame(schema=self.polars_schema)
+
     def empty(self) -> pl.DataFrame:
         """A frame with this table's columns and no rows."""
-        return pl.DataFrame(schema=self.polars_schema)
+        return self._no_rows.clone()
 
     def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
         """`frame` with exactly this table's columns, in order: missing ones become NULL, others are dropped.
