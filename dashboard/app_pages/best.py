@@ -79,7 +79,7 @@ def _page(view: View) -> None:
     picks = {} if narrowed else estimator_pick.picks_for_empty(view.store, chosen, shown, usual)
     with left:
         _draw_grid(shown, metric, view, (model, scale), picks)
-        if left_out := texts.left_out(shown, grid):
+        if left_out := texts.left_out(shown, grid, texts.OTHER_MODELS):
             basic.note(left_out)
     with right, st.container(gap="xsmall"):
         _draw_panel(cell, ranked, metric)

@@ -167,7 +167,7 @@ def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
         grid_panel.keep_cells_readable(Grid.of(drawn), "overview_heat", narrowest=narrowest)
         basic.chart(figure, key="overview_heat", alt=grid_texts.grid_alt(drawn, metric), on_select=_open)
     grid_panel.legend(drawn, metric)
-    if left_out := grid_texts.left_out(drawn, grid):
+    if left_out := grid_texts.left_out(drawn, grid, grid_texts.OTHER_MODELS):
         basic.note(left_out)
     tables.table_twin("The grid as a table", grid, _TABLE, csv_name="grid")
 

@@ -37,6 +37,7 @@ _OWN = names(
     "model num_gpus layout mfu tokens_per_s_per_gpu usd_per_m_tokens accelerator seq_len gbs_tokens "
     "differs runs_completed"
 )
+_NO_FILTERS = Filters()
 _POINTS = names("line num_nodes num_gpus layout mfu tokens_per_s_per_gpu usd_per_m_tokens scaling_efficiency repeats")
 
 
@@ -69,17 +70,18 @@ def best(con: Reader, chosen: Slice, theme: Theme, of_origin: int, *, number: in
     """The grid of one slice: its heatmap and the winner of each cell."""
     grid = whole_grid(con, chosen)
     metric = next(iter(offered(grid)), METRICS["mfu"])
-    hovers = [cell_texts.hover(row, metric) for row in grid.iter_rows(named=True)]
     model, scale = best_texts.default_cell(grid)
     cell = grid.filter(model=model, scale=scale).row(0, named=True)
-    draw = partial(heatmap.draw, grid, metric, theme, hovers=hovers, selected=(model, scale))
+    drawn = cells.drawn(grid, model)
+    hovers = [cell_texts.hover(row, metric) for row in drawn.iter_rows(named=True)]
+    draw = partial(heatmap.draw, drawn, metric, theme, hovers=hovers, selected=(model, scale))
     return Section(
         f"best_{number}",
         "Best configurations" if number == 1 else f"Further grid: {overview_texts.slice_words(chosen)}",
         best_texts.cell_answer(cell),
-        best_texts.conditions(chosen, grid, of_origin),
+        " ".join(filter(None, [best_texts.conditions(chosen, grid, of_origin), best_texts.left_out(drawn, grid)])),
         (chosen.origin,),
-        pictures=[Picture(metric.label, draw, best_texts.grid_alt(grid, metric))],
+        pictures=[Picture(metric.label, draw, best_texts.grid_alt(drawn, metric))],
         listings=[Listing("The winner of each cell", grid, CELLS, most=200)],
         queries={
             "Cells": cell_queries.cells(chosen, Filters()),
@@ -117,9 +119,9 @@ def scales(con: Reader, chosen: Slice, theme: Theme, *, model: str | None = None
     )
 
 
-def whole_grid(con: Reader, chosen: Slice) -> pl.DataFrame:
-    """Every cell of a slice without filters, with its outcomes and its planned runs."""
-    found, ended = cell_queries.cells(chosen, Filters()), cell_queries.outcomes(chosen, Filters())
+def whole_grid(con: Reader, chosen: Slice, filters: Filters = _NO_FILTERS) -> pl.DataFrame:
+    """Every cell of a slice, with its outcomes under the filters and its planned runs."""
+    found, ended = cell_queries.cells(chosen, filters), cell_queries.outcomes(chosen, filters)
     return cells.with_planned(
-        cells.with_outcomes(found.run(con), ended.run(con), Filters()), plans.waiting(chosen).run(con)
+        cells.with_outcomes(found.run(con), ended.run(con), filters), plans.waiting(chosen).run(con)
     )

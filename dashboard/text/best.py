@@ -159,15 +159,15 @@ def track(grid: pl.DataFrame) -> str:
     return f"track = {gib(sizes[0])}" if len(sizes) == 1 else "track = usable memory of the card"
 
 
-def left_out(drawn: pl.DataFrame, grid: pl.DataFrame) -> str:
-    """Which models of the grid are drawn, and the way to the others; empty where all are."""
+OTHER_MODELS = " The selector Model of Best configurations leads to each of the others."
+
+
+def left_out(drawn: pl.DataFrame, grid: pl.DataFrame, way: str = "") -> str:
+    """How many models of the grid are drawn, and the `way` to the others; empty where all are."""
     few, all_models = drawn["model"].n_unique(), grid["model"].n_unique()
     if few == all_models:
         return ""
-    return (
-        f"{number(few)} of {number(all_models)} models are drawn, those with the most completed runs. "
-        "The selector Model of Best configurations leads to each of the others."
-    )
+    return f"{number(few)} of {number(all_models)} models are drawn, those with the most completed runs.{way}"
 
 
 def grid_alt(grid: pl.DataFrame, metric: Metric) -> str:
