@@ -12,6 +12,7 @@ from statistics import median
 
 from sweepscope.pipeline.logs.extractors import LEADING
 from sweepscope.pipeline.logs.inference.fields import Field, fields
+from sweepscope.pipeline.logs.inference.naming import named
 
 Key = tuple[str, str, str]
 
@@ -152,4 +153,20 @@ def all_series(lines: Iterable[Line]) -> dict[Key, Series]:
             series = found.setdefault(value.key, Series(value.key))
             series.rows.append(row)
             series.fields.append(value)
+    for series in [one for one in found.values() if named(one.label, "step") == 0 and not one.is_whole]:
+        _split_durations(series, found)
     return found
+
+
+def _split_durations(series: Series, found: dict[Key, Series]) -> None:
+    """A series of counters without the durations under the same name: DeepSpeed's timers print `| step: 8.59`.
+
+    Only where a line of its own has each of them: a counter may be printed as 10.0 throughout.
+    """
+    is_whole = {row: one.is_whole for row, one in zip(series.rows, series.fields, strict=True)}
+    if series.key[1] or not any(is_whole.values()):
+        return
+    each = list(zip(series.rows, series.fields, strict=True))
+    for key, wanted in (((series.label, "duration", series.key[2]), False), (series.key, True)):
+        mine = [(row, one) for row, one in each if is_whole[row] == wanted]
+        found[key] = Series(key, [row for row, _ in mine], [one for _, one in mine])

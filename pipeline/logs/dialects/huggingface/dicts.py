@@ -51,7 +51,7 @@ _NUMBERS = {
     "grad_norm": _field("grad_norm"),
     "learning_rate": _field("learning_rate"),
     "consumed_tokens": _field(_TOKENS),
-    "tokens_per_s_per_gpu": _field("(?:tokens_per_second_per_gpu|tokens/train_per_sec_per_gpu)"),
+    "tokens_per_s_per_gpu": _field("tokens(?:_per_second_per_gpu|/train_per_sec_per_gpu|_per_gpu_per_sec)"),
     "mem_allocated_bytes": _field(r"memory/max_(?:mem_)?allocated ?\(gib\)"),
     "mem_reserved_bytes": _field(r"(?:memory/device_(?:mem_)?reserved ?|memory)\(gib\)"),  # ms-swift's is the peak
     "step_time_s": _field(_RUNTIME),  # since the beginning: `finalize` takes the differences

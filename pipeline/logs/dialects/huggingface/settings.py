@@ -14,7 +14,7 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import CombinedSetting
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
-from sweepscope.pipeline.logs.dialects.huggingface import model_config, notebook_tables, totals
+from sweepscope.pipeline.logs.dialects.huggingface import model_config, notebook_tables, swift, totals
 from sweepscope.pipeline.logs.expressions import quotient, whole
 from sweepscope.pipeline.logs.extractors import (
     as_commands,
@@ -150,6 +150,7 @@ LITERALS = (
     *totals.LITERALS,
     *model_config.LITERALS,
     *("finetuning | Num GPUs", "Data Parallel GPUs = "),
+    *swift.LITERALS,
     *("Batch size per device = ", "| Total steps = ", "Trainable parameters = "),
 )
 
@@ -175,8 +176,10 @@ def _of_texts(lines: pl.DataFrame) -> pl.DataFrame:
             lines, r"--(\w+)[= ]+([\w./][\w./-]*)", {"model_name_or_path": "model"}, setting_source="command_line"
         ),
         matched_settings(
-            lines, [*_LINE.items(), *_UNSLOTH.items(), ("arg:engine_stage", _ENGINE_STAGE), (RANK, _RANKED)]
+            lines,
+            [*_LINE.items(), *_UNSLOTH.items(), ("arg:engine_stage", _ENGINE_STAGE), (RANK, _RANKED)],
         ),
+        swift.settings(lines),
         computed_settings(notebook_tables.steps_planned(lines), {"steps_planned": pl.col("value")}),
         _switches(lines),
         deepspeed_settings.launched(lines),
@@ -252,14 +255,21 @@ _ACCUMULATED = pl.coalesce(
 )
 _REPLICAS = quotient(_BATCH, _MICRO * _ACCUMULATED)
 _MEASURED = ("arg:total_batch",)
+# The banner counts the batch of each process, and ms-swift's processes of one sequence have the same.
+_SEQUENCE_RANKS = swift.SEQUENCE_RANKS.fill_null(1)
 _ON_CPU = pl.when(pl.col("arg:no_accelerator").is_not_null() & pl.col("accelerator").is_null()).then(pl.lit("CPU"))
 
 COMBINED = (
     *model_config.COMBINED,
-    CombinedSetting("gbs", _BATCH, _MEASURED),
+    *swift.COMBINED,
+    CombinedSetting("gbs", quotient(_BATCH, _SEQUENCE_RANKS), _MEASURED),
     CombinedSetting("mbs", pl.when(_MBS.is_null()).then(_MICRO), _MEASURED),
     CombinedSetting("gas", pl.when(_GAS.is_null()).then(_ACCUMULATED), _MEASURED),
-    CombinedSetting("dp", pl.coalesce(_REPLICAS, pl.when(~_IS_SPLIT).then(_RANKS)), _MEASURED),
+    CombinedSetting(
+        "dp",
+        quotient(pl.coalesce(_REPLICAS, pl.when(~_IS_SPLIT).then(_RANKS)), _SEQUENCE_RANKS),
+        _MEASURED,
+    ),
     # Every device has batches of its own, unless a tensor or a sequence is split.
     CombinedSetting(
         "num_gpus",

@@ -6,8 +6,9 @@ submission's custom_callbacks.py (what it tracks), mlcommons/training_policies (
 
 Training values come as `tracked_stats` events with a step time, a loss or both, or as `train_loss` events. Their
 counter is in samples, in tokens, or in steps, which nothing states, and a file may have several: see `finalize`.
-`tracked_stats` with a throughput sum up the block before an evaluation, which is no step, and its unit (samples or
-tokens per second) differs too.
+`tracked_stats` with a throughput sum up the block before an evaluation, and its unit (samples or tokens per second)
+differs too. Where a submission logs nothing else of its training, these are its steps, without a loss or a time.
+mlperf_common sums up the time of a block beside the size of the block, in samples, which is no counter: it never rises.
 `eval_accuracy` is a quality, not a training loss. GPUs and layout are rarely printed: `:::SYSJSON` or NeMo's output may
 have them, newer submissions log their parallel sizes as events, and some names hold them (`names`).
 """
@@ -37,6 +38,9 @@ _COUNTERS = ("step", "samples_count", "epoch_num")
 _COUNTER = rf'"(?:{"|".join(_COUNTERS)})": ?{_NUMBER_OR_NAN}'
 _COUNTER_NAME = rf'"({"|".join(_COUNTERS)})": ?[-\d]'
 _BLOCK = r'"()(?:throughput|validation_\w+|val_loss)":'
+_THROUGHPUT = r'"()throughput":'
+_OF_BLOCK = len(_COUNTERS)
+"""Added to the number of the counter of a whole block, until `finalize`."""
 
 
 def _key() -> pl.Expr:
@@ -51,6 +55,7 @@ _FIELDS = {
     "key": _KEY,
     "tracked": rf"()(?:{_TIME}|{_LOSS})",
     "block": _BLOCK,
+    "throughput": _THROUGHPUT,
     "counter": rf"{_COUNTER}[,}}]",
     "counted": _COUNTER_NAME,
     "loss": _LOSS,
@@ -66,8 +71,12 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     Step lines of the console, too. Until `finalize`, `consumed_tokens` is the number of the counter in `_COUNTERS`.
     """
     key = pl.col("key")
-    is_tracked = (key == "tracked_stats") & pl.col("tracked").is_not_null() & pl.col("block").is_null()
-    fields = extract_each(lines.filter(_is_event()), {**_FIELDS, **STAMPS}).filter(is_tracked | (key == "train_loss"))
+    is_stats = key == "tracked_stats"
+    is_tracked = is_stats & pl.col("tracked").is_not_null() & pl.col("block").is_null()
+    is_block = is_stats & pl.col("tracked").is_null() & pl.col("throughput").is_not_null()
+    is_wanted = is_tracked | is_block | (key == "train_loss")
+    fields = extract_each(lines.filter(_is_event()), {**_FIELDS, **STAMPS}).filter(is_wanted)
+    counters = {name: number for number, name in enumerate(_COUNTERS)}
     of_events = conform(
         fields.with_columns(
             ts=stamped(),
@@ -75,9 +84,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             loss=number(pl.coalesce("loss", "value")),
             step_time_s=number(pl.col("seconds")),
             learning_rate=number(pl.col("rate")),
-            consumed_tokens=pl.col("counted").replace_strict(
-                {name: number for number, name in enumerate(_COUNTERS)}, default=None, return_dtype=pl.Int64
-            ),
+            consumed_tokens=pl.col("counted").replace_strict(counters, default=None, return_dtype=pl.Int64)
+            + pl.when(is_block).then(_OF_BLOCK).otherwise(0),
         ),
         STEP_FACTS,
     )
@@ -88,6 +96,7 @@ _NAMES = {
     "submission_benchmark": "model",
     "global_batch_size": "gbs",
     "gradient_accumulation_steps": "gas",
+    "max_steps": "steps_planned",
     "max_sequence_length": "seq_len",
     "sequence_length": "seq_len",
     # Intel's submissions of GPT-3
@@ -192,7 +201,7 @@ def finalize(facts: Facts) -> Facts:
     known = steps
     for size in sizes:
         known = known.join(size, on="source", how="left", maintain_order="left")
-    known = known.rename({"consumed_tokens": "kind"})
+    known = _of_training(known.rename({"consumed_tokens": "kind"}))
     gbs, tokens = pl.col("gbs"), pl.col("gbs") * pl.col("seq_len")
     unit = cases(
         (pl.col("steps_planned").is_not_null(), pl.lit(1, pl.Int64)),
@@ -209,6 +218,20 @@ def finalize(facts: Facts) -> Facts:
         ),
     )
     return replace(facts, steps=counted_steps.select(steps.columns))
+
+
+def _of_training(steps: pl.DataFrame) -> pl.DataFrame:
+    """Steps without the summaries of blocks: those of times, and those of throughput where there are other steps.
+
+    Nor those whose counter is not one of samples, as far as the batch tells: the epochs of an image model.
+    """
+    is_block = (pl.col("kind") >= _OF_BLOCK).fill_null(value=False)
+    is_counted = (pl.col("step") % pl.col("gbs") == 0).fill_null(value=False)
+    steps = steps.filter(~is_block | (is_block.all().over("source") & is_counted))
+    one_of = pl.col("kind").n_unique().over("source") > 1
+    is_constant = (pl.col("step").n_unique() == 1).over("source", "kind") & (pl.len() > 1).over("source", "kind")
+    kept = steps.filter(~(one_of & is_constant & pl.col("loss").is_null()).fill_null(value=False))
+    return kept.with_columns(pl.col("kind") % _OF_BLOCK)
 
 
 def _latest(settings: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -52,6 +52,11 @@ _MACHINE = (
     ("accelerator", r"^GPU: (.+?) \| Peak FLOPS \(BF16\)"),
     ("accelerator", r"compiled for CUDA [\d.]+ on (.+) with world_size \d+\s*$"),
     ("num_gpus", r"compiled for CUDA [\d.]+ on .+ with world_size (\d+)\s*$"),
+    # Speedruns print `B=32 T=1024 ddp_world_size=2 train_accumulation_steps=8 ...` of what they computed.
+    ("num_gpus", r"\bddp_world_size=(\d+)\b"),
+    ("gas", r"\b(?:train|grad(?:ient)?)_accum(?:ulation)?_steps=(\d+)\b"),
+    ("mbs", r"^B=(\d+) T=\d+ "),
+    ("seq_len", r"^B=\d+ T=(\d+) "),
 )
 _MODEL = {
     "num_layers": "num_layers",
@@ -82,7 +87,7 @@ LITERALS = (
     *("gradient accumulation steps: ", "Tokens / micro-batch", "number of iterations", "Number of parameters: "),
     *("decayed parameter tensors: ", "using device: ", "Distributed world size: ", "compiled for CUDA "),
     *(" | Peak FLOPS (BF16)", "COMPUTE_DTYPE: ", "FP8 training enabled", "total                   : "),
-    "uilding model with config: {",
+    *("uilding model with config: {", "ddp_world_size=", "B=", "_accumulation_steps=", "_accum_steps="),
     *("# batch size", "# sequence length, in tokens", "train_batch_size: int", "MiB |"),
     *(f"{name}: " for name in ("num_layers", "model_dim", "num_heads", "num_kv_heads")),
     *(f'"{name}": ' for name in ("n_kv_head", "sequence_len", "vocab_size")),

@@ -909,3 +909,14 @@ def test_a_cell_of_a_table_may_hold_seconds_since_1970(header: str, cell: str, m
 def test_a_time_in_a_table_with_its_unit_is_a_duration() -> None:
     tables = tables_of({"train.log": log(lambda step, loss: f"{step} {loss:.4f} 0.4125", head="step loss time(s)\n")})
     assert tables["steps"]["step_time_s"].unique().to_list() == [0.4125]
+
+
+def test_timers_under_the_name_of_the_counter_leave_it_alone() -> None:
+    """DeepSpeed's timers print `| step: 8.59` between the steps of each rank."""
+    lines = []
+    for step, loss in enumerate(losses()):
+        lines.append(f"[Rank 0] time (ms) | fwd: 31.{step % 10} | bwd: 66.3 | step: 5.{step % 7}1")
+        lines += [f"[Rank {rank}] Step {5 * step}: loss={loss:.4f}, time=0.106s" for rank in (0, 1)]
+    (run,) = tables_of({"train.log": "\n".join(["My trainer starts", *lines, ""])})["runs"].to_dicts()
+    assert (run["parser"], run["step_basis"], run["steps_logged"]) == ("inferred", "step", STEPS)
+    assert (run["first_step"], run["last_step"]) == (0, 5 * (STEPS - 1))

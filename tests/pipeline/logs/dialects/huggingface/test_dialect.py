@@ -597,3 +597,24 @@ def test_devices_that_share_the_batch_of_the_banner(tmp_path: Path, more: str, g
         "  Gradient Accumulation steps = 2\n  Total optimization steps = 5\n"
     )
     assert run_of(tmp_path, more + banner + dict_of(2.5))["num_gpus"] == gpus
+
+
+def test_ranks_of_one_sequence_share_a_batch_in_ms_swift(tmp_path: Path) -> None:
+    text = """[INFO:swift] rank: 0, local_rank: 0, world_size: 8, local_world_size: 8
+gradient_accumulation_steps=4,
+model=/models/google/gemma-4-26B-A4B-it,
+per_device_train_batch_size=1,
+sequence_parallel_size=2,
+[INFO:swift] model_parameter_info: GemmaModel: 25805.9339M Params (25233.1418M Trainable [97.7804%]), 0.0031M Buffers.
+***** Running training *****
+  Instantaneous batch size per device = 1
+  Total train batch size (w. parallel, distributed & accumulation) = 32
+  Gradient Accumulation steps = 4
+{'loss': '2.1', 'learning_rate': '1e-05', 'global_step/max_steps': '1/2', 'tokens_per_gpu_per_sec': '211.5'}
+{'loss': '1.9', 'learning_rate': '1e-05', 'global_step/max_steps': '2/2', 'tokens_per_gpu_per_sec': '212.5'}
+"""
+    run = run_of(tmp_path, text)
+    layout = {"num_gpus": 8, "dp": 4, "cp": 2, "mbs": 1, "gas": 4, "gbs": 16}
+    assert {name: run[name] for name in layout} == layout
+    assert (run["model"], run["params"]) == ("gemma-4-26B-A4B-it", 25_805_933_900)
+    assert run["tokens_per_s_per_gpu"] in (211.5, 212.0, 212.5)

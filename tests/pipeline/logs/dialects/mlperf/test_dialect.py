@@ -90,6 +90,22 @@ def test_sums_over_a_block_and_validation_are_no_steps(tmp_path: Path) -> None:
     assert tables["rejects"].is_empty()
 
 
+def test_throughput_of_blocks_counts_the_steps_where_nothing_else_does(tmp_path: Path) -> None:
+    blocks = [stats(16 * n, throughput=2.5) for n in (12, 24, 36)]
+    (run,) = tables_of(tmp_path, "\n".join([*begin(), *blocks, stop()]))["runs"].to_dicts()
+    assert (run["parser"], run["last_step"], run["tokens_per_s"], run["last_loss"]) == ("mlperf", 36, None, None)
+
+
+def test_the_size_of_a_block_is_no_counter(tmp_path: Path) -> None:
+    lines = begin()
+    for block in (1, 2, 3):
+        lines.append(stats(12 * block - 1, train_step_time=0.4, reduced_train_loss=3.0 / block))
+        lines.append(event("tracked_stats", {"train_step_time": 0.5}, samples_count=12 * 16))
+    tables = tables_of(tmp_path, "\n".join([*lines, stop()]))
+    assert tables["runs"].height == 1
+    assert tables["steps"]["step"].sort().to_list() == [11, 23, 35]
+
+
 def test_a_step_without_a_batch_size_is_a_reject(tmp_path: Path) -> None:
     tables = tables_of(tmp_path, stats(4096, train_step_time=2.0) + "\n" + stop())
     assert tables["steps"].is_empty()

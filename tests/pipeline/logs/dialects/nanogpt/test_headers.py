@@ -22,6 +22,11 @@ STEP = "step     0 | loss: 10.955029 | lr 8.3916e-07 | norm: 15.3660 | dt: 2048.
         ("found vocab_size = 65 (inside data/shakespeare_char/meta.pkl)", {"vocab_size": "65"}),
         ("Padding vocab_size from 50257 to 50304 for efficiency", {"vocab_size": "50257"}),
         ("=> calculated gradient accumulation steps: 32", {"gas": "32"}),
+        (
+            "B=32 T=1024 ddp_world_size=2 train_accumulation_steps=8 tokens_per_fwdbwd=524288 args.batch_size=512",
+            {"mbs": "32", "seq_len": "1024", "num_gpus": "2", "gas": "8"},
+        ),
+        ("grad_accum_steps = 8 // world_size", {}),
         ("Total batch size 524,288 => gradient accumulation steps: 8", {"gbs_tokens": "524288", "gas": "8"}),
         ("total desired batch size: 524288", {"gbs_tokens": "524288"}),
         ("    batch_size : int = 8*64 # batch size, in sequences, across all devices", {"gbs": "512"}),
