@@ -42,7 +42,7 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
     if cluster is None:
         return None, no_cluster(row["accelerator"]), []
     framework = row["framework"] or framework_of(row["source_id"] or "")
-    precision, roughly = _precision(row["precision"], cluster, framework)
+    precision, roughly = _precision(row, cluster, framework)
     shape, reason, assumed = complete_shape(row)
     if shape is None:
         return None, reason, []
@@ -78,12 +78,13 @@ _FP8_SUBMISSIONS: Final = ("hopper", "blackwell")
 (mlcommons/training_results_v3.0 to v5.1, `config_common*.sh`)."""
 
 
-def _precision(stated: str | None, cluster: Cluster, framework: str | None) -> tuple[Precision, list[str]]:
-    """(precision of products, what was assumed) of one as it is stated; 16 bit where none is.
+def _precision(row: dict[str, Any], cluster: Cluster, framework: str | None) -> tuple[Precision, list[str]]:
+    """(precision of products, what was assumed) of the one that a row states; 16 bit where it states none.
 
     What the card has not is taken as the next wider one that it has. Of a precision that is none of ours the card's
     usual is taken: FP8 where it has that, else 16 bit.
     """
+    stated = row["precision"]
     if stated is None and framework == "mlperf" and cluster.generation in _FP8_SUBMISSIONS:
         return "fp8", ["FP8, as in other submissions to MLPerf"]
     if stated is None or stated in SIXTEEN_BIT:
@@ -95,4 +96,5 @@ def _precision(stated: str | None, cluster: Cluster, framework: str | None) -> t
         return taken, [f"precision that is not stated plainly, estimated as {words}"]
     if taken != asked:
         return taken, [f"{asked.upper()} estimated as {words}, for {cluster.accelerator} has none"]
-    return taken, ["products of all layers in FP4"] if taken == "fp4" else []
+    is_open = taken == "fp4" and row["bf16_layers"] is None
+    return taken, ["products of all layers in FP4"] if is_open else []

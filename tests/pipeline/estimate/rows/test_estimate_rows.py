@@ -122,6 +122,15 @@ def test_a_precision_that_is_none_of_ours_is_taken_as_the_card_s_usual() -> None
     assert old["est_assumptions"] == "precision that is not stated plainly, estimated as 16 bit"
 
 
+def test_that_no_layer_stays_in_16_bit_beside_fp4_is_assumed_unless_stated() -> None:
+    open_, some, none = predict(
+        *(row(precision="nvfp4", accelerator="GB300", bf16_layers=kept) for kept in (None, "8", "0"))
+    ).iter_rows(named=True)
+    note = "products of all layers in FP4"
+    assert [note in (got["est_assumptions"] or "") for got in (open_, some, none)] == [True, False, False]
+    assert open_["est_step_time_s"] == none["est_step_time_s"] < some["est_step_time_s"]
+
+
 def test_rows_of_mlperf_that_state_a_layout_are_estimated() -> None:
     table = published_table("mlperf_training")
     got = estimate_frame(table)
