@@ -30,11 +30,24 @@ _PLACED = ("run_gpu_memory", "run_snapshots")
 
 _SCHEMA = "memory.region"
 
+_JOB = "(origin, coalesce(sweep, ''), coalesce(job_id, ''))"
+"""SQL of the job of a run: hours that a scheduler billed are shared out within it."""
+
 
 def tables_read(views: Mapping[str, str]) -> set[str]:
     """Tables that the views which are computed run by run rest on."""
     names = [name for name in views if name in VIEWS and VIEWS[name].is_run_by_run]
     return set().union(*(stored_views.tables_of(name, views) for name in names))
+
+
+def remember_jobs(connection: duckdb.DuckDBPyConnection) -> None:
+    """Keep which runs share a billed job, for `compute_again`: to be called before tables of the store are changed."""
+    connection.execute(f"""
+        CREATE TEMP TABLE jobs_before AS
+        SELECT run_id, origin, coalesce(sweep, '') AS sweep, coalesce(job_id, '') AS job_id
+        FROM runs
+        QUALIFY count(allocated_gpu_hours) OVER (PARTITION BY {_JOB}) > 0
+    """)
 
 
 def compute_again(
@@ -43,7 +56,7 @@ def compute_again(
     """Bring the stored views of a store up to its tables.
 
     Args:
-        connection: to the store, of which the tables are filled.
+        connection: to the store, of which the tables are filled; `remember_jobs` was called before.
         views: statements by view, of which the store has been built.
         changed: tables with other rows than when the views were computed.
         keys: what those rows name; None: everything is computed.
@@ -100,11 +113,9 @@ def _is_region_found(
         sides = (f"FROM before_{name} EXCEPT FROM {name}", f"FROM {name} EXCEPT FROM before_{name}")
         for side in sides:
             _add(connection, "runs", f"SELECT run_id FROM ({side})")
-    # Which job a run was of that is gone, or has changed, is not known any more, but its sweep is.
-    sweeps = "SELECT DISTINCT origin, sweep FROM run_outcomes WHERE run_id IN (FROM region_runs)"
-    same = "r.origin IS NOT DISTINCT FROM s.origin AND r.sweep IS NOT DISTINCT FROM s.sweep"
-    billed = "r.allocated_gpu_hours IS NOT NULL"
-    _add(connection, "runs", f"SELECT r.run_id FROM runs AS r JOIN ({sweeps}) AS s ON {same} WHERE {billed}")
+    # Runs that are gone, or are of another job now, shared its hours with those that are still of it.
+    of_region = "SELECT (origin, sweep, job_id) FROM jobs_before WHERE run_id IN (FROM region_runs)"
+    _add(connection, "runs", f"SELECT run_id FROM runs WHERE {_JOB} IN ({of_region})")
     ((most,),) = connection.execute(f"SELECT count(*) * {MOST} FROM runs").fetchall()
     before = None
     while before != (now := _sizes(connection)):
@@ -128,13 +139,11 @@ def _grow(connection: duckdb.DuckDBPyConnection, placed: Collection[str]) -> Non
     _add(
         connection,
         "runs",
-        """
+        f"""
         WITH near AS (
             SELECT run_id, origin, sweep, job_id, allocated_gpu_hours, run_id IN (FROM region_runs) AS is_in
             FROM runs
-            WHERE (origin, coalesce(sweep, ''), coalesce(job_id, '')) IN (
-                SELECT (origin, coalesce(sweep, ''), coalesce(job_id, '')) FROM runs WHERE run_id IN (FROM region_runs)
-            )
+            WHERE {_JOB} IN (SELECT {_JOB} FROM runs WHERE run_id IN (FROM region_runs))
         )
         SELECT run_id FROM near
         WINDOW job AS (PARTITION BY origin, sweep, job_id)

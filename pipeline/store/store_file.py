@@ -120,6 +120,7 @@ def renew(
     contents = published_contents.contents(lake, release)
     exchanged = exchanges(lake, before, release)
     with _attached(path) as connection:
+        renewed_views.remember_jobs(connection)
         for name, exchange in exchanged.items():
             _exchange(connection, TABLES[name], exchange, contents)
         reconciled = _reconcile(connection, contents, exchanged)

@@ -169,6 +169,7 @@ def test_rows_are_those_of_computing_everything(views: dict[str, str], data: st.
         _fill(connection, first)
         for statement in as_stored(views).values():
             connection.execute(statement)
+        renewed_views.remember_jobs(connection)
         for name in rows:
             connection.execute(f"DELETE FROM {name}")
         _fill(connection, last)
@@ -210,6 +211,31 @@ def test_a_region_is_what_shares_a_log_a_folder_or_a_billed_job(views: dict[str,
             _fill(connection, {"runs": known})
             for statement in as_stored(views).values():
                 connection.execute(statement)
+            renewed_views.remember_jobs(connection)
             _fill(connection, {"runs": [new]})
             renewed_views.compute_again(connection, views, {"runs"}, _keys(runs[:1]))
             assert {one for (one,) in connection.sql("FROM region_runs").fetchall()} == wanted
+
+
+def test_a_billed_run_that_leaves_a_job_has_those_that_stay_in_its_region(views: dict[str, str]) -> None:
+    """Not those of other billed jobs of its sweep: a store may hold thousands of them."""
+    jobs = {"leaving": ("1", 4.0), "staying": ("1", None), "other": ("2", 4.0)}
+    runs = [
+        {
+            **{"run_id": name, "origin": "measured", "sweep": "s", "job_id": job, "allocated_gpu_hours": billed},
+            **{"source_path": f"/s/{name}/1.log", "run_dir": f"/s/{name}"},
+        }
+        for name, (job, billed) in jobs.items()
+    ]
+    with pytest.MonkeyPatch.context() as patch, duckdb.connect() as connection:
+        patch.setattr(renewed_views, "MOST", 2.0)
+        connection.execute("ATTACH ':memory:' AS store; USE store")
+        for table in TABLES.values():
+            connection.execute(ddl.create_table(table))
+        _fill(connection, {"runs": runs})
+        for statement in as_stored(views).values():
+            connection.execute(statement)
+        renewed_views.remember_jobs(connection)
+        connection.execute("DELETE FROM runs WHERE run_id = 'leaving'")
+        renewed_views.compute_again(connection, views, {"runs"}, _keys(runs[:1]))
+        assert {one for (one,) in connection.sql("FROM region_runs").fetchall()} == {"leaving", "staying"}
