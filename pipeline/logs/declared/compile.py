@@ -15,7 +15,7 @@ from sweepscope.pipeline.logs.declared.steps import finalizer, steps
 from sweepscope.pipeline.logs.declared.values import candidates, with_values
 from sweepscope.pipeline.logs.dialect import Dialect, Fit, Sidecar
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.extractors import named_settings
+from sweepscope.pipeline.logs.extractors import as_commands, named_settings
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACTS, conform
 from sweepscope.pipeline.text.timestamps import times_of
 
@@ -81,7 +81,7 @@ _LIST_OF_ONE = r"^\[(.*)\]$"
 
 def _dumped(lines: pl.DataFrame, dump: Arguments) -> pl.DataFrame:
     """SETTING_FACTS of printed arguments, in our words."""
-    near = lines.filter(pl.col("text").str.contains_any(list(dump.literals)))
+    near = as_commands(lines.filter(pl.col("text").str.contains_any(list(dump.literals))))
     names = {name: name for name in dump.columns}
     facts = named_settings(near, dump.regex, names, setting_source="argument_dump")
     facts = facts.with_columns(pl.col("value").str.replace(_LIST_OF_ONE, "${1}").str.strip_chars("'\""))

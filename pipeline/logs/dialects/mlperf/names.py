@@ -33,7 +33,7 @@ _PARTS = {
 }
 _PRECISION = r"_(mxfp4|nvfp4|fp4|mxfp8|fp8|bf16)(?:_|$)"
 _LOWEST = r'"lowest_numerical_precision_linear", ?"value": ?"(\w+)"'
-_CARD = r"(?:A100|H100|H200|B200|B300|L40S|MI\d{3}X)"
+_CARD = r"(?:A100|H100|H200|G?B[23]00|L40S|MI\d{3}X)"
 _PLATFORM = '"submission_platform", ?"value": ?"'
 _PLATFORM_PARTS = {
     "num_gpus": rf"{_PLATFORM}[Gg]audi\d?-(\d+)\"",

@@ -920,3 +920,11 @@ def test_timers_under_the_name_of_the_counter_leave_it_alone() -> None:
     (run,) = tables_of({"train.log": "\n".join(["My trainer starts", *lines, ""])})["runs"].to_dicts()
     assert (run["parser"], run["step_basis"], run["steps_logged"]) == ("inferred", "step", STEPS)
     assert (run["first_step"], run["last_step"]) == (0, 5 * (STEPS - 1))
+
+
+def test_a_command_that_is_printed_as_a_list_states_what_it_states_as_a_line() -> None:
+    """DeepSpeed's launcher prints its own command as a line, and those of the ranks as lists."""
+    options = ["train.py", "--num_layers", "12", "--seq_length", "512", "--batch_size", "8"]
+    head = f"[launcher] cmd = python -u {' '.join(options)}\n[launcher] process 17 spawned with command: {options}\n"
+    (run,) = tables_of({"train.log": log(FORMS["words"], head=head)})["runs"].to_dicts()
+    assert (run["num_layers"], run["seq_len"], run["mbs"]) == (12, 512, 8)

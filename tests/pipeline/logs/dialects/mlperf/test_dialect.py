@@ -212,6 +212,7 @@ def test_name_of_a_configuration_and_precision_as_events(tmp_path: Path) -> None
         ("2xXE9680x8H100-SXM-80GB", {"num_nodes": 2, "gpus_per_node": 8, "num_gpus": 16}),
         ("1xXE8545x4A100-SXM-80GB", {"num_nodes": 1, "num_gpus": 4, "accelerator": "A100"}),
         ("16xSYS-821GE-TNHR_8xH200", {"num_gpus": 128}),
+        ("16xXE9712x4GB200", {"num_nodes": 16, "gpus_per_node": 4, "num_gpus": 64}),
         ("BM.GPU.H100.8", {"gpus_per_node": 8, "num_gpus": None}),
         ("2xHGX A100", {"num_gpus": None}),  # there are boards of four and of eight
         ("8xSUBMISSION_PLATFORM_PLACEHOLDER", {"num_nodes": 8}),
