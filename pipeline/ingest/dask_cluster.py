@@ -91,17 +91,25 @@ def _local_cluster(processes: int) -> Any:
         "distributed.worker.http.routes": [],
     }
     with dask.config.set(settings):
-        return distributed.LocalCluster(
-            n_workers=processes,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            # Certificates made for this once: a scheduler runs what it is sent, and any user of this machine can reach
-            # a loopback port.
-            security=True,
-            memory_limit=0,  # the processes that read are not the workers, and have limits of their own
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-        )
+        try:
+            return _start_cluster(processes)
+        except RuntimeError as error:  # what a worker that is killed while it starts makes of the whole cluster
+            event(_LOG, logging.WARNING, "dask_started_again", reason=_first_line(error))
+            return _start_cluster(processes)
+
+
+def _start_cluster(processes: int) -> Any:
+    return distributed.LocalCluster(
+        n_workers=processes,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        # Certificates made for this once: a scheduler runs what it is sent, and any user of this machine can reach a
+        # loopback port.
+        security=True,
+        memory_limit=0,  # the processes that read are not the workers, and have limits of their own
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,
+    )
 
 
 @dataclass(frozen=True)

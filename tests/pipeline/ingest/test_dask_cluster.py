@@ -224,6 +224,23 @@ def test_nothing_at_the_address_is_an_error_within_bounds(home: Home, monkeypatc
     assert time.monotonic() - begin < 60
 
 
+def test_a_worker_that_is_killed_while_it_starts_costs_a_second_start(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, failed = dask._start_cluster, []
+
+    def fails_once(processes: int) -> object:
+        if not failed:
+            failed.append(processes)
+            raise RuntimeError("Nanny failed to start.")
+        return start(processes)
+
+    monkeypatch.setattr(dask, "_start_cluster", fails_once)
+    with dask.dask_cluster(home, processes=1) as cluster:
+        assert cluster.number == 1
+    assert failed == [1]
+
+
 def test_an_engine_is_what_was_asked_for() -> None:
     assert Engine.asked(None, None) == Engine("local")
     assert Engine.asked(None, "head:8786") == Engine("dask", "head:8786")
