@@ -26,7 +26,7 @@ class Cluster:
     Three facts that are often one: `gpus_per_node` accelerators share a host; `gpus_per_domain` are joined by links
     (NVLink and its like), eight of a DGX host or the 72 of 18 hosts in an NVL72 rack; and `network_bytes_per_s` is the
     share of one accelerator in the network cards of its host. `has_multicast`: switches of the domain can reduce
-    (NVLink SHARP). `power_w`: of the board at its default limit, None where it is not known.
+    (NVLink SHARP). `board_power_w`: of the board at its default limit, None where it is not known.
     """
 
     accelerator: str
@@ -42,7 +42,7 @@ class Cluster:
     gpus_per_domain: int
     processors: int
     has_multicast: bool = False
-    power_w: float | None = None
+    board_power_w: float | None = None
 
     def peak_flops_of(self, precision: Precision) -> float:
         """Dense peak at a precision, in FLOP/s; that of the next wider one where the card has none."""
@@ -111,7 +111,7 @@ def find_cluster(
         gpus_per_domain=domain,
         processors=int(_number(row["processors"])),
         has_multicast=bool(row["has_multicast"]),
-        power_w=_number(row["power_w"]) if row["power_w"] else None,
+        board_power_w=_number(row["board_power_w"]) if row["board_power_w"] else None,
     )
 
 

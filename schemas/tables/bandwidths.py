@@ -61,7 +61,7 @@ ACCELERATOR_LINKS = Table(
         integer("usual_gpus_per_node", "count", "accelerators of a usual host", minimum=1),
         integer("usual_gpus_per_domain", "count", "accelerators that links join: a host's, or a rack's", minimum=1),
         integer("processors", "count", "streaming multiprocessors or compute units of one accelerator", minimum=1),
-        number("power_w", "W", "power of the board at its default limit; NULL where it is not known", minimum=0),
+        number("board_power_w", "W", "power of the board at its default limit; NULL where it is not known", minimum=0),
         flag("has_multicast", "switches between the links can reduce (NVLink SHARP)"),
         "source_url notes",
     ),

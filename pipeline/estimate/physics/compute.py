@@ -70,9 +70,9 @@ def power_factor(card: Cluster, profile: Profile) -> float:
     products on A100 PCIe, GH200 and MI325X beside their twins follow its powers 0.24, 0.17 and 0.56. No product passes
     MOST_OF_PEAK.
     """
-    if card.power_w is None or not profile.gemm_power_w_per_tflops:
+    if card.board_power_w is None or not profile.gemm_power_w_per_tflops:
         return 1.0
-    per_tflops = card.power_w / (1e-12 * card.peak_flops)
+    per_tflops = card.board_power_w / (1e-12 * card.peak_flops)
     factor = (per_tflops / profile.gemm_power_w_per_tflops) ** (1.0 / 3.0)
     return float(min(factor, max(MOST_OF_PEAK / profile.gemm_peak_share, 1.0)))
 

@@ -83,16 +83,18 @@ def test_a_card_without_fp4_has_the_peak_of_fp8() -> None:
 def test_products_follow_the_cube_root_of_the_power() -> None:
     asked = question("bf16", "B200")
     card = asked.cluster
-    assert card.power_w is not None
+    assert card.board_power_w is not None
     assert power_factor(card, asked.profile) == pytest.approx(1.0, abs=1e-3)
-    assert power_factor(replace(card, power_w=card.power_w / 8), asked.profile) == pytest.approx(0.5, abs=1e-3)
-    assert power_factor(replace(card, power_w=None), asked.profile) == 1.0
+    assert power_factor(replace(card, board_power_w=card.board_power_w / 8), asked.profile) == pytest.approx(
+        0.5, abs=1e-3
+    )
+    assert power_factor(replace(card, board_power_w=None), asked.profile) == 1.0
     assert power_factor(card, with_values(asked.profile, {"gemm_power_w_per_tflops": 0.0})) == 1.0
 
 
 def test_no_power_makes_products_faster_than_the_peak_allows() -> None:
     asked = question("bf16", "H20-96GB")
     assert power_factor(asked.cluster, asked.profile) * asked.profile.gemm_peak_share == pytest.approx(MOST_OF_PEAK)
-    weak = replace(asked, cluster=replace(asked.cluster, power_w=100.0))
+    weak = replace(asked, cluster=replace(asked.cluster, board_power_w=100.0))
     assert machine(weak).flops < machine(asked).flops
     assert machine(weak).attention_flops == machine(asked).attention_flops
