@@ -21,6 +21,11 @@ _ALIKE = 1.6
 """Two figures agree within this factor; between lines there is more than the steps."""
 _OF_ALL = re.compile(r"\b(?:total|global|overall|aggregate|all|cluster|job)\b")
 _FACTORS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}
+_MEAN_TIME = re.compile(
+    r"(?i)\b(?:average|avg|mean|median)[ _](?:(?:time|duration)[ _](?:per|of a)[ _](?:step|iter(?:ation)?)|"
+    r"(?:step|iter(?:ation)?)[ _](?:time|duration))\s*[:=]\s*(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(s|ms)(?:ec(?:ond)?s?)?\b"
+)
+"""What scripts print at their end: `Average step time: 0.160s`."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +33,16 @@ class Evidence:
     """What guesses are compared with.
 
     Attributes:
-        seconds: time of a step by the clock of the lines.
+        seconds: time of a step by the clock of the lines, else as a summary states it.
         interval: steps from one line to the next.
         settings: believed values by column.
+        clock: what `seconds` come from, in words.
     """
 
     seconds: float | None
     interval: float
     settings: Mapping[str, float]
+    clock: str = "the clock"
 
     @property
     def batch_tokens(self) -> float | None:
@@ -68,8 +75,16 @@ def evidence(counter: Series, lines: Sequence[Line], settings: Mapping[str, str]
         except ValueError:
             continue
     rates, gaps = _by_clock(counter, lines)
-    seconds = median(rates) * of_a_step if rates else None
-    return Evidence(seconds, median(gaps) / of_a_step if gaps else 1.0, numbers)
+    interval = median(gaps) / of_a_step if gaps else 1.0
+    if rates:
+        return Evidence(median(rates) * of_a_step, interval, numbers)
+    return Evidence(_mean_time(lines), interval, numbers, clock="the mean at the end")
+
+
+def _mean_time(lines: Sequence[Line]) -> float | None:
+    """Seconds per step by the last summary that states them with a unit."""
+    stated = (_MEAN_TIME.search(line.text) for line in reversed(lines))
+    return next((float(one[1]) * _FACTORS[one[2].lower()] for one in stated if one), None)
 
 
 def _by_clock(counter: Series, lines: Sequence[Line]) -> tuple[list[float], list[float]]:
@@ -142,8 +157,8 @@ def _time(guess: Guess, series: Series, known: Evidence, *, has_mean: bool) -> G
         return _doubted(guess, f"it may be {many}") if is_doubtful else guess
     share = series.median * factor / known.seconds
     if known.interval > 1 and _alike(share, known.interval) and not _alike(share, 1.0):
-        return _doubted(guess, f"by the clock it is {many}")
-    return _doubted(guess, "longer than the clock says") if share > 2 * _ALIKE else guess
+        return _doubted(guess, f"by {known.clock} it is {many}")
+    return _doubted(guess, f"longer than by {known.clock}") if share > 2 * _ALIKE else guess
 
 
 def _with_unit(guess: Guess, series: Series, known: Evidence, *, has_mean: bool) -> Guess:
@@ -156,8 +171,8 @@ def _with_unit(guess: Guess, series: Series, known: Evidence, *, has_mean: bool)
     if known.seconds:
         fits = [word for word, factor in _FACTORS.items() if _alike(value * factor, known.seconds)]
         if not fits:
-            return _doubted(guess, "no unit, and the clock fits none")
-        reason = f"{guess.reason}; by the clock it is in {fits[0]}"
+            return _doubted(guess, f"no unit, and {known.clock} fits none")
+        reason = f"{guess.reason}; by {known.clock} it is in {fits[0]}"
         return replace(guess, word=fits[0], confidence=MEDIUM, reason=reason)
     if guess.sure == 0 and value < _LONG_STEP and not series.is_whole:
         reason = f"{guess.reason}; no unit, small enough for seconds"

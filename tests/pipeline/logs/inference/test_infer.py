@@ -97,6 +97,23 @@ def test_a_time_without_a_unit_is_in_seconds_where_its_mean_stands_behind_it() -
 
 
 @pytest.mark.parametrize(
+    ("end", "is_read"),
+    [
+        ("  Average step time: 0.452s", True),
+        ("avg_iteration_time=451.0 ms", True),
+        ("mean time per step: 0.09 s", False),
+        ("Average step time: 0.452", False),  # of what unit?
+        ("", False),
+    ],
+)
+def test_a_time_in_every_fifth_line_is_that_of_a_step_where_a_summary_states_it(end: str, is_read: bool) -> None:
+    lines = "".join(f"step {5 * step}: loss={9 - step / 50:.4f}, time=0.4{50 + step % 5}s\n" for step in range(STEPS))
+    times = tables_of({"train.log": f"{lines}{end}\n"})["steps"]["step_time_s"]
+    assert times.count() == (STEPS if is_read else 0)
+    assert times.is_between(0.45, 0.455).all()
+
+
+@pytest.mark.parametrize(
     ("batch", "stated"),
     [
         ("Total batch size: 524288", {"gbs_tokens": "524288"}),
