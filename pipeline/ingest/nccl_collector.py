@@ -121,17 +121,20 @@ class NcclCollector:
         self._dumps.pop(source, None)
 
     def with_kinds(self, sources: pl.DataFrame, extracted: extract.Extract) -> pl.DataFrame:
-        """`sources` in which logs with NCCL output and without a training run are of kind `nccl`.
+        """`sources` in which logs with NCCL output and without a training run are of kind `nccl`."""
+        only = self.without_training(extracted)
+        is_only = pl.col("source").is_in(list(only)) & (pl.col("kind") == "log")
+        return sources.with_columns(kind=pl.when(is_only).then(pl.lit("nccl")).otherwise("kind"))
 
-        Those are files that no dialect recognises, without settings or steps, that have nccl-tests tables or mostly
-        NCCL lines. A line of PyTorch's watchdog is the end of a training run.
+    def without_training(self, extracted: extract.Extract) -> set[int]:
+        """Files that no dialect knows, without settings or steps, that have nccl-tests tables or mostly NCCL lines.
+
+        A line of PyTorch's watchdog is the end of a training run.
         """
         facts = extracted.facts
         stepped = stretches(facts.steps["source"])["value"]
         training = {*extracted.dialect_of, *stepped, *facts.settings["source"].unique()}
-        only = _with_nothing_else(self._merged(), extracted.last_lines) - training
-        is_only = pl.col("source").is_in(list(only)) & (pl.col("kind") == "log")
-        return sources.with_columns(kind=pl.when(is_only).then(pl.lit("nccl")).otherwise("kind"))
+        return _with_nothing_else(self._merged(), extracted.last_lines) - training
 
     def sources(self) -> set[int]:
         """Files with anything of NCCL."""

@@ -202,7 +202,8 @@ def _unknown_logs(
     """Logs to be inferred, by source: those that no dialect knows, and some that one does.
 
     Of the latter: those that print far more of what steps do than it finds, those in whose steps it finds no loss, and
-    those with steps and no settings. What a user's dialect file reads is left as it is.
+    those with steps and no settings. What a user's dialect file reads is left as it is, and what measures the network
+    alone is none.
     """
     # Column by column: a filter over the frame would copy all of them.
     steps = extracted.facts.steps
@@ -216,6 +217,7 @@ def _unknown_logs(
     declared = {dialect.name for dialect in extracted.dialects if dialect.is_declared}
     counts = extracted.last_lines.group_by("source").agg(pl.col("step_like", "loss_like").sum())
     printed = {source: likely for source, *likely in counts.iter_rows()}
+    measuring = batch.nccl.without_training(extracted)
     ranks = rank_dialects(extracted.signature_hits, extracted.dialects)
     best = ranks.unique("source", keep="first", maintain_order=True)
     doubtful = set(best.filter(pl.col("distinct") == 1)["source"])
@@ -225,6 +227,8 @@ def _unknown_logs(
             continue
         mine = number_of_steps.get(source, 0)
         step_like, loss_like = printed.get(source, (0, 0))
+        if source in measuring and not loss_like:
+            continue
         # Beside steps that a dialect has surely found, others count that have losses.
         likely = loss_like if mine and source not in doubtful else step_like
         is_sparse = likely >= _FEW * mine and likely > 0

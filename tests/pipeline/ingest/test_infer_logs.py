@@ -16,6 +16,7 @@ from sweepscope.pipeline.logs.inference.infer import infer
 from sweepscope.pipeline.logs.inference.result import Inference
 from tests.pipeline.ingest_in_memory import batch_of
 from tests.pipeline.logs.runs.test_assemble import config, log
+from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 
 NOISE = "".join(f"[rank{rank}]: loading shard {shard} of 64\n" for rank in range(8) for shard in range(64))
 SETTINGS = "tensor parallel size: 2\n"
@@ -56,6 +57,13 @@ def test_a_known_log_is_not_inferred_for_bars_or_further_lines_of_each_step(infe
     parts = "".join(log(step, step + 1) + f"ce loss: {9 / step}\nz loss: 0.{step}\n" for step in range(1, 40))
     batch_of(beside("a", parts + bars))
     assert inferred == []
+
+
+def test_a_measurement_of_the_network_is_not_inferred_unless_a_training_follows_it(inferred: list[int]) -> None:
+    bench = HEADER + ROW + TAIL
+    read = batch_of({"a/all_gather.out": bench, "b/train.log": bench + OWN_STEPS})
+    assert len(inferred) == 1
+    assert read.facts.steps["source"].unique().to_list() == [1]
 
 
 def test_an_unknown_log_is_inferred(inferred: list[int]) -> None:
