@@ -9,7 +9,7 @@ NO_NETWORK = "have no NCCL output"
 NO_FAILURE = "have no known end"
 NO_ESTIMATE = "log too little to be estimated"
 NOT_IN_A_GRID = "are in no grid, as model, nodes, sequence or batch was not logged (Data health takes what logs lack)"
-NONE_COMPLETED = "have completed in no grid"
+NONE_COMPLETED = "have no completed result for a grid"
 
 
 def instead(own_runs: int, lack: str, shown: str) -> str:
