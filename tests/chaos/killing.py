@@ -26,7 +26,7 @@ from sweepscope.pipeline.store.maintenance import verify
 from sweepscope.pipeline.store.published import connect, current
 from sweepscope.schemas.registry import TABLES
 from tests.chaos.readers import Readers
-from tests.chaos.setups import Setup
+from tests.chaos.setups import ON_THIS_MACHINE, Setup
 from tests.chaos.sweep import GrowingSweep
 from tests.processes import command_line, descendants
 
@@ -57,7 +57,7 @@ class Outcome:
 class Chaos:
     """A growing sweep, homes, and processes over them that get killed. `home` is the one that is read from."""
 
-    def __init__(self, folder: Path, seed: int, setup: Setup = Setup()) -> None:  # noqa: B008 -- frozen
+    def __init__(self, folder: Path, seed: int, setup: Setup = ON_THIS_MACHINE) -> None:
         self.random = random.Random(seed)  # noqa: S311 -- repeatable, not secret
         self.folder = folder
         (folder / "sweep").mkdir(parents=True)

@@ -36,6 +36,10 @@ class Setup:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+ON_THIS_MACHINE = Setup()
+"""One home on this machine's disk, read by the process that ingests and its own readers."""
+
+
 NAMES = ("disk", "dask", "s3")
 
 
@@ -49,4 +53,4 @@ def set_up(name: str) -> Iterator[Setup]:
         with running() as endpoint, leading_to(endpoint):
             yield Setup(points=OF_SHARED_LAKES, homes=2, environment={VARIABLE: f"{new_bucket(endpoint)}/lake"})
     else:
-        yield Setup()
+        yield ON_THIS_MACHINE
