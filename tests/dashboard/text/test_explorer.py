@@ -48,6 +48,12 @@ def test_the_answer_names_the_fastest_layout_and_what_was_reached() -> None:
     assert text.endswith("The best of 2 measured runs reached 41.0 % with DP16 TP1 PP1.")
 
 
+def test_an_estimate_below_16_bit_names_the_peak_that_its_mfu_is_of() -> None:
+    measured = pl.DataFrame([RUN])
+    assert "% MFU of the FP8 peak**" in plain(texts.answer(replace(SETUP, precision="fp8"), REQUEST, FOUND, measured))
+    assert "peak" not in plain(texts.answer(SETUP, REQUEST, FOUND, measured))
+
+
 def test_a_run_that_beats_every_estimate_is_the_answer() -> None:
     best = FOUND.layouts.row(0, named=True)
     fast = run(0.66)
