@@ -11,7 +11,7 @@ import pytest
 
 from sweepscope.dashboard.navigation import PAGES, Entry
 from tests.browser.accessibility import assert_accessible
-from tests.browser.visits import SCREEN_HEIGHT, go, opened, settled
+from tests.browser.visits import SCREEN_HEIGHT, go, opened, settled, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -161,9 +161,12 @@ def test_a_click_on_a_point_takes_that_run_apart(browser: Any, demo: str) -> Non
         page.get_by_text(re.compile("Median error of estimated step time")).first.wait_for()
         # drawn by WebGL, as 2,000 points are: the middle of a run is where its figures are on the axes
         page.wait_for_function(f"document.querySelector({_PARITY!r})?._fullLayout?.xaxis?._offset > 0")
-        place = page.evaluate(_THIRD_POINT, _PARITY)
-        page.mouse.click(place["x"], place["y"])
-        page.wait_for_url("**picked=*")
+
+        def click() -> None:
+            place = page.evaluate(_THIRD_POINT, _PARITY)
+            page.mouse.click(place["x"], place["y"])
+
+        until(click, lambda: page.wait_for_url("**picked=*", timeout=20_000))
         settled(page)
         picked = re.search(r"picked=(\w+)", page.url)
         assert picked is not None

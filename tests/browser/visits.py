@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,6 +37,24 @@ def settled(page: Any) -> None:
     page.wait_for_selector("h1")
     page.wait_for_selector('[data-test-script-state="notRunning"]', state="attached")
     page.wait_for_function("!document.querySelector('.stMain [data-stale=true]')")
+
+
+def until(click: Callable[[], None], shown: Callable[[], object], *, tries: int = 6) -> None:
+    """Clicks in a chart until that shows: while charts above still take their height, a point moves away from under it.
+
+    Raises what `shown` raises (Playwright's `TimeoutError`) after the last try.
+    """
+    from playwright.sync_api import TimeoutError as NotShownError
+
+    for left in reversed(range(tries)):
+        click()
+        try:
+            shown()
+        except NotShownError:
+            if left == 0:
+                raise
+        else:
+            return
 
 
 def go(page: Any, entry: Entry) -> None:
