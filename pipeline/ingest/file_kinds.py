@@ -25,7 +25,7 @@ _OF_TRAINING = re.compile(
 _DOCUMENT_SUFFIXES = {".json", ".yaml", ".yml", ".toml"}
 _CONFIGURATION = re.compile(
     r"(?:^|[._-])(?:config(?:uration)?|conf|cfg|args|arguments|hparams|hyper_?param(?:eter)?s|params|opts?|options|settings)"
-    r"\.(?:json|ya?ml|toml)$|(?:^|[._-])(?:run|exp|experiment|train|training|job)\.(?:ya?ml|toml)$"
+    r"(?:[._-][\w.-]*)?\.(?:json|ya?ml|toml)$|(?:^|[._-])(?:run|exp|experiment|train|training|job)\.(?:ya?ml|toml)$"
 )
 """Names of configurations; a `train.json` is data."""
 _OF_OTHERS = re.compile(r"tokenizer|generation|processor|adapter|quant|eval|package|compiler")
@@ -57,8 +57,8 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: b
     ('log', 'config', 'other')
     >>> file_kind("results.csv"), file_kind("sweep_results.jsonl"), file_kind("eval_results.json")
     ('bench_csv', 'bench_csv', 'other')
-    >>> file_kind("sweep_config.json"), file_kind("runs.yaml"), file_kind("notes.json")
-    ('config', 'other', 'other')
+    >>> file_kind("sweep_config.json"), file_kind("config.resolved.json"), file_kind("notes.json")
+    ('config', 'config', 'other')
     >>> file_kind("trainer_state.json"), file_kind("trainer_state.json", histories=False)
     ('history', 'config')
     """

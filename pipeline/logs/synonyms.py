@@ -69,10 +69,10 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "pp": (rf"(?:pipeline (?:model )?parallel(?:ism)?|pp){_SIZE}|(?:num |n )?pipeline stages|num stages|pipe size",),
     "cp": (rf"(?:context parallel(?:ism)?|cp){_SIZE}", r"(?:ulysses |ring )?(?:sequence parallel|sp) (?:size|degree)"),
     "ep": (r"(?:expert (?:model )?parallel(?:ism)?|ep) (?:size|degree|world size)", r"ep"),
-    "dp": (
-        rf"(?:data parallel(?:ism)?|dp){_SIZE}",
-        r"(?:num )?data parallel replicas|(?:dp|data parallel) shard(?: degree| size)?",
-    ),
+    "dp": (rf"(?:data parallel(?:ism)?|dp){_SIZE}", r"(?:num )?data parallel replicas"),
+    # Of HSDP, whose product is dp.
+    "dp_shard": (r"(?:dp|data parallel|fsdp|hsdp) shards?(?: degree| size| group size)?",),
+    "dp_replicate": (r"(?:dp|data parallel|ddp|fsdp|hsdp) replicat(?:e|ion)(?: degree| size)?|(?:fsdp|hsdp) replicas",),
     "vpp": (r"virtual pipeline (?:model )?parallel size|vpp(?: size)?",),
     "mbs": (
         rf"(?:train )?(?:micro ?batch|mbs|micro bsz?|micro ?batch size)(?: size)?(?: {_PER_GPU})?|"
@@ -199,7 +199,7 @@ FLAGS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 
 SETTING_WORDS = (
     r"(?i)batch|bs\b|acc|gas\b|seq|ctx|context|block|len|layer|depth|embd|embed|hidden|dim|width|model|head|ffn|mlp|inner|"
-    r"vocab|expert|gpu|rank|world|proc|device|node|parallel|\b[tpdce]p\b|_[tp]p|stage|zero|shard|step|iter|update|param|"
+    r"vocab|expert|gpu|rank|world|proc|device|node|parallel|\b[tpdce]p\b|_[tp]p|stage|zero|shard|replica|step|iter|update|param|"
     r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token|epochs|mesh|tensor|pipe|host|"
     r"模型|长度|大小|步数|梯度累积|层数|维度|头数|参数量"
 )

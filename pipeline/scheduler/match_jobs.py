@@ -92,16 +92,19 @@ def _is_in_time() -> pl.Expr:
     return ~early & ~late
 
 
+_ELSEWHERE = 2
+
+
 def _distance() -> pl.Expr:
     """0: the table is in the run's directory; 1: in one above; 2: elsewhere."""
     is_above = (pl.col("run_dir") + "/").str.starts_with(pl.col("run_dir_job").str.strip_chars_end("/") + "/")
-    return pl.when(pl.col("run_dir") == pl.col("run_dir_job")).then(0).when(is_above).then(1).otherwise(2)
+    return pl.when(pl.col("run_dir") == pl.col("run_dir_job")).then(0).when(is_above).then(1).otherwise(_ELSEWHERE)
 
 
 def _by_path(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """`run_id`, `key` by the job's output file or the pod's name; runs without a job id also by directory.
+    """`run_id`, `key` by the job's output file or the pod's name; runs without a job id also by directory or name.
 
-    A directory joins them if it holds one run and one job.
+    A directory joins them if it holds one run and one job; a name, if one folder of runs and one job have it.
     """
     whole = jobs.filter(pl.col("job_step").is_null())
     files = whole.drop_nulls("stdout_path").select("key", source_path="stdout_path").unique()
@@ -118,7 +121,20 @@ def _by_path(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
         only = there.filter(pl.col("key").n_unique().over("run_dir") == 1)
         near = alone.select("run_id", "run_dir", "started_at").join(only, on="run_dir").filter(_is_in_time())
         found.append(near.select("run_id", "key").unique())
+    found.append(_by_name(others, whole))
     return pl.concat(found).unique().filter(pl.len().over("run_id") == 1)
+
+
+def _by_name(runs: pl.DataFrame, whole: pl.DataFrame) -> pl.DataFrame:
+    """`run_id`, `key` of runs in a folder with the name of a job, whose table lies beside it or in a folder above."""
+    jobs = whole.drop_nulls("job_name").select(
+        "key", "ended_at", name="job_name", run_dir_job="run_dir", started_at_job="started_at"
+    )
+    folder = pl.col("run_dir").str.extract("([^/]+)$")
+    named = runs.select("run_id", "run_dir", "source_path", "started_at", name=folder)
+    near = named.join(jobs, on="name").filter(_is_in_time() & (_distance() < _ELSEWHERE))
+    is_one = (pl.col("key").n_unique() == 1) & (pl.col("source_path").n_unique() == 1)
+    return near.filter(is_one.over("name")).select("run_id", "key").unique()
 
 
 def _incarnations(whole: pl.DataFrame) -> pl.DataFrame:

@@ -3,9 +3,10 @@
 The lake holds the content of each file; this is computed from it whenever the store is published, so the order in
 which logs and tables arrived does not matter, nor how often a growing table has been read.
 
-A run is joined to a job by its job id (of the file name, or printed in the log), else by the job's output file, else
-by a directory that holds one run and one job. Values from the log are kept; the scheduler fills those that are missing
-and takes part in the status, see `scheduler.run_status`.
+A run is joined to a job by its job id (of the file name, or printed in the log or in the configuration beside it), else
+by the job's output file, else by a directory that holds one run and one job, or that has the name of one job. Values
+from the log are kept; the scheduler fills those that are missing and takes part in the status, see
+`scheduler.run_status`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sweepscope.pipeline.scheduler import run_status
 from sweepscope.pipeline.scheduler.match_jobs import match
 from sweepscope.schemas.tables.runs import EVENTS, RUNS, SETTINGS
 
-VERSION = 5
+VERSION = 6
 """Raise it when the same rows would be joined differently: stores are then published anew."""
 
 

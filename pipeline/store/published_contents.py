@@ -1,7 +1,7 @@
 """The rows of each table as a published store shows them: the lake's, reconciled with the schedulers' tables.
 
 Runs of which a log and a file of steps both have rows are marked here, too, and the log's completed by what the file
-holds: which of them came first does not matter then.
+holds; so are those of which the output of their job reports the end. Which of them came first does not matter then.
 
 Publishing and verifying both take them from here, so that a store can be compared with the lake behind it.
 """
@@ -16,8 +16,10 @@ import duckdb
 import polars as pl
 
 from sweepscope.pipeline.logs.runs import kept_elsewhere
+from sweepscope.pipeline.logs.runs.job_outputs import PARSER, is_output, job_outputs
 from sweepscope.pipeline.logs.runs.listed_runs import listed_runs
 from sweepscope.pipeline.logs.runs.same_runs import RATES, SAME, near_each_other, same_runs
+from sweepscope.pipeline.scheduler.match_jobs import match
 from sweepscope.pipeline.scheduler.reconcile import changes, reconcile
 from sweepscope.pipeline.store import lake_sql
 from sweepscope.pipeline.store.lake import Lake, Release
@@ -78,17 +80,21 @@ def _changed(lake: Lake, release: Release) -> Changes:
     jobs = lake.read("scheduler_jobs", release=release)
     histories = _files(lake, release, "history", "tracker")
     tables = _files(lake, release, "bench_csv")
-    if jobs.is_empty() and histories.is_empty() and tables.is_empty():
+    if jobs.is_empty() and histories.is_empty() and tables.is_empty() and not _has_outputs(lake, release):
         return {}
     runs = lake.read("runs", predicate=pl.col("origin") != "published", release=release)
-    again = pl.concat([_repeated_runs(lake, release, runs, histories), _listed_runs(lake, release, runs, tables)])
+    outputs = _outputs(runs, jobs)
+    again = pl.concat(
+        [_repeated_runs(lake, release, runs, histories), _listed_runs(lake, release, runs, tables), outputs]
+    )
     runs = runs.join(again, on="run_id", how="left", maintain_order="left", suffix="_found")
     runs = runs.with_columns(duplicate_of=pl.coalesce("duplicate_of", "duplicate_of_found")).drop("duplicate_of_found")
     kept = kept_elsewhere.complete(runs, again, _settings_of(lake, release, again))
     runs = _replaced(runs, kept.runs, ["run_id"])
     assumed = lake.read("settings", predicate=pl.col("setting_source") == "assumed", release=release)
     assumed = assumed.join(kept.settings_gone, on=SETTINGS.primary_key, how="anti", maintain_order="left")
-    found = reconcile(runs, jobs, pl.concat([assumed, kept.settings.filter(setting_source="assumed")]))
+    of_trainings = runs.join(outputs, on="run_id", how="anti", maintain_order="left")
+    found = reconcile(of_trainings, jobs, pl.concat([assumed, kept.settings.filter(setting_source="assumed")]))
     marked = runs.join(again, on="run_id", how="semi")
     found = replace(
         found,
@@ -132,6 +138,18 @@ def _repeated_runs(lake: Lake, release: Release, runs: pl.DataFrame, histories: 
     columns = ["run_id", "step", "loss", *RATES]
     steps = lake.read("steps", columns, pl.col("run_id").is_in(ids.implode()), release=release)
     return same_runs(pairs, steps, counting)
+
+
+def _has_outputs(lake: Lake, release: Release) -> bool:
+    """Whether a log may be the output of a job whose training logs elsewhere."""
+    return not lake.read("runs", ["run_id"], pl.col("parser") == PARSER, release=release).is_empty()
+
+
+def _outputs(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """same_runs.SAME rows of outputs of jobs, each with the run whose end it reports."""
+    if runs.filter(is_output()).is_empty():
+        return pl.DataFrame(schema=SAME)
+    return job_outputs(runs, match(runs.filter(~is_output()), jobs).select("run_id", "job_id"))
 
 
 def _listed_runs(lake: Lake, release: Release, runs: pl.DataFrame, tables: pl.Series) -> pl.DataFrame:

@@ -31,9 +31,13 @@ STEP_COLUMNS = (
 PEAKS = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
 """Of these the run keeps the largest value that any line gives."""
 
+SHARDS = "dp_shard"
+"""Ranks that share one copy of the states: times `dp_replicate`, they are dp."""
+
 RUN_COLUMNS = (
     *HARDWARE,
     *MODEL,
+    SHARDS,
     *(name for name in LAYOUT if name != "layout"),
     *(name for name in SOFTWARE if name not in ("parser", "parser_version")),
     "steps_planned",
@@ -97,7 +101,7 @@ def target(name: str, word: str | None, allowed: tuple[str, ...]) -> Target:
 
 
 def _wanted(column: str) -> tuple[str, pl.DataType]:
-    if column in (*EPOCH_COLUMNS, STEP_TOKENS):
+    if column in (*EPOCH_COLUMNS, STEP_TOKENS, SHARDS):
         return "number", pl.Int64()
     known = COLUMNS[column]
     dtype = known.dtype if isinstance(known.dtype, pl.DataType) else known.dtype()

@@ -6,12 +6,12 @@ from difflib import get_close_matches
 
 import polars as pl
 
-from sweepscope.pipeline.logs.declared.columns import PEAKS, RUN_COLUMNS, suggestion, target
+from sweepscope.pipeline.logs.declared.columns import PEAKS, RUN_COLUMNS, SHARDS, suggestion, target
 from sweepscope.pipeline.reference.accelerators import canonical_accelerator, load_accelerators
 from sweepscope.pipeline.reference.vocabulary import canonical_bool, canonical_precision, canonical_recompute
 from sweepscope.schemas.registry import COLUMNS
 
-STATABLE = tuple(name for name in RUN_COLUMNS if name not in (*PEAKS, "job_id"))
+STATABLE = tuple(name for name in RUN_COLUMNS if name not in (*PEAKS, SHARDS, "job_id"))
 """Columns of `runs` that may be stated: what was started, where and with what; nothing that is measured."""
 
 _HIGHEST = 2.0**63

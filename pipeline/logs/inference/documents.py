@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from sweepscope.pipeline.logs.inference.settings import choose
 from sweepscope.pipeline.logs.inference.stated import DIMENSION, stated
+from sweepscope.pipeline.logs.synonyms import words
+from sweepscope.pipeline.reference.accelerators import canonical_accelerator
 
 _LEAST = 2
 """Settings that make a configuration one of a training: one alone may be anything's."""
@@ -15,6 +17,14 @@ _OF_SECTION = re.compile(r"(?i)name|size|type|dim|degree|len(?:gth)?|count|num|w
 """Names that mean something together with their section's only: `model.name`, `tensor_parallel.size`."""
 
 _PLAIN = re.compile(r"[\w./-]+")
+
+_CARD = re.compile(r"(?:^| )(?:gpus?|accelerator|card|device|hardware|chip)(?: |$)")
+"""In the names of values that are cards: `hardware.gpu: NVIDIA H100 80GB HBM3`."""
+_OF_JOB = (
+    ("cluster", re.compile(r"(?:slurm )?cluster(?: name)?"), re.compile(r"[A-Za-z][\w.-]*")),
+    ("job_id", re.compile(r"(?:(?:slurm|pbs|ls[bf]|flux|scheduler|batch) )?job ?id"), re.compile(r"\d{3,}(?:_\d+)?")),
+)
+"""Column, name and value of what a configuration states of the job. In a log, such words mean many things."""
 
 
 def settings_of_document(values: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -29,10 +39,26 @@ def settings_of_document(values: Iterable[tuple[str, str]]) -> dict[str, str]:
     {}
     >>> settings_of_document([("mesh.data", "4"), ("mesh.tensor", "2"), ("train.seq", "2048"), ("train.mbs", "8")])
     {'seq_len': '2048', 'mbs': '8', 'dp': '4', 'tp': '2'}
+    >>> settings_of_document([("tp", "2"), ("mbs", "1"), ("hw.gpu", "NVIDIA H100 80GB HBM3"), ("slurm.job_id", "7712")])
+    {'tp': '2', 'mbs': '1', 'accelerator': 'H100-SXM-80GB', 'job_id': '7712'}
     """
-    found = choose(stated(enumerate(_lines(values), 1)))
+    pairs = list(values)
+    found = choose(stated(enumerate(_lines(pairs), 1)))
     settings = {one.column: one.value for one in found if one.is_used and one.column != "epochs"}
-    return settings if len(settings) >= _LEAST else {}
+    return settings | dict(_of_job(pairs)) if len(settings) >= _LEAST else {}
+
+
+def _of_job(values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Columns and values of what a job ran as and on, where all values of a column agree."""
+    found: dict[str, set[str]] = {}
+    for name, value in values:
+        *_, last = name.split(".")
+        if _CARD.search(words(last)) and (card := canonical_accelerator(value)):
+            found.setdefault("accelerator", set()).add(card)
+        for column, names, form in _OF_JOB:
+            if names.fullmatch(words(last)) and form.fullmatch(value):
+                found.setdefault(column, set()).add(value)
+    yield from ((column, ones.pop()) for column, ones in found.items() if len(ones) == 1)
 
 
 def _lines(values: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -50,7 +50,7 @@ def choose(found: Iterable[Stated], step_tokens: float | None = None) -> list[Ch
     for one in ones:
         if one.column not in COORDINATES or _printed_as(one) not in places:
             by_column.setdefault(one.column, []).append(one)
-    ranked = {column: _ranked(ones) for column, ones in by_column.items()}
+    ranked = {column: _ranked(ones) for column, ones in _of_shards(by_column).items()}
     ranked = _of_whole_model(_batches(ranked, step_tokens))
     decided = _decide(ranked)
     chosen = []
@@ -73,6 +73,16 @@ def choose(found: Iterable[Stated], step_tokens: float | None = None) -> list[Ch
 
 def _printed_as(one: Stated) -> tuple[str, str]:
     return one.name, one.separator.strip()
+
+
+def _of_shards(by_column: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
+    """The candidates with the ranks that share one copy of the states as all data parallel ones, where no other copy is
+    stated. Where one is, dp is the product (`runs.settings.SHARDED`)."""
+    found = dict(by_column)
+    if {one.value for one in found.get("dp_replicate", ())} <= {"1"}:
+        shards = found.pop("dp_shard", [])
+        found["dp"] = [*found.get("dp", ()), *(replace(one, column="dp", sure=one.sure + 1) for one in shards)]
+    return {column: ones for column, ones in found.items() if ones}
 
 
 def _ranked(ones: Sequence[Stated]) -> list[Stated]:

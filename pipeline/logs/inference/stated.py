@@ -144,16 +144,15 @@ def _in_line(line_no: int, text: str) -> Iterator[Stated]:
 
 
 def _columns_of_mesh(sizes: Mapping[str, str]) -> Mapping[str, str]:
-    """The column of each dimension of a mesh. JAX's `data` and `fsdp` are both data parallel: alone
-    none of them is dp."""
+    """The column of each dimension of a mesh. JAX's `data` and `fsdp` are both data parallel, over copies and shards of
+    the states."""
     columns = dict(_MESH_COLUMNS)
     if {"data", "model"} <= sizes.keys() and "tensor" not in sizes:
         columns["model"] = "tp"
-    if sizes.get("data", "1") == "1":
-        columns["fsdp"] = "dp"
-    if "fsdp" in sizes and sizes["fsdp"] != "1":
-        del columns["data"]
-    return columns
+    if sizes.get("fsdp", "1") == "1":
+        return columns
+    is_one = sizes.get("data", "1") == "1"
+    return columns | {"data": "dp_replicate", "fsdp": "dp" if is_one else "dp_shard"}
 
 
 def _of_pair(line_no: int, text: str, hit: re.Match[str], form: str) -> Stated | None:

@@ -8,6 +8,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting
 from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
+from sweepscope.pipeline.logs.expressions import whole
 from sweepscope.pipeline.logs.runs.attribution import attempt_of
 from sweepscope.pipeline.logs.runs.setting_precedence import best_first, unreadable
 from sweepscope.pipeline.text.secret_columns import shortened
@@ -16,6 +17,9 @@ from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT
 
 MOST_ARGUMENTS = 4_000
 """Arguments of a run that are kept: those of a framework with all of its data sets and callbacks are some 1,500."""
+
+SHARDED = CombinedSetting("dp", whole("dp_shard") * whole("dp_replicate"), ("dp_shard",))
+"""Where copies of sharded states are stated (HSDP, torchtitan's dp_replicate and dp_shard), whatever printed them."""
 
 _FACT = ("value", "setting_source", "source_path", "line_no")
 
@@ -107,14 +111,14 @@ def _inherited(settings: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
 def with_combined(
     settings: pl.DataFrame, dialect_of: pl.DataFrame, rules: Mapping[str, Sequence[CombinedSetting]]
 ) -> pl.DataFrame:
-    """`settings` plus the rows that each dialect concludes from them.
+    """`settings` plus the rows that follow from them, for every dialect and for each.
 
     Args:
         settings: rows of `settings_of_runs`.
         dialect_of: `run_id`, `dialect`.
         rules: `Dialect.combined` by dialect.
     """
-    parts = [settings]
+    parts = [settings, conclude(settings, [SHARDED]).select(settings.columns)]
     present = set(dialect_of["dialect"])
     for dialect, combined in rules.items():
         if not combined or dialect not in present:

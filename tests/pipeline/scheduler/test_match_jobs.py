@@ -117,6 +117,13 @@ class TestByPlace:
     def test_a_working_directory_of_one_run_and_one_job(self) -> None:
         assert lines_of([run(job_id=None)], [job(2, work_dir="/s/a"), job(3, job_id="18")]) == {"a": 2}
 
+    def test_a_folder_with_the_name_of_one_job(self) -> None:
+        jobs = [job(2, job_name="a"), job(3, job_id="18", job_name="c")]
+        assert lines_of([run("a", job_id=None), run("b", job_id=None)], jobs) == {"a": 2}
+        again = [job(2, job_name="a"), job(3, job_id="18", job_name="a")]
+        assert not lines_of([run("a", job_id=None)], again)
+        assert not lines_of([run("a", job_id=None)], [job(2, job_name="a", run_dir="/elsewhere")])
+
     def test_two_of_either_are_no_answer(self) -> None:
         here = {"source_path": "/s/a/sacct.txt", "run_dir": "/s/a"}
         assert not lines_of([run(job_id=None)], [job(2, **here), job(3, job_id="18", **here)])
