@@ -774,7 +774,10 @@ def test_a_clause_of_a_heading_states_a_setting() -> None:
             "JAX devices: 16 (8 local); Mesh shape: {'data': 2, 'fsdp': 4, 'tensor': 2}",
             {"num_gpus": 16, "dp": 8, "tp": 2},
         ),
-        ("mesh (dp_replicate=2, dp_shard=8, cp=1, tp=4, pp=1) on 64 devices", {"dp": 16, "tp": 4, "pp": 1, "num_gpus": 64}),
+        (
+            "mesh (dp_replicate=2, dp_shard=8, cp=1, tp=4, pp=1) on 64 devices",
+            {"dp": 16, "tp": 4, "pp": 1, "num_gpus": 64},
+        ),
         ("mesh (dp_replicate=1, dp_shard=8, tp=4) on 32 devices", {"dp": 8, "tp": 4, "num_gpus": 32}),
         ("# pretrain  ranks=8  per_gpu_batch=4  accumulate=2  GPU=H100", {"num_gpus": 8}),
     ],
