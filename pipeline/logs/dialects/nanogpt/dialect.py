@@ -3,8 +3,9 @@
 Formats: nanoGPT train.py (`iter 10: loss 4.0863, time 561.94ms, mfu 17.5%`; an iteration is an optimizer step) and
 configurator.py (`Overriding: name = value`, and the config file's lines after `Overriding config with`);
 modded-nanogpt train_gpt*.py (`step:7/1705 train_loss:.. train_time:..ms step_avg:..ms`, later without the loss; its
-track 3 adds `step_time:..ms mfu:3.06%`); llm.c llmc/logger.h (`s:0 trl:10.96 lr:.. norm:..` in main.log), train_gpt2.cu
-and train_gpt2.py (`step 1/18865 | loss 11.0 (+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16 MFU | .. tok/s`);
+track 3 adds `step_time:..ms mfu:3.06%`; see `speedruns`); llm.c llmc/logger.h (`s:0 trl:10.96 lr:.. norm:..` in
+main.log), train_gpt2.cu and train_gpt2.py (`step 1/18865 | loss 11.0 (+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16
+MFU | .. tok/s`);
 build-nanogpt train_gpt2.py (`step 0 | loss: 10.9 | lr .. | norm: .. | dt: ..ms | tok/sec: ..`); nanochat
 scripts/base_train.py (`step 00011/21400 (0.05%) | loss: 9.01 | grad norm: .. | lrm: .. | dt: ..ms | tok/sec: 1,048,576
 | mfu: 48.12 | total time: 0.05m`, MFU in percent); llama2.c train.py (`10 | loss 5.75 | lr 4.9e-05 | 870.53ms | mfu
@@ -12,9 +13,8 @@ scripts/base_train.py (`step 00011/21400 (0.05%) | loss: 9.01 | grad norm: .. | 
 
 modded-nanogpt writes its own source first, which holds the same words with format fields instead of digits.
 Any of them may follow the prefix of a custom logger. Validation lines (`val_loss`, `tel:`, nanoGPT's `step 250: train
-loss .., val loss ..`) are not steps. `train_time` accumulates from the end of the warm-up; `step_avg` is its mean per
-step, "nan" during the warm-up. nanoGPT judges MFU against an A100's 312 TFLOP/s whatever the GPU, and prints -100%
-before it is known.
+loss .., val loss ..`) are not steps. nanoGPT judges MFU against an A100's 312 TFLOP/s whatever the GPU, and prints
+-100% before it is known.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.dialects.nanogpt import headers, lectures, llmc, wordplay
+from sweepscope.pipeline.logs.dialects.nanogpt import headers, lectures, llmc, speedruns, wordplay
 from sweepscope.pipeline.logs.expressions import whole
 from sweepscope.pipeline.logs.extractors import (
     computed_peaks,
@@ -72,7 +72,7 @@ _FIELDS = {
     "modded_number": _MODDED,
     "modded_planned": r"^step:\d+/(\d+) ",
     "modded_loss": rf"\btrain_loss:({_VALUE})",
-    "modded_ms": r"step_avg:([\d.]+)ms",
+    **speedruns.FIELDS,
     "own_ms": r" step_time:([\d.]+)ms",
     "modded_percent": r" mfu:([\d.]+)%",
     "modded_complete": r"^step:\d+/\d+ .*\b(t)rain_time:\d[\d.]*m?s step_avg:[\w.]+ms",
@@ -109,6 +109,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         return pl.col(name).is_not_null()
 
     is_modded = has("modded_number") & ~has("validation")
+    is_clocked = is_modded & ~has("own_ms")
     is_barred = has("barred_loss") & has("barred_ms") & has("tokens")
     is_plain = pl.any_horizontal(has(name) for name in ("nanogpt_loss", "llmc_loss", "llama2c_loss"))
     complete = (is_modded & has("modded_complete")) | is_plain | is_barred
@@ -120,9 +121,10 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             step=pl.when(complete).then(counter),
             steps_planned=pl.coalesce("modded_planned", "barred_planned"),
             loss=number(pl.coalesce("nanogpt_loss", "modded_loss", "llmc_loss", "barred_loss", "llama2c_loss")),
-            step_time_s=pl.coalesce(
-                _seconds(f"{form}_ms") for form in ("own", "nanogpt", "modded", "barred", "llama2c")
-            ),
+            step_time_s=pl.when(is_clocked)
+            .then(speedruns.clock_s())
+            .otherwise(pl.coalesce(_seconds(f"{form}_ms") for form in ("own", "nanogpt", "barred", "llama2c"))),
+            consumed_tokens=pl.when(is_clocked).then(speedruns.CLOCK),
             mfu_logged=_positive(divided(number(pl.coalesce(_PERCENTS)), 100)),
             tokens_per_s=number(pl.col("tokens").str.extract(r"^([\d.,]+)")),
             learning_rate=number(pl.coalesce("rate", "barred_rate")),
@@ -212,7 +214,7 @@ COMBINED = (
 
 
 def _finalize(facts: Facts) -> Facts:
-    return lectures.finalize(headers.with_devices(facts))
+    return lectures.finalize(speedruns.finalize(headers.with_devices(facts)))
 
 
 DIALECT = Dialect(
