@@ -32,7 +32,9 @@ _OF_OTHERS = re.compile(r"tokenizer|generation|processor|adapter|quant|eval|pack
 """In names of configurations that are none of a training."""
 TABLE_SUFFIXES = (".csv", ".tsv")
 _TABLE_OF_STEPS = re.compile(
-    r"(?:train(?:ing)?[-_])?(?:logs?|metrics|progress|loss(?:es)?|stats|steps|train(?:ing)?[-_]?(?:log|loss|steps))"
+    r"(?:train(?:ing)?[-_])?(?:logs?|metrics|progress|loss(?:es)?|stats|steps|train(?:ing)?[-_]?(?:log|loss|steps))|"
+    r"(?!.*(?:eval|valid|test|gpu|cpu|smi|dcgm|sys|mem|power|net|bench|result|summary|sweep|runs)).+[-_.]"
+    r"(?:logs?|metrics|progress|loss(?:es)?)"
 )
 """Names of tables with a row for each step; others are tables of runs, of GPU samples or of benchmarks."""
 _OF_RESULTS = re.compile(

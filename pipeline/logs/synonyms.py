@@ -151,7 +151,8 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "steps_planned": (
         r"(?:max|total|num(?:ber)?(?: of)?|n)(?: num)?(?: (?:train(?:ing)?|optim(?:ization|izer)|update|gradient))? ?"
-        r"(?:steps?|iters?|iterations|updates?)|train (?:iters|iterations)|train(?:ing)? steps|steps total",
+        r"(?:steps?|iters?|iterations|updates?)|train (?:iters|iterations)|train(?:ing)? steps|steps total|"
+        r"(?:total )?steps planned|planned steps",
         r"steps|iterations|iters|niters",
     ),
     "params": (

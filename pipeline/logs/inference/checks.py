@@ -11,6 +11,7 @@ from statistics import median
 
 from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, MEDIUM, Guess
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series
+from sweepscope.pipeline.logs.inference.units import FACTORS
 
 _LEAST_SECONDS = 8.0
 """Time between two lines that the clock, which shows seconds, tells well enough."""
@@ -20,7 +21,6 @@ _RAW_DIGITS = 10
 _ALIKE = 1.6
 """Two figures agree within this factor; between lines there is more than the steps."""
 _OF_ALL = re.compile(r"\b(?:total|global|overall|aggregate|all|cluster|job)\b")
-_FACTORS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}
 _MEAN_TIME = re.compile(
     r"(?i)\b(?:average|avg|mean|median)[ _](?:(?:time|duration)[ _](?:per|of a)[ _](?:step|iter(?:ation)?)|"
     r"(?:step|iter(?:ation)?)[ _](?:time|duration))\s*[:=]\s*(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(s|ms)(?:ec(?:ond)?s?)?\b"
@@ -84,7 +84,7 @@ def evidence(counter: Series, lines: Sequence[Line], settings: Mapping[str, str]
 def _mean_time(lines: Sequence[Line]) -> float | None:
     """Seconds per step by the last summary that states them with a unit."""
     stated = (_MEAN_TIME.search(line.text) for line in reversed(lines))
-    return next((float(one[1]) * _FACTORS[one[2].lower()] for one in stated if one), None)
+    return next((float(one[1]) * FACTORS[one[2].lower()] for one in stated if one), None)
 
 
 def _by_clock(counter: Series, lines: Sequence[Line]) -> tuple[list[float], list[float]]:
@@ -130,8 +130,8 @@ def checked(guesses: Sequence[Guess], found: Mapping[Key, Series], known: Eviden
     tflops = next((found[guess.key].median for guess in times if guess.column == "tflops_per_gpu"), None)
     seconds = known.seconds
     for guess in times:
-        if guess.column == "step_time" and guess.is_read and guess.word in _FACTORS:
-            seconds = found[guess.key].median * _FACTORS[guess.word]
+        if guess.column == "step_time" and guess.is_read and guess.word in FACTORS:
+            seconds = found[guess.key].median * FACTORS[guess.word]
     return [
         _rate(guess, found[guess.key], known, seconds, tflops) if guess.column == "tokens_per_s" else guess
         for guess in times
@@ -148,7 +148,7 @@ def _time(guess: Guess, series: Series, known: Evidence, *, has_mean: bool) -> G
     """A time of a step with its unit; without confidence where the clock contradicts it."""
     if guess.word is None:
         return _with_unit(guess, series, known, has_mean=has_mean)
-    factor = _FACTORS.get(guess.word)
+    factor = FACTORS.get(guess.word)
     if factor is None:
         return guess
     many = f"the time of {known.interval:g} steps"
@@ -169,7 +169,7 @@ def _with_unit(guess: Guess, series: Series, known: Evidence, *, has_mean: bool)
     """
     value = series.median
     if known.seconds:
-        fits = [word for word, factor in _FACTORS.items() if _alike(value * factor, known.seconds)]
+        fits = [word for word, factor in FACTORS.items() if _alike(value * factor, known.seconds)]
         if not fits:
             return _doubted(guess, f"no unit, and {known.clock} fits none")
         reason = f"{guess.reason}; by {known.clock} it is in {fits[0]}"
@@ -219,7 +219,7 @@ def tokens_of_a_step(
     """Tokens that the whole job takes in a step, by the rate and the time that its lines print; None without either."""
     printed = {guess.column: (found[guess.key].median, guess.word or "s") for guess in guesses if guess.is_read}
     value, word = printed.get("step_time", (0.0, ""))
-    seconds = 1 / value if word == "it/s" and value else value * _FACTORS.get(word, 0.0)
+    seconds = 1 / value if word == "it/s" and value else value * FACTORS.get(word, 0.0)
     rate = printed.get("tokens_per_s", (0.0, ""))[0]
     if not rate and "num_gpus" in settings:
         rate = printed.get("tokens_per_s_per_gpu", (0.0, ""))[0] * int(settings["num_gpus"])

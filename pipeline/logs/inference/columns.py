@@ -12,7 +12,7 @@ from sweepscope.pipeline.logs.inference.counter import Counter
 from sweepscope.pipeline.logs.inference.labels import is_unnamed
 from sweepscope.pipeline.logs.inference.naming import columns_of
 from sweepscope.pipeline.logs.inference.series import Course, Key, Line, Series, course
-from sweepscope.pipeline.logs.inference.units import SINCE_1970, in_label, is_instant
+from sweepscope.pipeline.logs.inference.units import FACTORS, SINCE_1970, in_label, is_instant
 from sweepscope.pipeline.logs.synonyms import EVALUATION, step_columns
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
@@ -41,6 +41,10 @@ _OF_MEAN = 3
 _OF_FEW = 3
 _OF_MANY = 3
 """Doubts about a mean in parentheses, about what few lines print, and about what many lines of an epoch print."""
+_NOT_ONE_STEP = re.compile(
+    r"\b(?:eta|remaining|left|total|elapsed|wall|since|save|saving|ckpt|checkpoint|max(?:imum)?|epoch|expected|est(?:imated)?)\b"
+)
+"""In names of durations that may be longer than a step."""
 _SEVERAL = 2
 _MOST = 0.95
 _OF_SUM = 0.02
@@ -107,7 +111,23 @@ def guesses(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line]
             doubt += _OF_MANY * (not is_once) if epochs else _OF_FEW * (share < 0.5)
             listed.append((guess.column, doubt, -share, order, guess))
     listed.sort(key=lambda one: one[:4])
-    return _without_parts([guess for *_, guess in listed], found)
+    ranked = _without_parts_of_a_step([guess for *_, guess in listed], found, rows)
+    return _without_parts(ranked, found)
+
+
+def _without_parts_of_a_step(ranked: Sequence[Guess], found: Mapping[Key, Series], rows: set[int]) -> list[Guess]:
+    """The guesses without times that only their unit tells, or a counter's name, and that others exceed.
+
+    A line may print what a step consists of: `dl=2.9ms h2d=1.7ms fwd=40.9ms step=108.1ms iter=187.3ms`.
+    """
+    times = [
+        (series.within(rows).median * FACTORS[unit.word], key)
+        for key, series in found.items()
+        if key[1] == "" and key[2] == "time" and not _NOT_ONE_STEP.search(key[0]) and not EVALUATION.search(key[0])
+        if (unit := series.fields[0].unit) and unit.word in FACTORS
+    ]
+    longest = max(times, default=(0.0, None), key=lambda one: one[0] if math.isfinite(one[0]) else 0.0)[1]
+    return [guess for guess in ranked if guess.column != "step_time" or guess.sure < _UNNAMED or guess.key == longest]
 
 
 def _without_parts(ranked: Sequence[Guess], found: Mapping[Key, Series]) -> list[Guess]:
@@ -146,8 +166,9 @@ def of_series(series: Series, went: Course) -> list[Guess]:
         by_name |= (
             {"mem_allocated": 2} if re.search(r"\b(?:mem(?:ory)?|vram|cuda|gpu|peak|max)\b", series.label) else {}
         )
-    # A label that is a unit is no name: `"sec": 0.41`.
-    if unit and unit.quantity == "time" and not by_name and (is_unnamed(series.label) or in_label(series.label)[1]):
+    # A label that is a unit is no name: `"sec": 0.41`. A step that has a duration is no counter: `iter=187.3ms`.
+    is_nameless = not by_name and (is_unnamed(series.label) or in_label(series.label)[1] is not None)
+    if unit and unit.quantity == "time" and (is_nameless or by_name.get("step") == 0):
         by_name = {"step_time": _UNNAMED}
     found = []
     for column in dict.fromkeys((*by_unit, *by_name)):

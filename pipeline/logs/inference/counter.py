@@ -84,6 +84,7 @@ def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter 
     points, _, key, _ = max(scored, key=lambda one: (one[0] + _OF_MOST * one[1] / most, one[1]))
     if points < _LEAST:
         return None
+    key = _throughout([key for _, _, key, _ in scored], key, found, lines, losses)
     is_epoch = named(key[0], "epoch") is not None and named(key[0], "step") is None
     if is_epoch and (finer := _within_epochs(found, key, losses, lines)):
         key, is_epoch = finer, False
@@ -93,6 +94,21 @@ def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter 
     if epoch:
         first = _first_epoch(found[epoch], found.get((epoch[0], "of", epoch[2])))
     return Counter(key, epoch, first, is_epoch, sure, "epochs" if is_epoch else "steps")
+
+
+def _throughout(
+    keys: Sequence[Key], key: Key, found: Mapping[Key, Series], lines: Sequence[Line], losses: set[int]
+) -> Key:
+    """The counter that goes on over the epochs, where one stands beside that of each: `Step 20] global_step=336`."""
+    if not course(found[key], lines).down:
+        return key
+    needed = losses & set(found[key].rows)
+    for other in keys:
+        went = course(found[other], lines)
+        is_on = named(other[0], "step") == 0 and not went.down and went.up >= _MANY
+        if is_on and needed and needed <= set(found[other].rows):
+            return other
+    return key
 
 
 def _first_epoch(epoch: Series, total: Series | None) -> int:

@@ -23,8 +23,8 @@ _NEXT = re.compile(r"\s*[:=]?\s*[-+]?\d")
 _RECORD = re.compile(r"""["'](?:key|name|metric|tag)["']\s*:\s*["']([\w ./-]{1,60})["'].{0,40}?["']value["']\s*:\s*$""")
 """A value whose name is a value itself: `"key": "train_loss", "value": 2.31`."""
 _RATES = ("rate", "other rate")
-_OF_ANY = {"step", "epoch", "learning_rate"}
-"""Columns that an evaluation has no other value of than the training: `val_loss: 2.1, epoch: 3`."""
+_OF_ANY = {"step", "epoch", "learning_rate", "step_time"}
+"""Columns that an evaluation has no other value of than the training: `val_loss: 2.1, epoch: 3, step_time: 0.4`."""
 _QUANTITIES = {"step_time": ("time", "step time"), "mem_allocated": ("bytes",), "mem_reserved": ("bytes",)}
 
 

@@ -169,7 +169,10 @@ def _columns(names: Sequence[str]) -> dict[str, tuple[int, str]]:
         label, unit = in_label(words(name))
         if EVALUATION.search(label):
             continue
-        for column, sure in columns_of(label):
+        named = columns_of(label)
+        if unit and unit.quantity == "time" and ("step", 0) in named and "opt" not in label:
+            named = (("step_time", 1),)  # a step that has a duration is no counter: `total_iter_ms`
+        for column, sure in named:
             if column == "ts":  # known from a time by its values
                 continue
             if unit and column in ("loss", "step", "epoch", "grad_norm", "learning_rate"):

@@ -125,6 +125,9 @@ _WHOLE: tuple[tuple[str, Unit], ...] = (
 )
 _LABEL = re.compile(r"(?:(.*) )?(?:" + "|".join(f"(?P<l{n}>{form})" for n, (form, _) in enumerate(_LAST)) + ")")
 
+_SHORT = re.compile(r"\b(?:step|iter(?:ation)?|batch|micro ?batch|fwd|forward|bwd|backward)\b")
+"""In names of what takes no minutes, beside which `min` is the minimum."""
+
 
 @lru_cache(maxsize=4_096)
 def in_label(label: str) -> tuple[str, Unit | None]:
@@ -132,6 +135,8 @@ def in_label(label: str) -> tuple[str, Unit | None]:
 
     >>> in_label("step time ms")[0], in_label("mem gb")[1].word, in_label("loss")
     ('step time', 'GB', ('loss', None))
+    >>> in_label("step time min"), in_label("elapsed min")[1].word  # the least of several, and minutes
+    (('step time min', None), 'min')
     """
     for form, unit in _WHOLE:
         if re.fullmatch(form, label):
@@ -140,8 +145,12 @@ def in_label(label: str) -> tuple[str, Unit | None]:
     if not found or not found.lastgroup:
         return label, None
     name = (found[1] or "").removesuffix(" in") or label
-    return name, _LAST[int(found.lastgroup[1:])][1]
+    unit = _LAST[int(found.lastgroup[1:])][1]
+    return (label, None) if unit.word == "min" and _SHORT.search(name) else (name, unit)
 
+
+FACTORS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}
+"""Seconds of each word of a time."""
 
 SINCE_1970 = 1e9
 """Times from which on a number is one of the calendar, in seconds or less, and none that anything takes."""

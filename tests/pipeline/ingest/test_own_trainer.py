@@ -97,6 +97,10 @@ def test_a_known_trainer_is_not_told_its_layout_by_a_file_that_no_reader_knows()
         ("package.json", "other"),
         ("train.json", "other"),
         ("train.yaml", "config"),
+        ("grpo_no_kl_metrics.csv", "log"),
+        ("gpu_metrics.csv", "bench_csv"),
+        ("eval_metrics.csv", "bench_csv"),
+        ("sweep_log.csv", "bench_csv"),
     ],
 )
 def test_names(name: str, kind: str) -> None:
@@ -121,3 +125,13 @@ def test_records_alone_do_not_say_how_a_run_ended() -> None:
     assert (run["status"], run["last_step"]) == ("unknown", STEPS)
     (run,) = tables_of({"run_0/metrics.jsonl": records(), "run_0/train.log": "step 3 is late\n"})["runs"].to_dicts()
     assert run["status"] == "truncated"
+
+
+@pytest.mark.parametrize("header", ["step,loss,tokens_per_s", "epoch,total_steps,loss"])
+def test_a_table_named_after_its_run_and_its_metrics_is_read_as_steps(header: str) -> None:
+    begin = {"step": "", "epoch": "1,"}[header.split(",", maxsplit=1)[0]]
+    rows = [f"{begin}{step},{3 - step / 50:.4f}" for step in range(1, 31)]
+    end = ",1500.5" if header.endswith("_s") else ""
+    files = {"grpo_no_kl_metrics.csv": "\n".join([header, *(row + end for row in rows)])}
+    (run,) = tables_of(files)["runs"].to_dicts()
+    assert (run["steps_logged"], run["last_step"], run["last_loss"]) == (30, 30, 2.4)
