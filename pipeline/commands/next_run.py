@@ -94,17 +94,19 @@ def _cell_name(key: dict[str, Any]) -> str:
 
 
 def entries(done: list[tuple[Cell, NextRuns]]) -> list[dict[str, Any]]:
-    """Proposals of all cells, most gain per GPU-hour first; those of cells without measurements last.
+    """Proposals of all cells: the first of each cell, then the second ones, most gain per GPU-hour first.
 
-    A gain below WORTHWHILE_GAIN is none.
+    What the first test of a cell finds is gained once, and moves what is expected of the others. Cells without
+    measurements come last. A gain below WORTHWHILE_GAIN is none.
     """
     proposals = [
-        {**cell.key, "best": proposed.best, "basis": proposed.basis, **row}
+        (rank, {**cell.key, "best": proposed.best, "basis": proposed.basis, **row})
         for cell, proposed in done
-        for row in proposed.candidates.iter_rows(named=True)
+        for rank, row in enumerate(proposed.candidates.iter_rows(named=True))
         if row["gain"] is None or row["gain"] >= WORTHWHILE_GAIN
     ]
-    return sorted(proposals, key=lambda entry: (entry["gain"] is None, -(entry["gain_per_gpu_hour"] or 0.0)))
+    proposals.sort(key=lambda one: (one[1]["gain"] is None, one[0], -(one[1]["gain_per_gpu_hour"] or 0.0)))
+    return [entry for _, entry in proposals]
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -195,6 +195,10 @@ FLAGS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "use bf16": ("precision", {"true": "bf16"}),
     "use fp16": ("precision", {"true": "fp16"}),
     **dict.fromkeys(_STRATEGY_NAMES, ("zero_stage", _STAGES_OF_STRATEGIES)),
+    # Of FSDP2's fully_shard: whether a layer's parameters are freed after its forward pass.
+    **dict.fromkeys(
+        ("reshard after forward", "fsdp reshard after forward"), ("zero_stage", {"true": "3", "false": "2"})
+    ),
 }
 """Switches: column of `runs` and what each printed value, in small letters, means for it."""
 

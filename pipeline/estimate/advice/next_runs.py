@@ -112,7 +112,8 @@ def next_runs(
     left = pool.filter(pl.Series(kept, dtype=pl.Boolean))
     best = None
     if sound.height:
-        best = sound.sort("step_time_s", "run_id").select("run_id", "layout", "step_time_s").row(0, named=True)
+        fastest = sound.sort("step_time_s", "run_id").row(0, named=True)
+        best = {"run_id": fastest["run_id"], "layout": full_layout_text(fastest), "step_time_s": fastest["step_time_s"]}
     otherwise, basis = _spread_of_cell(done)
     if left.height and left["est_interval_basis"].is_not_null().any():
         basis = str(left["est_interval_basis"].drop_nulls()[0])
@@ -171,8 +172,8 @@ def _proposed(left: pl.DataFrame, belief: Belief, best: dict[str, Any] | None, h
     known = np.isfinite(belief.spread)
     gain, chance = np.full(left.height, np.nan), np.full(left.height, np.nan)
     if best is not None and left.height:
-        certain = np.maximum(best["step_time_s"] / belief.centre_s - 1.0, 0.0)
         least = EARLY * left["est_step_time_s"].to_numpy()
+        certain = np.maximum(best["step_time_s"] / np.maximum(belief.centre_s, least) - 1.0, 0.0)
         sure = Belief(belief.centre_s, np.where(known, belief.spread, 1.0))
         gains, chances = improvement(sure, best["step_time_s"], least)
         gain, chance = np.where(known, gains, certain), np.where(known, chances, np.nan)
@@ -195,16 +196,18 @@ def _proposed(left: pl.DataFrame, belief: Belief, best: dict[str, Any] | None, h
 
 def _why(row: dict[str, Any], best: dict[str, Any] | None, done: pl.DataFrame, basis: str) -> str:
     """One sentence with the figures for the layout."""
-    physics = f"physics allows {row['est_step_time_s']:.3g} s per step"
+    physics = f"estimated at {row['est_step_time_s']:.3g} s per step"
     if row["est_penalty"] is not None:
         physics += f", this framework's runs of its kind take {row['est_penalty']:.2f} times that"
     moved = row["believed_step_time_s"] / (row["expected_step_time_s"] or row["est_step_time_s"]) - 1.0
     near = ""
     if done.height and abs(moved) >= 0.005:
         who = (
-            "measured layouts like it are" if row["chance"] is not None else f"the {done.height} runs measured here are"
+            "measured layouts like it were"
+            if row["chance"] is not None
+            else f"the {done.height} runs measured here were"
         )
-        near = f"; {who} {abs(moved):.1%} {'slower' if moved > 0 else 'faster'}"
+        near = f"; {who} {abs(moved):.1%} {'slower' if moved > 0 else 'faster'} than expected"
     if best is None:
         gain = "nothing was measured in this cell yet"
     elif row["chance"] is None:

@@ -73,3 +73,13 @@ def test_a_gain_that_rounds_to_nothing_is_not_proposed() -> None:
     cell = Cell({"model": "m"}, pl.DataFrame(), None, "")
     proposed = NextRuns(candidates, {"run_id": "r"}, 3, {}, "basis", None)
     assert [entry["layout"] for entry in entries([(cell, proposed)])] == ["a", "c"]
+
+
+def test_each_cell_proposes_its_first_test_before_any_proposes_a_second() -> None:
+    def cell(model: str, gains: list[float]) -> tuple[Cell, NextRuns]:
+        names = [f"{model}{place}" for place in range(len(gains))]
+        candidates = pl.DataFrame({"layout": names, "gain": gains, "gain_per_gpu_hour": gains})
+        return Cell({"model": model}, pl.DataFrame(), None, ""), NextRuns(candidates, {}, 3, {}, "basis", None)
+
+    found = entries([cell("a", [0.30, 0.29]), cell("b", [0.05]), cell("c", [0.10, 0.02])])
+    assert [entry["layout"] for entry in found] == ["a0", "c0", "b0", "a1", "c1"]

@@ -11,7 +11,7 @@ import pytest
 from sweepscope.pipeline.estimate.advice.cell import cells, startup_of
 from sweepscope.pipeline.estimate.advice.exclusions import AS_LARGE, FAILED, MEASURED, RAN_OUT
 from sweepscope.pipeline.estimate.advice.near_equal import ALIKE
-from sweepscope.pipeline.estimate.advice.next_runs import PROPOSED, next_runs
+from sweepscope.pipeline.estimate.advice.next_runs import EARLY, PROPOSED, next_runs
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.reference.layout_text import layout_key
 from sweepscope.schemas.tables.runs import RUNS
@@ -61,7 +61,7 @@ def test_what_was_measured_is_not_proposed_and_gain_is_over_the_best() -> None:
     )
     cell = only_cell(frame)
     advice = next_runs(cell.request, cell.runs, top=400, keeps_alike=True)
-    assert advice.best == {"run_id": "r1", "layout": "DP2 TP8 PP1 MBS2", "step_time_s": 11.0}
+    assert advice.best == {"run_id": "r1", "layout": "DP2 TP8 PP1 · GAS64 MBS2 · Z1", "step_time_s": 11.0}
     assert advice.excluded[MEASURED] == 3
     proposed, done = (
         set(one.select("dp", "tp", "pp", "mbs", "zero_stage").rows()) for one in (advice.candidates, frame)
@@ -73,7 +73,7 @@ def test_what_was_measured_is_not_proposed_and_gain_is_over_the_best() -> None:
     assert best["test_gpu_hours"] == pytest.approx(16 * 20 * best["believed_step_time_s"] / 3600)
     assert best["believed_lo_s"] < best["believed_step_time_s"] < best["believed_hi_s"] < 11.0
     assert best["chance"] > 0.9
-    assert "to beat DP2 TP8 PP1 MBS2 (11 s)" in best["why"]
+    assert "to beat DP2 TP8 PP1 · GAS64 MBS2 · Z1 (11 s)" in best["why"]
     assert 0.3 < best["gain"] < 11.0 / (0.9 * best["est_step_time_s"]) - 1  # physics bounds what can be gained
 
 
@@ -198,3 +198,13 @@ def test_a_list_is_not_filled_with_near_equal_layouts(framework: str, top: int) 
         assert not any(mesh == other and abs(took / time - 1) <= 0.02 for *other, time in rows[:place])
     if top > 1:
         assert advice.excluded[ALIKE] >= 1  # and how many were passed over is said
+
+
+def test_runs_faster_than_estimated_promise_no_more_than_is_believed_of_any() -> None:
+    own = [{"tp": tp, "step_time_s": 2.0 + tp / 10, "framework": "other"} for tp in (1, 2, 4, 8)]
+    cell = only_cell(runs(*own))
+    advice = next_runs(cell.request, cell.runs, top=400, keeps_alike=True)
+    assert advice.best is not None
+    assert "were" in advice.candidates["why"][0]
+    most = advice.best["step_time_s"] / (EARLY * advice.candidates["est_step_time_s"]) - 1
+    assert (advice.candidates["gain"] <= most.clip(0) + 1e-9).all()

@@ -904,6 +904,7 @@ def test_a_number_that_is_no_moment_is_none() -> None:
         ("sharding=FULL_SHARD", "3"),
         ("strategy=fsdp2", "3"),
         ("dist_strategy=ddp", "0"),
+        ("reshard_after_forward: False", "2"),
         ("zero=zero-2", "2"),
         ("zero_stage=ZeRO3", "3"),
         ("sharding=4", None),
