@@ -24,7 +24,8 @@ test-fast: install
 
 install: $(STAMP)
 
-# uv where it is there, venv and pip otherwise; both install the versions that constraints.txt pins.
+# uv where it is there, venv and pip otherwise; both install the versions that constraints.txt pins. Our bytecode and the
+# rows of the bundled results are made now, or else the first command would make them.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "sweepscope needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "Installing into $(VENV); this takes a minute or three, once."
@@ -35,6 +36,8 @@ else
 	$(PYTHON) -m venv $(VENV)
 	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]' | $(SHOWN)
 endif
+	@$(BIN)/python -m compileall -q dashboard data pipeline schemas
+	@$(BIN)/python -c 'from sweepscope.pipeline.ingest.prepared import prepared_tables; prepared_tables()'
 	@touch $(STAMP)
 
 lint: install

@@ -23,6 +23,9 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")
 # What a developer has in the configuration folder is none of a test's options.
 os.environ["XDG_CONFIG_HOME"] = os.path.join(tempfile.gettempdir(), "sweepscope-tests-have-no-configuration")
 
+# Kept from run to run, as a developer's own is: its rows are those of the code under test, by digest.
+os.environ["XDG_CACHE_HOME"] = os.path.join(tempfile.gettempdir(), "sweepscope-tests-cache")
+
 # No deadline: how long one example takes says more about the machine's other users than about the code. By hand every
 # run tries new examples; in continuous integration the same ones, so that a failure is the change's own.
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ, max_examples=draws(100))

@@ -97,8 +97,8 @@ def parsed(
     discovered: pl.DataFrame,
     store_home: HomeResource,
     readers: ReadersResource,
-) -> dg.Output[dict[str, pl.DataFrame]]:
-    """Table name to its rows."""
+) -> dg.Output[steps.Parsed]:
+    """Table name to its rows, those of files and the bundled ones."""
     with one_sentence():
         workers = config.workers or default_workers(cores_each=CORES_PER_READER)
         is_wanted = with_published() if config.with_published is None else config.with_published
@@ -127,7 +127,7 @@ def parsed(
         for name in steps.CHECKED
     ],
 )
-def validated(parsed: dict[str, pl.DataFrame]) -> Any:
+def validated(parsed: steps.Parsed) -> Any:
     """Table name to its valid rows, and one blocking check per table."""
     with one_sentence():
         step = steps.validate(parsed)

@@ -46,7 +46,7 @@ def run_batches(
 
 
 def _run(
-    home: Home, batch: pl.DataFrame, parse: Callable[[pl.DataFrame], steps.Step[Tables]], *, is_last: bool
+    home: Home, batch: pl.DataFrame, parse: Callable[[pl.DataFrame], steps.Step[steps.Parsed]], *, is_last: bool
 ) -> tuple[Tables, str | None]:
     """What one batch committed, and the path of the store if it `is_last` and so published."""
     tags = {TRIGGER_TAG: "command", **batch_tags(batch)}

@@ -16,14 +16,10 @@ import polars as pl
 
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.batch import Tables, faulty_rows, merge_tables, validate_batch
-from sweepscope.pipeline.ingest.bundled import (
-    bundled_is_pending,
-    bundled_tables,
-    hardware_is_pending,
-    hardware_tables,
-)
+from sweepscope.pipeline.ingest.bundled import bundled_is_pending, hardware_is_pending, hardware_tables
 from sweepscope.pipeline.ingest.dialect_files import InForce
 from sweepscope.pipeline.ingest.parallel import Cluster, parse_sharded
+from sweepscope.pipeline.ingest.prepared import prepared_tables
 from sweepscope.pipeline.ingest.reconcile import CONTENT, reconcile, with_known_content
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.fault_points import reach
@@ -69,6 +65,14 @@ class Step(Generic[Value]):
     checks: tuple[Check, ...] = ()
 
 
+@dataclass(frozen=True)
+class Parsed:
+    """Rows of the batch's files, not yet validated, and valid rows of bundled tables that the lake lacks."""
+
+    tables: Tables
+    bundled: Tables = field(default_factory=dict)
+
+
 def found(batch: pl.DataFrame, *, files_waiting: int = 0) -> Step[pl.DataFrame]:
     """The batch to read, discover.FOUND rows.
 
@@ -90,8 +94,8 @@ def parse(
     workers: int,
     cluster: Cluster | None,
     on_file: OnFile = lambda _path, _size: None,
-) -> Step[Tables]:
-    """Rows of every table, parsed from the batch's files and completed, not yet validated.
+) -> Step[Parsed]:
+    """Rows of every table, parsed from the batch's files and completed, and those of bundled tables.
 
     Args:
         batch: discover.FOUND rows of whole units.
@@ -119,17 +123,19 @@ def parse(
     seconds = time.perf_counter() - begin
     reach("files.read")
     size = int(tables["files"]["read_bytes"].sum() or 0)
-    tables = merge_tables(tables, _bundled(lake, with_published=with_published))
-    return Step(tables, {"bytes_read": size, "mb_per_s": round(size / 1e6 / max(seconds, 1e-9), 1), **_counts(tables)})
+    parsed = Parsed(tables, _bundled(lake, with_published=with_published))
+    counts = _counts(merge_tables(parsed.tables, parsed.bundled))
+    return Step(parsed, {"bytes_read": size, "mb_per_s": round(size / 1e6 / max(seconds, 1e-9), 1), **counts})
 
 
-def validate(parsed: Tables) -> Step[Tables]:
+def validate(parsed: Parsed) -> Step[Tables]:
     """Rows that pass their schema, `rejects` for the others, and a blocking check per table."""
-    tables = validate_batch(parsed)
+    valid = validate_batch(parsed.tables)
+    checks = tuple(_schema_check(name, parsed.tables, valid) for name in CHECKED)
+    tables = merge_tables(valid, parsed.bundled)
     release()
     reach("rows.validated")
     event(_LOG, logging.INFO, "validated", **_counts(tables))
-    checks = tuple(_schema_check(name, parsed, tables) for name in CHECKED)
     return Step(tables, {"rejects": tables["rejects"].height}, checks)
 
 
@@ -185,9 +191,9 @@ def count_view_columns(home: Home) -> Step[None]:
 
 
 def _bundled(lake: Lake, *, with_published: bool) -> Tables:
-    """Bundled rows that the lake lacks: published results with the hardware, where wanted, or the hardware alone."""
+    """Valid bundled rows that the lake lacks: published results with the hardware, where wanted, or that alone."""
     if with_published and bundled_is_pending(lake):
-        return bundled_tables()
+        return prepared_tables()
     return hardware_tables() if hardware_is_pending(lake) else {}
 
 
