@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sweepscope.pipeline.reference.clusters import Precision
     from sweepscope.pipeline.reference.model_shape import ModelShape
 
+FIRST_YEAR, LAST_YEAR = 2000, 2100
+
 
 def add_question_arguments(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
     """Model, cluster, batch, framework and the choices to try.
@@ -52,6 +54,12 @@ def add_question_arguments(parser: argparse.ArgumentParser, *, is_required: bool
         choices=["eager", "compiled", "graphs"],
         help="PyTorch operator by operator, torch.compile, or CUDA graphs (default: the framework's usual; of one that "
         "nothing is known of, launches cost the mean of eager and compiled)",
+    )
+    parser.add_argument(
+        "--software-year",
+        type=float,
+        help="year of the software, for example 2026.5: kernels for Hopper and Blackwell get faster from year to year "
+        "(default: the year the constants are of, 2024 and 2026)",
     )
     products = parser.add_mutually_exclusive_group()
     products.add_argument("--fp8", action="store_true", help="matrix products in FP8")
@@ -116,6 +124,8 @@ def make_request(args: argparse.Namespace) -> Request:
         if not 0 < args.network_gbit < inf:
             raise UsageError(f"--network-gbit must be positive, not {args.network_gbit}.")
         cluster = with_network(cluster, args.network_gbit)
+    if args.software_year is not None and not FIRST_YEAR <= args.software_year < LAST_YEAR:
+        raise UsageError(f"--software-year is a year such as 2026.5, not {args.software_year:g}.")
     if args.gbs_tokens % args.seq_len:
         raise UsageError(f"--gbs-tokens {args.gbs_tokens} is no multiple of --seq-len {args.seq_len}.")
     precision: Precision = "fp4" if args.fp4 else "fp8" if args.fp8 else "bf16"
@@ -126,7 +136,7 @@ def make_request(args: argparse.Namespace) -> Request:
     folder = home.path / "calibration"
     _check_framework(args.framework, folder)
     choose = on_cluster(with_own(folder), named, home) if named else with_own(folder)
-    stated = {"execution": args.execution}
+    stated = {"execution": args.execution, "software_year": args.software_year}
     profile = with_usual_facts(choose(cluster.generation, args.framework), args.framework, stated)
     asked = Question(shape, cluster, profile, args.seq_len, precision)
     return Request(

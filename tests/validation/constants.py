@@ -38,6 +38,7 @@ NEUTRAL: Final[dict[str, float]] = {
     "fp8_gain": 1.0,
     "kept_product_bytes": 2.0,
     "dispatch_bytes": 2.0,
+    "software_rate": 1.0,
 }
 """Values with which a constant has no effect, where that is not 0: shares of the whole, FLOPs as they are counted."""
 

@@ -82,11 +82,11 @@ def machine(asked: Question) -> Machine:
     card, profile = asked.cluster, asked.profile
     wide = min(profile.bf16_layers / asked.shape.num_layers, 1.0)
     gain = product_gain(profile, asked.peak_flops / card.peak_flops, wide)
-    power = power_factor(card, profile)
+    power, mature = power_factor(card, profile), profile.software_rate
     return Machine(
-        flops=card.peak_flops * gain * power,
-        products_16_bit=card.peak_flops * power,
-        attention_flops=card.peak_flops,
+        flops=card.peak_flops * gain * power * mature,
+        products_16_bit=card.peak_flops * power * mature,
+        attention_flops=card.peak_flops * mature,
         memory_bytes_per_s=profile.memory_share * card.memory_bytes_per_s,
         processors=card.processors,
         profile=profile,

@@ -49,7 +49,9 @@ class Profile:
     selective recomputation drops: "attention", the core of attention that is not fused (Korthikanti section 5.1), or
     "products", every second matrix product and all between (torchtitan's `_get_custom_policy`). `softmax` is how that
     of attention that is not fused runs (`elementwise.SCORES`). A replica that `frees_gradients` after its step has none
-    beside the activations of the next (`memory`). `folder` is that of the profile's file and of its track record.
+    beside the activations of the next (`memory`). `software_*` say how kernels get faster with the year of the software
+    (`maturity`): the first of `software_since` lacked `software_gap`, constants are of `software_of`, and a row runs at
+    `software_rate` times their rate. `folder` is that of the profile's file and of its track record.
     """
 
     gemm_peak_share: float
@@ -136,6 +138,11 @@ class Profile:
     unfused_inner_bytes: float = 0.0
     unfused_query_bytes: float = 0.0
     cp_hidden: float = 0.9
+    software_since: float = 0.0
+    software_of: float = 0.0
+    software_gap: float = 0.0
+    software_years: float = 1.0
+    software_rate: float = 1.0
     name: str = ""
     about: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)
     folder: Path | None = field(default=None, compare=False, hash=False)

@@ -12,6 +12,7 @@ from sweepscope.pipeline.derive.normalize import normalise_runs
 from sweepscope.pipeline.estimate.physics.profile import MODULES
 from sweepscope.pipeline.estimate.rows.kernels import EXECUTIONS, FORMS
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
+from sweepscope.pipeline.estimate.rows.software_year import software_years
 from sweepscope.pipeline.estimate.rows.stated_facts import DISPATCHERS, OVERLAPS, PRECISIONS, modules_of
 from sweepscope.pipeline.reference import vocabulary
 
@@ -214,6 +215,7 @@ def read_rows(frame: pl.DataFrame) -> pl.DataFrame:
         *("seq_len", "num_gpus", "num_nodes", "gpus_per_node"),
     )
     return typed.with_columns(derived.get_columns()).with_columns(
+        software_years(frame),
         dp_replicate=_replicas(),
         stated_replicas=pl.col("dp_replicate"),
         framework=pl.coalesce(

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
+from sweepscope.pipeline.estimate.physics.maturity import maturity
 from sweepscope.pipeline.estimate.physics.memory import FP4_COPIES
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles, with_values
 from sweepscope.pipeline.estimate.rows.kernels import KERNELS, with_kernels
@@ -27,9 +28,7 @@ PRECISIONS: Final = {
 products keep for their gradients, of tokens on their way to experts."""
 FACTS: Final = (
     *("flash_attention", "attention_kernel", "fused_accumulation", "recompute_modules", "nodes_per_token", "bucket_mb"),
-    "bf16_layers",
-    "token_dispatcher",
-    "execution",
+    *("bf16_layers", "token_dispatcher", "software_year", "execution"),
     *KERNELS,
     *OVERLAPS,
     *PRECISIONS,
@@ -136,6 +135,8 @@ def with_usual(row: dict[str, Any], framework: str | None, profile: Profile) -> 
     )
     if profile.about.get("kind") == "fitted":
         return row, chosen
+    if profile.software_since and not row["software_year"]:
+        chosen = [*chosen, f"software of {profile.software_of:.0f}"]
     usual = {name: value for name, value in USUAL.get(framework or "", {}).items() if row[name] is None}
     words = [f"{name.replace('_', ' ')} {value}" for name, value in usual.items()]
     return {**row, **usual}, [*chosen, *words, *with_kernels(profile, row, framework)[1]]
@@ -180,6 +181,8 @@ def with_facts(profile: Profile, row: dict[str, Any], framework: str | None = No
         changes["hides_gather"] = row["overlap_dp"]
     if row["bucket_mb"]:
         changes["bucket_bytes"] = _BYTES * row["bucket_mb"]
+    if row["software_year"] and profile.about.get("kind") != "fitted":
+        changes["software_rate"] = maturity(profile, row["software_year"])
     changes |= _kept_otherwise(row)
     return replace(profile, **changes) if changes else profile
 

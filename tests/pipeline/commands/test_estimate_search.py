@@ -51,6 +51,7 @@ def test_estimate_reads_and_writes_tables(tmp_path: Path, ending: str, capsys: p
         (search_args(gbs_tokens="4097"), "is no multiple of --seq-len"),
         (search_args(margin="1.5"), "--margin is a share between 0 and 1"),
         (search_args(network_gbit="nan"), "--network-gbit must be positive, not nan"),
+        (search_args(software_year="24.5"), "--software-year is a year such as 2026.5, not 24.5."),
         (search_args(framework="nanotrn"), "Unknown framework: nanotrn. Did you mean nanotron or nanogpt?"),
         (search_args(framework="foo"), "Without --framework the card's constants are used."),
         ([*search_args(accelerator="A100"), "--fp8"], "A100 has no FP8: leave --fp8 out"),

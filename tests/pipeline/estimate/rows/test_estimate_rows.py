@@ -43,6 +43,7 @@ def row(**changes: Any) -> dict[str, Any]:
         "sequence_parallel": "true",
         "precision": "bf16",
         "execution": "graphs",
+        "software_year": 2024.5,
     }
     return {**base, **changes}
 
