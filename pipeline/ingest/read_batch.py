@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
+from sweepscope.pipeline.ingest.dumped_settings import with_dumped
 from sweepscope.pipeline.ingest.infer_logs import read_inferred
 from sweepscope.pipeline.ingest.late_owners import with_late_owners
 from sweepscope.pipeline.ingest.line_numbers import LineNumbers, rows_of
@@ -119,6 +120,8 @@ def read_batch(
     _log_dialects(found, extracted)
     inferred = read_inferred(_unknown_logs(found, batch, rotated, extracted), extracted.facts, confirmed)
     facts = Facts.concat([extracted.facts.without_steps(inferred.with_steps), inferred.facts]).map(in_order)
+    arguments = read_arguments(extracted.argument_lines)
+    facts = with_dumped(facts, arguments, extracted.dialect_of)
     sources = _sources(found, {**extracted.dialect_of, **inferred.readers})
     files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), extracted)
     files, facts = judge_unread(files, facts, inferred.unread, batch.nccl.sources())
@@ -148,7 +151,7 @@ def read_batch(
             INFERRED_DIALECTS.name: inferred.dialects,
         },
         parts=pl.DataFrame(rotated.parts, schema=PARTS, orient="row"),
-        arguments=read_arguments(extracted.argument_lines),
+        arguments=arguments,
         documents=pl.DataFrame([*batch.documents, *tracked.documents], schema=SIDECAR_SETTINGS),
         tracked=tracked.places,
         table_arguments=batch.table_arguments,

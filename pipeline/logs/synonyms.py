@@ -61,8 +61,14 @@ _CHINESE_WORD = re.compile("|".join(_CHINESE))
 _PER_SECOND = re.compile(r"/\s?(?=(?:s|secs?|seconds?)(?![A-Za-z]))")
 """A slash that tells a rate (`steps/sec`) from a time (`step_sec`)."""
 
+_PER_DEVICE = re.compile(r"(?i)(?<=/s|ps)/dev(?![a-z])")
+"""`tok/s/dev` and `TFLOPs/dev` are of a device; alone, `dev` is an evaluation."""
+
 _SIZE = r"(?: (?:size|degree|world size|dim|ways?|num|count|groups?))?"
-_PER_GPU = r"per (?:device|gpu|rank|process|worker|core|chip)"
+_PER_GPU = r"per (?:device|gpu|rank|process|worker|core|chip|card|accel(?:erator)?|npu)"
+
+DEVICE = r"(?:gpu|device|chip|rank|accel(?:erator)?|card|npu|hpu|xpu|tpu|gcd)"
+"""What a rate is of, in small letters."""
 
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "tp": (rf"(?:tensor (?:model )?parallel(?:ism|ize)?|tp){_SIZE}", rf"model parallel{_SIZE}"),
@@ -79,12 +85,13 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         rf"{_PER_GPU} (?:train )?(?:micro )?(?:batch size|bs)|(?:device|local) (?:train )?(?:micro ?)?batch ?size|"
         rf"(?:train )?(?:micro )?batch ?size {_PER_GPU}|bs {_PER_GPU}|{_PER_GPU} batch|"
         rf"(?:instantaneous )?batch size {_PER_GPU}|"
-        r"micro train batch size|device train microbatch size|(?:samples|imgs|images|videos) per gpu|"
+        r"micro (?:seqs|sequences|samples)|micro train batch size|device train microbatch size|"
+        r"(?:samples|imgs|images|videos) per gpu|"
         r"batch gpu",
     ),
     "gbs": (
         r"(?:global|effective|total)(?: train(?:ing)?)? (?:batch ?size|batch|bsz?)"
-        r"(?: (?:in )?(?:seqs?|sequences|samples))?|gbs|global bsz?|"
+        r"(?: (?:in )?(?:seqs?|sequences|samples))?|gbs|global bsz?|global (?:seqs|sequences|samples)|"
         r"total train batch size w parallel distributed accumulation|global train batch size",
     ),
     "gas": (
@@ -107,13 +114,16 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         r"(?:ddp )?world ?size|(?:num(?:ber)?(?: of)?|n|total|total num(?:ber)?(?: of)?) ?gpus?|gpu count|"
         r"(?:num(?:ber)?(?: of)?|total|global|jax) (?:processes|devices|ranks|accelerators|chips)|"
         r"(?:global )?device count|n ?procs?",
-        r"gpus|ngpus?|n devices|world|ranks",
+        r"gpus|ngpus?|n devices|world|ranks|accelerators",
     ),
     "gpus_per_node": (
         r"(?:num |n )?(?:gpus|devices|processes|procs) per (?:node|machine|host)|nproc per node|local world size|"
         r"n ?gpus per node",
     ),
-    "num_nodes": (r"(?:num(?:ber)?(?: of)?|n|total) ?(?:nodes|machines|hosts)|nnodes|node count|num machines",),
+    "num_nodes": (
+        r"(?:num(?:ber)?(?: of)?|n|total) ?(?:nodes|machines|hosts)|nnodes|node count|num machines",
+        r"nodes|hosts|machines",
+    ),
     "num_layers": (
         r"(?:num(?:ber)?(?: of)?|n) ?(?:hidden |transformer |decoder |encoder )?layers?|nlayers?|decoder layers|"
         r"(?:num|n) (?:transformer )?blocks",
@@ -136,7 +146,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         r"d? ?ffn|d mlp|feed ?forward",
     ),
     "vocab_size": (r"vocab(?:ulary)? ?size|n vocab|num embeddings|vocabsize", r"padded vocab size|vocab"),
-    "num_experts": (r"(?:num|n) ?(?:local |routed |moe )?experts|moe num experts|number of experts",),
+    "num_experts": (r"(?:num|n) ?(?:local |routed |moe )?experts|moe num experts|number of experts", r"experts"),
     "experts_per_token": (r"(?:num )?experts per tok(?:en)?|moe (?:router )?top ?k|n activated experts",),
     "precision": (
         r"(?:mixed |train(?:ing)? )?precision|(?:compute |train(?:ing)? |amp |autocast |"
@@ -273,15 +283,14 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"(?: (?:per )?s(?:ec(?:ond)?)?)?|tok(?:en)?s throughput|wps|throughput tokens per sec(?:ond)?|tok sec",
     ),
     "tokens_per_s_per_gpu": (
-        r"tgs|(?:tok(?:en)?s?|toks) (?:per )?(?:s(?:ec(?:ond)?)?) (?:per )?(?:gpu|device|rank|chip)|"
-        r"tokens per gpu per sec(?:ond)?|"
-        r"(?:tok(?:en)?s?) (?:per )?(?:gpu|device) (?:per )?s(?:ec(?:ond)?)?|tps (?:per )?(?:gpu|device|chip)|"
-        r"throughput (?:per )?(?:gpu|device)|throughput device tokens per sec|tokens s gpu|tok s gpu",
+        rf"tgs|(?:tok(?:en)?s?|toks) (?:per )?(?:s(?:ec(?:ond)?)?) (?:per )?{DEVICE}|"
+        rf"tokens per {DEVICE} per sec(?:ond)?|"
+        rf"(?:tok(?:en)?s?) (?:per )?{DEVICE} (?:per )?s(?:ec(?:ond)?)?|tps (?:per )?{DEVICE}|"
+        rf"throughput (?:per )?{DEVICE}|throughput device tokens per sec|tokens s gpu|tok s gpu",
     ),
     "mfu": (r"mfu|model flops? util(?:i[sz]ation)?|train mfu|mfu pct|mfu %",),
     "tflops_per_gpu": (
-        r"(?:model |achieved )?t ?flops?(?: s)?(?: (?:per )?(?:gpu|device|chip|rank))?|"
-        r"t ?flop(?:s)? per sec(?:ond)?(?: per gpu)?|"
+        rf"(?:model |achieved )?t ?flops?(?: (?:per )?s(?:ec(?:ond)?)?)?(?: (?:per )?{DEVICE})?|"
         r"throughput per gpu tflop s gpu|flops",
     ),
     "mem_reserved": (
@@ -318,12 +327,15 @@ def words(name: str) -> str:
     ('tensor model parallel size', 'n embd', 'tokens per sec gpu', 'train loss')
     >>> words("训练损失"), words("当前Batch")
     ('train loss', 'current batch')
+    >>> words("tput(tok/s/dev)"), words("loss/dev")
+    ('tput tok per s device', 'loss dev')
     >>> words("numGPUsPerNode"), words("Number of GPUs"), words("GPUName")
     ('num gpus per node', 'number of gpus', 'gpu name')
     """
     if not name.isascii():
         name = _CHINESE_WORD.sub(lambda hit: f" {_CHINESE[hit[0]]} ", name)
-    return _OTHER.sub(" ", _HUMP.sub(" ", _PER_SECOND.sub(" per ", name))).strip().lower()
+    name = _PER_SECOND.sub(" per ", _PER_DEVICE.sub("/device", name))
+    return _OTHER.sub(" ", _HUMP.sub(" ", name)).strip().lower()
 
 
 @lru_cache(maxsize=16_384)

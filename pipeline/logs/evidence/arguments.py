@@ -46,7 +46,7 @@ _COMPILES = r"[Cc]ompiling (?:each TransformerBlock|the model)\b"
 _ANYWHERE = rf"{_NAME} ?\.\.\.+ ?[^ .]|{_CLASS}{_WORD}+=|{_COMMAND}|{_COMPILES}"
 _LOGGER = r"(?:.{0,160}\]:? )?"
 _OF_REPR = rf"^{_LOGGER}(?: *{_NAME}=[^ ]| {{8,}}[^ ]).*(?:[,(\[{{)\]}}])$|^{_LOGGER}\)+$|{_CLASS} *$"
-_OF_PAIRS = rf"^[ {{-]*[\"']?{_NAME}[\"']?:(?: .{{0,300}})?$"
+_OF_PAIRS = rf"(?:^|[ \]|])[ {{-]*[\"']?{_NAME}[\"']?:(?: .{{0,300}})?$"
 _NAMED_DICT = (
     r"(?i)(?:args?|arguments|conf|configs?|configuration|params|hyperparameters|settings)[^a-z{][^{]{0,20}\{.*\} *$"
 )

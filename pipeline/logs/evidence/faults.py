@@ -7,7 +7,7 @@ Sources of the wording:
   hipGetErrorString); ROCm's runtime (hsa_status_string, rocdevice.cpp) and rocBLAS;
 - memory that ran out: TensorFlow's allocator and AWS Neuron's runtime (GPU); mmap, shared memory and fork, systemd,
   earlyoom, Kaggle, Vertex AI and HTCondor (host);
-- timm's and MAE's training loops when the loss is NaN.
+- timm's and MAE's training loops when the loss is NaN (`Loss is nan, stopping training`), and loops like them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,12 @@ from __future__ import annotations
 _CUDA = (
     r"Invalid access of peer GPU memory|unknown error|invalid program counter|hardware stack error|"
     r"the launch timed out and was terminated|no CUDA-capable device|system not yet initialized|operation not permitted"
+)
+
+_LOST_LOSS = ("oss is ", "oss became ", "-finite loss", "aN loss", "nan loss")
+_GIVEN_UP = (
+    r"\b(?i:loss (?:is|became)(?: now)? -?(?:nan|inf(?:inite)?|non-?finite|not (?:finite|a number))|"
+    r"(?:nan|non-?finite|infinite) loss)\b.{0,60}\b(?i:stopping|aborting|terminating|exiting|halting|giving up)\b"
 )
 
 PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -51,13 +57,13 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("Segfault encountered", " received at time=", "Check failed: ", "] Signal: "),
             *("fallen off the bus", "SXid (PCI:", "CUDA error: ", "hipErrorNoBinaryForGpu: "),
             *("rocBLAS error: ", "HIP error: ", ".ArrowInvalid: ", "._LinAlgError: ", "._InactiveRpcError: "),
-            *("._MultiThreadedRendezvous: ", "SystemExit: ", "GPU reset begin!", ", stopping training"),
+            *("._MultiThreadedRendezvous: ", "SystemExit: ", "GPU reset begin!", *_LOST_LOSS),
         ),
         r"^!+ Segfault encountered !+|^\s?\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL) received at time=\d|^Check failed: \S|"
         r"^\[\S+:\d+\] Signal: \w|GPU has fallen off the bus|SXid \(PCI:[^)]*\): \d+, Fatal|"
         rf"(?:CUDA|HIP) error: (?:{_CUDA})|hipErrorNoBinaryForGpu: Unable to find code object|^\s?rocBLAS error: |"
         r"^\s?(?:[A-Za-z_]\w*\.)+(?:ArrowInvalid|_LinAlgError|_InactiveRpcError|_MultiThreadedRendezvous): |"
-        r"^\s?SystemExit: [1-9]|\bamdgpu: GPU reset begin!|^\s?Loss is -?(?:nan|NaN|inf), stopping training",
+        rf"^\s?SystemExit: [1-9]|\bamdgpu: GPU reset begin!|{_GIVEN_UP}",
     ),
     (
         "exit_code",

@@ -11,7 +11,7 @@ from statistics import median
 
 from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, MEDIUM, Guess
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series
-from sweepscope.pipeline.logs.inference.units import FACTORS
+from sweepscope.pipeline.logs.inference.units import AMOUNTS, FACTORS
 
 _LEAST_SECONDS = 8.0
 """Time between two lines that the clock, which shows seconds, tells well enough."""
@@ -193,7 +193,7 @@ def _rate(guess: Guess, series: Series, known: Evidence, seconds: float | None, 
     cards = known.settings.get("num_gpus")
     if cards == 1:
         return guess
-    value = series.median
+    value = series.median * AMOUNTS.get(guess.word or "", 1.0)
     params = known.settings.get("active_params") or known.settings.get("params")
     # What the rate would be of one card, and of the whole job, by two figures of the same line.
     flops = tflops * 1e12 / (6 * params) if tflops and params else None
@@ -220,9 +220,10 @@ def tokens_of_a_step(
     printed = {guess.column: (found[guess.key].median, guess.word or "s") for guess in guesses if guess.is_read}
     value, word = printed.get("step_time", (0.0, ""))
     seconds = 1 / value if word == "it/s" and value else value * FACTORS.get(word, 0.0)
-    rate = printed.get("tokens_per_s", (0.0, ""))[0]
+    rates = {name: value * AMOUNTS.get(word, 1.0) for name, (value, word) in printed.items()}
+    rate = rates.get("tokens_per_s", 0.0)
     if not rate and "num_gpus" in settings:
-        rate = printed.get("tokens_per_s_per_gpu", (0.0, ""))[0] * int(settings["num_gpus"])
+        rate = rates.get("tokens_per_s_per_gpu", 0.0) * int(settings["num_gpus"])
     return rate * seconds or None
 
 

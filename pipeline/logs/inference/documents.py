@@ -18,8 +18,10 @@ _OF_SECTION = re.compile(r"(?i)name|size|type|dim|degree|len(?:gth)?|count|num|w
 
 _PLAIN = re.compile(r"[\w./-]+")
 
-_CARD = re.compile(r"(?:^| )(?:gpus?|accelerator|card|device|hardware|chip)(?: |$)")
+_CARD = re.compile(r"(?:^| )(?:gpus?|accelerators?|cards?|devices?|hardware|chips?)(?: |$)")
 """In the names of values that are cards: `hardware.gpu: NVIDIA H100 80GB HBM3`."""
+_CARDS = re.compile(r"(\d{1,6}) ?[x×*] ?(?=[A-Za-z])")
+"""How many of them there are: `32 x MI300X`."""
 _OF_JOB = (
     ("cluster", re.compile(r"(?:slurm )?cluster(?: name)?"), re.compile(r"[A-Za-z][\w.-]*")),
     ("job_id", re.compile(r"(?:(?:slurm|pbs|ls[bf]|flux|scheduler|batch) )?job ?id"), re.compile(r"\d{3,}(?:_\d+)?")),
@@ -53,8 +55,11 @@ def _of_job(values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     found: dict[str, set[str]] = {}
     for name, value in values:
         *_, last = name.split(".")
-        if _CARD.search(words(last)) and (card := canonical_accelerator(value)):
+        count = _CARDS.match(value)
+        if _CARD.search(words(last)) and (card := canonical_accelerator(value[count.end() if count else 0 :])):
             found.setdefault("accelerator", set()).add(card)
+            if count:
+                found.setdefault("gpus_per_node" if "node" in words(last) else "num_gpus", set()).add(count[1])
         for column, names, form in _OF_JOB:
             if names.fullmatch(words(last)) and form.fullmatch(value):
                 found.setdefault(column, set()).add(value)

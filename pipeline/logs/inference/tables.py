@@ -169,7 +169,7 @@ def _columns(names: Sequence[str]) -> dict[str, tuple[int, str]]:
         label, unit = in_label(words(name))
         if EVALUATION.search(label):
             continue
-        named = columns_of(label)
+        named = columns_of(label) or tuple((column, 0) for column in (unit.columns if unit else ()))
         if unit and unit.quantity == "time" and ("step", 0) in named and "opt" not in label:
             named = (("step_time", 1),)  # a step that has a duration is no counter: `total_iter_ms`
         for column, sure in named:

@@ -7,11 +7,13 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from sweepscope.pipeline.logs.synonyms import DEVICE
+
 _PER = r"\s?(?:/|\bper\b|p(?=s\b))\s?"
 _SECOND = r"(?:s(?:ec(?:ond)?s?)?)"
 _STEP = r"(?:it(?:er(?:ation)?)?s?|steps?|batch(?:es)?|updates?)"
 _TOKENS = r"(?:tok(?:en)?s?|toks)"
-_CARD = r"(?:gpu|device|chip|rank|accelerator|card)"
+_CARD = DEVICE
 
 
 @dataclass(frozen=True)
@@ -44,15 +46,15 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
     (rf"ms{_PER}{_STEP}", Unit("ms", "step time", ("step_time",))),
     (rf"{_SECOND}{_PER}{_STEP}", Unit("s", "step time", ("step_time",))),
     (
-        r"(?:t|tera)flop/?s?(?:\s?/?\s?(?:s(?:ec)?))?(?:\s?/\s?(?:gpu|device|chip))?",
+        rf"(?:t|tera)flop/?s?(?:\s?/?\s?(?:s(?:ec)?))?(?:\s?/\s?{_CARD})?",
         Unit("TFLOPs", "flops", ("tflops_per_gpu",)),
     ),
     (
-        r"(?:p|peta)flop/?s?(?:\s?/?\s?(?:s(?:ec)?))?(?:\s?/\s?(?:gpu|device|chip))?",
+        rf"(?:p|peta)flop/?s?(?:\s?/?\s?(?:s(?:ec)?))?(?:\s?/\s?{_CARD})?",
         Unit("PFLOPs", "flops", ("tflops_per_gpu",)),
     ),
     (
-        r"(?:g|giga)flop/?s?(?:\s?/?\s?(?:s(?:ec)?))?(?:\s?/\s?(?:gpu|device|chip))?",
+        rf"(?:g|giga)flop/?s?(?:\s?/?\s?(?:s(?:ec)?))?(?:\s?/\s?{_CARD})?",
         Unit("GFLOPs", "flops", ("tflops_per_gpu",)),
     ),
     (r"(?-i:[KMGT]i?B)|(?-i:[kmgt]i?b)(?:ytes)?", Unit("size", "bytes")),
@@ -100,13 +102,20 @@ _LAST: tuple[tuple[str, Unit], ...] = (
     (r"bytes|b", Unit("B", "bytes")),
     (r"pct|percent|%", Unit("%", "share")),
 )
+_IN_SECOND = r"(?:s|sec|second)"
+_OF_CARD = rf"(?:{_IN_SECOND} (?:per )?{DEVICE}|{DEVICE} (?:per )?{_IN_SECOND})"
+_MANY_TOKENS = ((r"k ?", "thousands"), (r"m ?", "millions"), ("", "human"))
 _WHOLE: tuple[tuple[str, Unit], ...] = (
-    (
-        r"(?:.* )?(?:tokens?|toks?) (?:per )?(?:(?:s|sec|second) (?:per )?(?:gpu|device|chip|rank)|"
-        r"(?:gpu|device|chip|rank) (?:per )?(?:s|sec|second))|tgs",
-        Unit("human", "rate", ("tokens_per_s_per_gpu",)),
+    *(
+        (rf"(?:.* )?{many}(?:tokens?|toks?) (?:per )?{_OF_CARD}", Unit(word, "rate", ("tokens_per_s_per_gpu",)))
+        for many, word in _MANY_TOKENS
     ),
-    (r"(?:.* )?(?:tokens?|toks?) (?:per )?(?:s|sec|second)|tps", Unit("human", "rate", ("tokens_per_s",))),
+    ("tgs", Unit("human", "rate", ("tokens_per_s_per_gpu",))),
+    *(
+        (rf"(?:.* )?{many}(?:tokens?|toks?) (?:per )?{_IN_SECOND}", Unit(word, "rate", ("tokens_per_s",)))
+        for many, word in _MANY_TOKENS
+    ),
+    ("tps", Unit("human", "rate", ("tokens_per_s",))),
     (r"ms (?:per )?(?:it|iter|iteration|step|batch)", Unit("ms", "step time", ("step_time",))),
     (
         r"(?:s|sec|secs|seconds?) (?:per )?(?:it|iter|iteration|step|batch)|(?:step|iter|iteration|batch) (?:s|secs?)",
@@ -151,6 +160,9 @@ def in_label(label: str) -> tuple[str, Unit | None]:
 
 FACTORS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}
 """Seconds of each word of a time."""
+
+AMOUNTS = {"thousands": 1e3, "millions": 1e6}
+"""Numbers of each word of a rate that is printed in so many."""
 
 SINCE_1970 = 1e9
 """Times from which on a number is one of the calendar, in seconds or less, and none that anything takes."""

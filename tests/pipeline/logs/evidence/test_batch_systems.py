@@ -102,6 +102,9 @@ ENDS = [
     ("n1:47:99 [0] alloc.h:95 NCCL WARN HIP failure 'out of memory'", "oom"),
     ("[ 91.1] amdgpu 0000:c1:00.0: amdgpu: GPU reset begin!", "crash"),
     ("Loss is nan, stopping training", "crash"),
+    ("ERROR loss is not finite at iteration 100, aborting", "crash"),
+    ("E 10:12:01 helios.train: loss is nan for 3 consecutive steps, stopping", "crash"),
+    ("non-finite loss encountered on rank 3: terminating", "crash"),
     ("ExecuteUserScriptError:", "crash"),
     ("[ERROR] [ft_launcher0@n1] Did not get subsequent heartbeat. Waited 1800.00 seconds.", "hang"),
     (
@@ -167,6 +170,8 @@ HARMLESS = [
     "/var/spool/slurmd/job771/slurm_script: line 4: module: command not found",
     "timeout: 600 s",
     "Loss is 2.5, stopping training",
+    "loss is nan, skipping this step",
+    "set --nan-check if the loss is infinite",
     "the GPU reset begin! is in the manual",
     "exited with a non-zero status of mind",
     "flux-job: task(s) exited with exit code 0",
