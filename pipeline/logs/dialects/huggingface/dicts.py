@@ -74,6 +74,11 @@ def read(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def epoch_text() -> pl.Expr:
+    """The epoch of a dict as it is printed, perhaps in quotes; NULL of other text."""
+    return pl.col("text").str.extract(rf"{_Q}epoch{_Q}: ({QUOTED_NUMBER})[,}}]")
+
+
 def precision() -> dict[str, pl.Expr]:
     """By how much the running totals of a dict may be off, from its text: `seconds_off`, `tokens_off`; and its `epoch`.
 
@@ -85,7 +90,7 @@ def precision() -> dict[str, pl.Expr]:
     return {
         "seconds_off": 0.5 * pl.lit(10.0).pow(exponents["seconds"]).fill_null(0.0),
         "tokens_off": pl.when(exponents["tokens"] > 0).then(0.5 * pl.lit(10.0).pow(exponents["tokens"])).otherwise(0.0),
-        "epoch": text.str.extract(rf"{_Q}epoch{_Q}: ({QUOTED_NUMBER})[,}}]"),
+        "epoch": epoch_text(),
     }
 
 

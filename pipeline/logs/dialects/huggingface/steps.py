@@ -17,7 +17,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialects.huggingface import epochs, notebook_tables, redraws, totals
 from sweepscope.pipeline.logs.dialects.huggingface.bars import steps_of
-from sweepscope.pipeline.logs.dialects.huggingface.dicts import precision, rejoined
+from sweepscope.pipeline.logs.dialects.huggingface.dicts import epoch_text, precision, rejoined
 from sweepscope.pipeline.logs.dialects.huggingface.rates import with_rates
 from sweepscope.pipeline.logs.dialects.huggingface.settings import with_ranks
 from sweepscope.pipeline.logs.dialects.huggingface.trainings import in_trainings
@@ -29,6 +29,9 @@ _RUN = ["source", "part"]
 _BESIDE = (("behind", "before"), ("behind_s", "before_s"))
 _CLOCK_OFF = 0.5
 """Seconds by which a bar's clock may be off: it shows whole ones."""
+
+_VALUES = ("loss", "grad_norm", "learning_rate")
+"""Of a dict that a callback prints once more, with the epoch rounded."""
 
 _DECAYED = 0.02
 """Of the highest learning rate, at the end of a schedule."""
@@ -118,11 +121,18 @@ def _numbered(dicts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_echoes(rows: pl.DataFrame) -> pl.DataFrame:
-    """`rows` without the logger's copies of dicts, where the dicts themselves are there."""
+    """`rows` without copies of dicts: those of the logger, and of a callback that prints the dict above once more."""
     is_dict = pl.col("loss").is_not_null()
     is_echo = (is_dict & pl.col("text").str.contains(_ECHO)).fill_null(value=False)
     is_printed = (is_dict & ~is_echo).any().over("source")
-    return rows.filter(~is_echo | ~is_printed)
+    rows = rows.filter(~is_echo | ~is_printed)
+    printed = epoch_text()
+    epoch, above = (text.cast(pl.Float64, strict=False) for text in (printed, printed.shift(1).over(_RUN)))
+    has_same = pl.struct(_VALUES).eq_missing(pl.struct(_VALUES).shift(1).over(_RUN))
+    is_again = pl.col("has_value") & has_same & ((epoch == above) | (epoch == above.round(2)))
+    rows = rows.with_columns(is_again=is_again.fill_null(value=False), is_rounded=epoch != above)
+    has_rounded = (pl.col("is_again") & pl.col("is_rounded")).any().over(_RUN)
+    return rows.filter(~(pl.col("is_again") & has_rounded)).drop("is_again", "is_rounded")
 
 
 def _by_epochs(dicts: pl.DataFrame, ends: Mapping[tuple[int, int], totals.End]) -> pl.DataFrame:

@@ -1,6 +1,7 @@
 """Which training of a file a bar or a log dict of transformers' Trainer belongs to, and which bars are its own.
 
-A banner begins a training, and so does what is logged behind the final dict of the one before. Within it the bar may
+A banner begins a training, and so does what is logged behind the final dict of the one before, or a dict whose epoch
+lies well before that of the one above: of a training that was launched again into the same file. Within it the bar may
 fall back to the beginning, as after a restart: that is another part. An evaluation draws bars of the same form: the
 training's is the one whose total is printed, between whose redraws the dicts are, or else the one that lasts. Where
 there is neither a total nor a dict, it is unknown, and all bars are left.
@@ -10,11 +11,16 @@ from __future__ import annotations
 
 import polars as pl
 
+from sweepscope.pipeline.logs.dialects.huggingface.dicts import epoch_text
 from sweepscope.pipeline.logs.dialects.huggingface.redraws import is_redrawn
 from sweepscope.pipeline.logs.facts import Facts
 
 _ORDER = ["source", "line_no"]
 _BAR = ("step", "steps_planned")
+_WELL_BEFORE = 0.5
+"""Of the epoch above. One that goes on from a checkpoint falls back by less, and is the same training."""
+_ROUNDED = 0.02
+"""Epochs by which dicts with two decimals and in full may differ."""
 
 
 def in_trainings(facts: Facts) -> pl.DataFrame:
@@ -44,7 +50,8 @@ def in_trainings(facts: Facts) -> pl.DataFrame:
             check_sortedness=False,
             allow_exact_matches=has_own_line,
         )
-    rows = _with_totals(_numbered(rows.with_columns(pl.col("launch", "end").fill_null(0))))
+    rows = rows.with_columns(pl.col("launch", "end").fill_null(0), anew=_begun_anew())
+    rows = _with_totals(_numbered(rows))
     is_other = pl.col("is_bar") & (pl.col("steps_planned") != pl.col("shown_total"))
     rows = rows.filter(~is_other.fill_null(value=False))
     shown = pl.col("step").forward_fill().shift(1).over("source")
@@ -54,7 +61,15 @@ def in_trainings(facts: Facts) -> pl.DataFrame:
     return rows.with_columns(
         part=pl.struct("training", back.alias("back")).rank("dense").cast(pl.Int64),
         every=pl.when(pl.col("every") >= 1).then("every").otherwise(share),
-    ).drop("launch", "end", "shown_total", "is_back")
+    ).drop("launch", "end", "anew", "shown_total", "is_back")
+
+
+def _begun_anew() -> pl.Expr:
+    """How often the epoch of the dicts of a file has fallen back to its begin."""
+    epoch = pl.when("has_value").then(epoch_text().str.strip_chars("'\"").cast(pl.Float64, strict=False))
+    above = epoch.forward_fill().shift(1).over("source")
+    is_fall = (epoch <= _WELL_BEFORE * above) & (epoch < above - _ROUNDED)
+    return is_fall.fill_null(value=False).cast(pl.Int64).cum_sum().over("source")
 
 
 def _lines(facts: Facts, kind: str, name: str) -> pl.DataFrame:
@@ -79,7 +94,7 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
     # Bars behind the end that no dict follows are those of an evaluation.
     has_values = pl.col("has_value").any().over("source", "launch", "ended")
     rows = rows.filter(~(pl.col("is_bar") & (pl.col("ended") > 0) & ~has_values))
-    training = pl.struct("launch", "ended").rank("dense").over("source").cast(pl.Int64)
+    training = pl.struct("launch", "ended", "anew").rank("dense").over("source").cast(pl.Int64)
     return rows.with_columns(training=training).drop("goes_on", "begins", "ended")
 
 

@@ -1,0 +1,35 @@
+"""Trainings of transformers' Trainer that were launched into the same file one after the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.pipeline.logs.logs import tables_of
+
+
+def dicts(count: int, per_epoch: int, *, first: int = 1, begin: float = 3.0, copies: bool = False) -> str:
+    """Log dicts of a training, as they are printed and, with `copies`, once more with the epoch rounded."""
+    lines = []
+    for number in range(first, first + count):
+        epoch = number / per_epoch
+        for text in (repr(epoch), repr(round(epoch, 2))) if copies else (repr(epoch),):
+            values = f"'loss': {begin - number / 100:.4f}, 'grad_norm': {1 + number / 64}, 'learning_rate': 0.0001"
+            lines.append(f"{{{values}, 'epoch': {text}}}\n")
+    return "".join(lines)
+
+
+def test_an_epoch_that_begins_anew_is_another_launch(tmp_path: Path) -> None:
+    text = dicts(7, 31) + dicts(5, 31, begin=3.1) + dicts(29, 31, begin=3.2)
+    runs = tables_of(tmp_path, text)["runs"].sort("attempt")
+    assert runs["steps_logged"].to_list() == [7, 5, 29]
+
+
+def test_a_training_that_goes_on_from_a_checkpoint_stays_one(tmp_path: Path) -> None:
+    runs = tables_of(tmp_path, dicts(20, 31) + dicts(15, 31, first=17, begin=3.1))["runs"]
+    assert runs.height == 1
+
+
+def test_a_dict_that_is_printed_once_more_with_a_rounded_epoch_is_one_step(tmp_path: Path) -> None:
+    text = dicts(25, 31, copies=True) + dicts(29, 31, begin=3.1, copies=True)
+    runs = tables_of(tmp_path, text)["runs"].sort("attempt")
+    assert runs["steps_logged"].to_list() == [25, 29]
