@@ -22,7 +22,7 @@ from sweepscope.pipeline.logs.inference.result import NOTHING, Inference, Inferr
 from sweepscope.pipeline.logs.inference.samples import in_samples, of_amounts
 from sweepscope.pipeline.logs.inference.sampling import ENOUGH, sampled
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
-from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules
+from sweepscope.pipeline.logs.inference.setting_rules import SettingRules
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
 from sweepscope.pipeline.logs.inference.source_code import without_source_code
 from sweepscope.pipeline.logs.inference.stated import stated
@@ -186,7 +186,7 @@ def _settings(
         if one.column != ("epochs", _PLANNED)[in_epochs]
     ]
     chosen = choose(statements, step_tokens)
-    return chosen, tried_settings(chosen, setting_rules(chosen, statements), others)
+    return chosen, tried_settings(chosen, statements, others)
 
 
 def _written(draft: Draft) -> Inference:

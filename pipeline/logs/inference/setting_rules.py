@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -46,8 +46,14 @@ class SettingRules:
     by_column: dict[str, tuple[str, Stated]] = field(default_factory=dict)
 
 
-def setting_rules(chosen: Iterable[Chosen], found: Sequence[Stated]) -> SettingRules:
-    """Rules for the settings that are believed. A name that also states other values is left out."""
+def setting_rules(chosen: Iterable[Chosen], found: Sequence[Stated], refused: Collection[Stated] = ()) -> SettingRules:
+    """Rules for the settings that are believed. A name that also states other values is left out.
+
+    Args:
+        chosen: the settings.
+        found: all that is stated.
+        refused: places whose rule reads another value there.
+    """
     rules = SettingRules()
     values_of: dict[str, set[str]] = {}
     for one in found:
@@ -56,7 +62,7 @@ def setting_rules(chosen: Iterable[Chosen], found: Sequence[Stated]) -> SettingR
         if not believed.is_used:
             continue
         sources = sorted(believed.sources, key=lambda source: (source.sure, source.form not in ("option", "word")))
-        for source in sources[:3]:
+        for source in [source for source in sources if source not in refused][:3]:
             if source.name and len(values_of[source.name]) > 1:
                 continue
             if _as_argument(rules, source) or _as_line(rules, source):

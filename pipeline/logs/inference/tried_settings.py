@@ -9,22 +9,30 @@ import polars as pl
 
 from sweepscope.pipeline.logs.declared.compile import own_settings
 from sweepscope.pipeline.logs.declared.document import read_document
-from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, stated_by
+from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules, stated_by
 from sweepscope.pipeline.logs.inference.settings import Chosen
+from sweepscope.pipeline.logs.inference.stated import Stated
 from sweepscope.pipeline.logs.inference.toml_text import NAME, Draft, toml_text
 
+_TRIES = 3
+"""Places of a setting, at most, whose rules are tried."""
 
-def tried_settings(chosen: Sequence[Chosen], rules: SettingRules, others: pl.DataFrame) -> SettingRules:
-    """The rules without those that would read another value than was meant.
+
+def tried_settings(chosen: Sequence[Chosen], found: Sequence[Stated], others: pl.DataFrame) -> SettingRules:
+    """Rules that read the settings: where one would read another value than was meant, that of the next place.
+
+    A command that was wrapped in the middle of an option is such a place.
 
     Args:
         chosen: the settings, with the values that were meant.
-        rules: those that read them.
+        found: all that is stated.
         others: lines that are no steps: `line_no`, `text`.
     """
+    rules = setting_rules(chosen, found)
     frame = others.with_columns(source=pl.lit(0, pl.Int64), prefix=pl.lit(None, pl.String))
     wanted = {one.column: one.value for one in chosen if one.is_used and one.column in rules.by_column}
-    for _ in range(2):
+    refused: list[Stated] = []
+    for left in reversed(range(_TRIES)):
         if not rules.by_column:
             break
         text = toml_text(Draft(NAME, ("signature",), settings=rules))
@@ -37,7 +45,8 @@ def tried_settings(chosen: Sequence[Chosen], rules: SettingRules, others: pl.Dat
         }
         if not bad:
             break
-        rules = _without(rules, bad)
+        refused += [rules.by_column[column][1] for column in bad]
+        rules = setting_rules(chosen, found, refused) if left else _without(rules, bad)
     return rules
 
 

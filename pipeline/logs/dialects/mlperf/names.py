@@ -35,10 +35,11 @@ _PRECISION = r"_(mxfp4|nvfp4|fp4|mxfp8|fp8|bf16)(?:_|$)"
 _LOWEST = r'"lowest_numerical_precision_linear", ?"value": ?"(\w+)"'
 _CARD = r"(?:A100|H100|H200|G?B[23]00|L40S|MI\d{3}X)"
 _PLATFORM = '"submission_platform", ?"value": ?"'
+_CARDS = rf"{_PLATFORM}(\d+) ?x ?(?:NVIDIA |AMD |Instinct )*{_CARD}(?: GPUs?|_\d+GB)\b"
+"""Of cards alone, without nodes: `64 x NVIDIA A100 GPU`, `8xA100_80GB-baseline`; `4xMI300X` are nodes with eight."""
 _PLATFORM_PARTS = {
-    "num_gpus": rf"{_PLATFORM}[Gg]audi\d?-(\d+)\"",
-    "num_nodes": rf"{_PLATFORM}(\d+)x",
-    "accelerator": rf"{_PLATFORM}[^\"]*?(?:\b|\dx|x\d+|_\d+x)(MI\d{{3}}X|[AHB]\d{{3}}|GB\d{{3}})\b",
+    "num_gpus": rf"{_PLATFORM}(?:[Gg]audi\d?|tpu-v(?:5l|5e|6e))-(\d+)\"",
+    "accelerator": rf"{_PLATFORM}[^\"]*?(?:\b|\dx|x\d+|_\d+x)(MI\d{{3}}X|[AHB]\d{{3}}|GB\d{{3}})(?:\b|_)",
     "gpus_per_node": rf"{_PLATFORM}[^\"]+?(?:x|_|\(|-| )(\d+)x? ?(?:NVIDIA |AMD |Instinct )*{_CARD}",
     "arg:board": rf"{_PLATFORM}[^\"]*?(DGX ?[AHB]\d{{3}}|HGX ?(?:H[12]|B[23])00|MI3\d\dX)\b",
 }
@@ -63,7 +64,10 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     events = lines.filter(is_event)
     is_named = is_launch | (is_event & text.str.contains('"config_filename"', literal=True))
     configured = lines.filter(is_named).with_columns(text.str.extract(_NAME)).drop_nulls("text")
+    is_of_cards = text.str.contains(_CARDS)
     parts = [
+        matched_settings(events.filter(is_of_cards), [("num_gpus", _CARDS)]),
+        matched_settings(events.filter(~is_of_cards), [("num_nodes", rf"{_PLATFORM}(\d+)x")]),
         matched_settings(configured, _PARTS.items()),
         matched_settings(configured, [("precision", _PRECISION)]),
         matched_settings(events, [("precision", _LOWEST), *_PLATFORM_PARTS.items(), *_SHAPE]),

@@ -951,3 +951,12 @@ def test_a_command_that_is_printed_as_a_list_states_what_it_states_as_a_line() -
     head = f"[launcher] cmd = python -u {' '.join(options)}\n[launcher] process 17 spawned with command: {options}\n"
     (run,) = tables_of({"train.log": log(FORMS["words"], head=head)})["runs"].to_dicts()
     assert (run["num_layers"], run["seq_len"], run["mbs"]) == (12, 512, 8)
+
+
+def test_a_setting_is_read_where_its_value_is_not_cut_off() -> None:
+    head = "python train.py --batch_size 4 --seq_len 5\n12 --lr 0.001\nModel: mine | Seq len: 512\n"
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], head=head)})["runs"].to_dicts()
+    assert run["seq_len"] == 512
+    head = 'python train.py --seq_len 512 -\n-lr 0.001\nConfiguration:\n{\n  "seq_len": 512,\n  "warmup": 5\n}\n'
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], head=head)})["runs"].to_dicts()
+    assert run["seq_len"] == 512

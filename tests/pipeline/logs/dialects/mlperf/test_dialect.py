@@ -217,7 +217,10 @@ def test_name_of_a_configuration_and_precision_as_events(tmp_path: Path) -> None
         ("2xHGX A100", {"num_gpus": None}),  # there are boards of four and of eight
         ("8xSUBMISSION_PLATFORM_PLACEHOLDER", {"num_nodes": 8}),
         ("MI355X", {"accelerator": "MI355X"}),
-        ("tpu-v5p-1024", {}),
+        ("tpu-v5p-1024", {"num_gpus": None}),  # of cores, two of which are a chip
+        ("tpu-v5l-4096", {"num_gpus": 4096}),
+        ("64 x NVIDIA A100 GPU", {"num_gpus": 64, "accelerator": "A100"}),
+        ("8xA100_80GB-baseline", {"num_gpus": 8, "accelerator": "A100"}),
     ],
 )
 def test_names_of_platforms(tmp_path: Path, platform: str, expected: dict[str, object]) -> None:
