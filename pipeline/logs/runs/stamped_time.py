@@ -1,4 +1,8 @@
-"""Time of a step from the time stamps of its lines, where a log states neither it nor a throughput."""
+"""Time of a step from the time stamps of its lines, where a log states neither it nor a throughput.
+
+Also where an unknown trainer states a throughput only: its batch may be one of tokens, or hold sentences of any length,
+so that batch and length of a sequence do not tell what a step takes.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import math
 
 import polars as pl
 
+from sweepscope.pipeline.logs.facts import INFERRED
 from sweepscope.pipeline.logs.steady_state import warmup_steps
 
 BASIS = "time_stamps"
@@ -30,7 +35,8 @@ def stamped_times(steps: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
         steps: STEP_FACTS rows with `run_id`.
         runs: rows of `runs` with their figures so far.
     """
-    has_speed = pl.any_horizontal(pl.col("step_time_s", "tokens_per_s", "tokens_per_s_per_gpu").is_not_null())
+    has_rate = pl.any_horizontal(pl.col("tokens_per_s", "tokens_per_s_per_gpu").is_not_null())
+    has_speed = pl.col("step_time_s").is_not_null() | (has_rate & (pl.col("dialect") != INFERRED))
     wanted = runs.filter(~has_speed & (pl.col("steps_logged") > _LEAST) & pl.col("step_basis").is_in(_COUNTS_STEPS))
     if wanted.is_empty():
         return pl.DataFrame(schema=_STAMPED)

@@ -40,7 +40,7 @@ def test_whole_seconds_are_measured_over_more_lines() -> None:
 @pytest.mark.parametrize(
     ("seconds", "more"),
     [
-        pytest.param([nth * 2.5 for nth in range(30)], ", 13800 tokens/s", id="it states its speed"),
+        pytest.param([nth * 2.5 for nth in range(30)], ", 250 ms/step", id="it states its time"),
         pytest.param([nth // 10 * 300 + nth % 10 / 1000 for nth in range(30)], "", id="printed together"),
         pytest.param([nth * 2.5 for nth in range(5)], "", id="too few"),
         pytest.param([30 - nth for nth in range(30)], "", id="the clock went back"),
@@ -48,3 +48,9 @@ def test_whole_seconds_are_measured_over_more_lines() -> None:
 )
 def test_stamps_that_tell_no_time_of_a_step(seconds: Sequence[float], more: str) -> None:
     assert run_of(seconds, more=more)["step_time_basis"] != "time_stamps"
+
+
+def test_stamps_tell_the_time_of_a_step_whose_batch_may_be_of_tokens() -> None:
+    run = run_of([nth * 2.5 for nth in range(30)], more=", 13800 tokens/s, batch_size=4096, max_length=60")
+    assert (run["step_time_s"], run["step_time_basis"]) == (pytest.approx(0.25), "time_stamps")
+    assert run["tokens_per_s"] == 13800
