@@ -128,6 +128,19 @@ def _assume_no_context_parallelism(runs: pl.DataFrame) -> pl.DataFrame:
     return runs.with_columns(cp=pl.coalesce("cp", assumed))
 
 
+def _assume_no_model_parallelism(runs: pl.DataFrame) -> pl.DataFrame:
+    """Data parallelism alone where the states are sharded over ranks, and no source states a degree of any kind.
+
+    A trainer that splits layers states how far; one that only shards (FSDP, ZeRO) has nothing to state. The batch has
+    to be known: what states neither was cut off before its settings.
+    """
+    degrees = pl.all_horizontal(pl.col(name).is_null() for name in (*_DIMENSIONS, "ep"))
+    has_batch = pl.col("mbs").is_not_null() | pl.col("gbs").is_not_null()
+    is_open = (pl.col("zero_stage") > 0).fill_null(value=False) & pl.col("num_gpus").is_not_null() & has_batch & degrees
+    assumed = pl.when(is_open).then(pl.lit(1, pl.Int64))
+    return runs.with_columns(pl.coalesce(name, assumed).alias(name) for name in _DIMENSIONS[1:])
+
+
 def _assume_place(runs: pl.DataFrame) -> pl.DataFrame:
     """Accelerators per node where no source states them: all of them on one node up to 8, else 8 (4 on GB200 and TPUs).
 
@@ -186,7 +199,8 @@ def normalise_runs(frame: pl.DataFrame) -> Normalised:
         map_words(given["recompute"], canonical_recompute, pl.String),
     )
     derived = _derive(given)
-    assumed = _derive(_assume_place(_derive(_assume_no_context_parallelism(derived))))
+    alone = _derive(_assume_no_model_parallelism(_assume_no_context_parallelism(derived)))
+    assumed = _derive(_assume_place(alone))
     named = _name_models(assumed)
     named = named.with_columns(layout_texts(named))
     return Normalised(

@@ -25,7 +25,7 @@ _OF_TRAINING = re.compile(
 _DOCUMENT_SUFFIXES = {".json", ".yaml", ".yml", ".toml"}
 _CONFIGURATION = re.compile(
     r"(?:^|[._-])(?:config(?:uration)?|conf|cfg|args|arguments|hparams|hyper_?param(?:eter)?s|params|opts?|options|settings)"
-    r"(?:[._-][\w.-]*)?\.(?:json|ya?ml|toml)$|(?:^|[._-])(?:run|exp|experiment|train|training|job)\.(?:ya?ml|toml)$"
+    r"(?:[._-][\w.-]*)?\.(?:json|ya?ml|toml)$|(?:^|[._-])(?:run|exp|experiment|train|training|job|hydra)\.(?:ya?ml|toml)$"
 )
 """Names of configurations; a `train.json` is data."""
 _OF_OTHERS = re.compile(r"tokenizer|generation|processor|adapter|quant|eval|package|compiler")

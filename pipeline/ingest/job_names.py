@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 # Names that schedulers give, or that say what their number is: Slurm's slurm-%j.out and, for a task of an array,
-# slurm-%A_%a.out; PBS's and SGE's %x.o%j; PBS's %j.server.OU; picotron's and nanotron's log_%j.out.
+# slurm-%A_%a.out; PBS's and SGE's %x.o%j; PBS's %j.server.OU; picotron's and nanotron's log_%j.out; submitit's
+# %j_%t_log.out (core/utils.py JobPaths), where %j of an array is %A_%a.
 _NAMED = re.compile(
     r"(?:^|[-_.])slurm-(\d+(?:_\d+)?)(?!\d)|\.[oe](\d{3,})(?:\[\d+\])?$|^(\d+)\.[\w-]+\.(?:OU|ER)$|"
-    r"(?:^|[-_.])job(?:[-_.]?id)?[-_.]?(\d{3,}(?:_\d+)?)(?!\d)|^log_(\d+)\.(?:out|err)$"
+    r"(?:^|[-_.])job(?:[-_.]?id)?[-_.]?(\d{3,}(?:_\d+)?)(?!\d)|^log_(\d+)\.(?:out|err)$|"
+    r"^(\d+(?:_\d+)?)_\d+_log\.(?:out|err)$"
 )
 # Patterns of one's own, as `%j.out` (LSF's %J.out), `%x-%j.out`, `%x_%A_%a.err`.
 _OWN = re.compile(
@@ -36,6 +38,8 @@ def job_of(name: str) -> str:
 
     >>> job_of("log_410022.out"), job_of("slurm-2631_7.out"), job_of("run.log")
     ('410022', '2631_7', '')
+    >>> job_of("440917_3_0_log.out"), job_of("440917_0_log.err")
+    ('440917_3', '440917')
     >>> job_of("train-410022.err"), job_of("config_001.log"), job_of("run-20260101-120000.log")
     ('410022', '', '')
     """

@@ -11,6 +11,7 @@ from stat import S_ISDIR, S_ISREG
 from sweepscope.pipeline.errors import InputError, NothingYetError, UsageError
 from sweepscope.pipeline.io import remote
 from sweepscope.pipeline.io.file_names import on_disk, printable
+from sweepscope.pipeline.io.hidden_names import is_hidden
 from sweepscope.pipeline.io.remote import is_url
 from sweepscope.pipeline.text.secrets import hide
 
@@ -52,7 +53,7 @@ def canonical(path: str) -> str:
 
 
 def list_files(root: str) -> Iterator[Entry]:
-    """Every regular file at or below `root`; hidden files and directories are left out.
+    """Every regular file at or below `root`; hidden ones are left out, but for those of `hidden_names`.
 
     A `root` that is a link is listed under the name of its target. Links below are followed where they lead out of
     `root`; each file is listed once, and files below `root` under their real path. A file that vanishes during the
@@ -142,7 +143,7 @@ def _children(directory: str) -> list[os.DirEntry[str]]:
     """Children of a directory apart from hidden names, by name; none if it has just vanished. Raises OSError."""
     try:
         with os.scandir(directory) as found:
-            return sorted((child for child in found if not child.name.startswith(".")), key=lambda child: child.name)
+            return sorted((child for child in found if not is_hidden(child.name)), key=lambda child: child.name)
     except FileNotFoundError:
         return []
 
@@ -152,7 +153,7 @@ def _is_listed_anyway(real: str, root: str) -> bool:
     if real == root or root.startswith(real.rstrip(os.sep) + os.sep):
         return True
     below = real.removeprefix(root.rstrip(os.sep) + os.sep)
-    return below != real and not any(part.startswith(".") for part in below.split(os.sep))
+    return below != real and not any(map(is_hidden, below.split(os.sep)))
 
 
 def marker_above(marker: str) -> Callable[[str], bool]:

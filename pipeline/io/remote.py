@@ -11,6 +11,7 @@ from typing import IO, Any, cast
 import fsspec
 
 from sweepscope.pipeline.errors import InputError, NothingYetError, UsageError
+from sweepscope.pipeline.io.hidden_names import is_hidden
 
 CONNECT_S = 10
 READ_S = 20
@@ -81,7 +82,7 @@ def _in_words(error: Exception) -> str:
 def listed(root: str) -> Iterator[tuple[str, int, float]]:
     """URL, size in bytes and modification time (seconds since 1970) of every file at or below a URL.
 
-    Hidden files and directories are left out.
+    Hidden files and directories are left out, but for those of `hidden_names`.
 
     Raises:
         NothingYetError: nothing is there.
@@ -102,7 +103,7 @@ def listed(root: str) -> Iterator[tuple[str, int, float]]:
     if not listed:
         raise NothingYetError(f"Nothing found at {root}. Check the URL.")
     for name, info in sorted(listed.items()):
-        if not any(part.startswith(".") for part in name.removeprefix(inner).split("/")):
+        if not any(map(is_hidden, name.removeprefix(inner).split("/"))):
             yield filesystem.unstrip_protocol(name), int(info.get("size") or 0), modified(info)
 
 

@@ -16,7 +16,7 @@ import duckdb
 import polars as pl
 
 from sweepscope.pipeline.logs.runs import kept_elsewhere
-from sweepscope.pipeline.logs.runs.job_outputs import PARSER, is_output, job_outputs
+from sweepscope.pipeline.logs.runs.job_outputs import PARSER, job_outputs, may_be_output, of_one_job
 from sweepscope.pipeline.logs.runs.listed_runs import listed_runs
 from sweepscope.pipeline.logs.runs.same_runs import RATES, SAME, near_each_other, same_runs
 from sweepscope.pipeline.scheduler.match_jobs import match
@@ -127,11 +127,12 @@ def _files(lake: Lake, release: Release, *kinds: str) -> pl.Series:
 
 
 def _repeated_runs(lake: Lake, release: Release, runs: pl.DataFrame, histories: pl.Series) -> pl.DataFrame:
-    """same_runs.SAME rows of runs that a file of steps and a log both have."""
+    """same_runs.SAME rows of runs that a file of steps and a log both have, or two logs of one job."""
     counting = runs.filter(pl.col("duplicate_of").is_null() & (pl.col("steps_logged") > 0))
     is_file = pl.col("source_path").is_in(histories.implode())
     files, logs = (counting.filter(which).select("run_id", "run_dir") for which in (is_file, ~is_file))
     pairs = near_each_other(files, logs)
+    pairs = pl.concat([pairs, of_one_job(counting).join(pairs, on=["run_id", "log_id"], how="anti")])
     if pairs.is_empty():
         return pl.DataFrame(schema=SAME)
     ids = pl.concat([pairs["run_id"], pairs["log_id"]]).unique()
@@ -141,15 +142,16 @@ def _repeated_runs(lake: Lake, release: Release, runs: pl.DataFrame, histories: 
 
 
 def _has_outputs(lake: Lake, release: Release) -> bool:
-    """Whether a log may be the output of a job whose training logs elsewhere."""
-    return not lake.read("runs", ["run_id"], pl.col("parser") == PARSER, release=release).is_empty()
+    """Whether a log may be the output of a job whose training logs elsewhere: without steps, or with them."""
+    runs = lake.read("runs", ["parser", "job_id"], pl.col("origin") != "published", release=release)
+    return bool((runs["parser"] == PARSER).any() or runs["job_id"].drop_nulls().is_duplicated().any())
 
 
 def _outputs(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     """same_runs.SAME rows of outputs of jobs, each with the run whose end it reports."""
-    if runs.filter(is_output()).is_empty():
+    if runs.filter(may_be_output()).is_empty():
         return pl.DataFrame(schema=SAME)
-    return job_outputs(runs, match(runs.filter(~is_output()), jobs).select("run_id", "job_id"))
+    return job_outputs(runs, match(runs, jobs).select("run_id", "job_id"))
 
 
 def _listed_runs(lake: Lake, release: Release, runs: pl.DataFrame, tables: pl.Series) -> pl.DataFrame:

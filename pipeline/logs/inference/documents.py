@@ -54,14 +54,15 @@ def _of_job(values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Columns and values of what a job ran as and on, where all values of a column agree."""
     found: dict[str, set[str]] = {}
     for name, value in values:
-        *_, last = name.split(".")
+        *sections, last = name.split(".")
+        near = words(" ".join([*sections[-1:], last]) if last in ("id", "name") else last)
         count = _CARDS.match(value)
         if _CARD.search(words(last)) and (card := canonical_accelerator(value[count.end() if count else 0 :])):
             found.setdefault("accelerator", set()).add(card)
             if count:
                 found.setdefault("gpus_per_node" if "node" in words(last) else "num_gpus", set()).add(count[1])
         for column, names, form in _OF_JOB:
-            if names.fullmatch(words(last)) and form.fullmatch(value):
+            if names.fullmatch(near) and form.fullmatch(value):
                 found.setdefault(column, set()).add(value)
     yield from ((column, ones.pop()) for column, ones in found.items() if len(ones) == 1)
 

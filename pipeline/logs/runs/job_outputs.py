@@ -1,7 +1,8 @@
 """Outputs of jobs whose training logs in a folder of its own: `slurm-771208.out` beside `tp2/logs/rank_0.log`. Pure.
 
-Such an output has no step, no setting and no line of a trainer: what srun, torchrun or the scheduler report there, the
-failure of a process or the time limit, is how the run of the same job ended. It is no run of its own.
+Such an output has no step, and states less than the run does: what srun, torchrun or the scheduler report there, the
+failure of a process or the time limit, is how the run of the same job ended. It is no run of its own. Where a trainer
+logs to both (Hydra's console and `train.log`), the output has the run's steps: values decide then, as in `same_runs`.
 """
 
 from __future__ import annotations
@@ -16,37 +17,65 @@ VERSION = 1
 PARSER = "evidence"
 """Of logs in which no trainer's line was found, only how their processes ended."""
 
-_OF_TRAINING = ("model", "params", "seq_len", "mbs", "gbs", "tp", "pp")
+_OF_TRAINING = ("model", "params", "seq_len", "mbs", "gbs", "tp", "pp", "num_layers")
 """Columns of `runs` that a log of a training, or the configuration beside it, states. A launcher knows the ranks."""
 
 _LEVELS = 3
 """Levels above the folder of an output: its run lies below one of them. Another cluster's job may have its number."""
 
 
-def is_output() -> pl.Expr:
-    """Whether a row of `runs` may be such an output."""
-    is_silent = (pl.col("steps_logged").fill_null(0) == 0) & pl.all_horizontal(pl.col(*_OF_TRAINING).is_null())
-    return is_silent & (pl.col("parser") == PARSER).fill_null(value=False) & pl.col("duplicate_of").is_null()
+def may_be_output() -> pl.Expr:
+    """Whether a row of `runs` may be such an output without steps."""
+    is_stepless = pl.col("steps_logged").fill_null(0) == 0
+    return is_stepless & (pl.col("parser") == PARSER).fill_null(value=False) & pl.col("duplicate_of").is_null()
 
 
 def job_outputs(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """SAME rows of outputs, each with the run of its job; with the last one, where the job ran several.
+    """SAME rows of outputs without steps, each with the run of its job that states more of a training, or has steps.
+
+    Of several such runs it is the last one's.
 
     Args:
         runs: rows of `runs`.
         jobs: `run_id`, `job_id` of runs whose job only the scheduler's tables tell.
     """
-    named = runs.join(jobs, on="run_id", how="left", maintain_order="left", suffix="_found")
-    named = named.with_columns(job_id=pl.coalesce("job_id", "job_id_found")).drop_nulls("job_id")
-    outputs = named.filter(is_output()).select("run_id", "job_id", folder="run_dir")
-    trainings = named.filter(~is_output() & pl.col("duplicate_of").is_null()).select(
-        "job_id", "run_dir", "source_path", "started_at", "attempt", duplicate_of="run_id"
+    counting = runs.filter(pl.col("duplicate_of").is_null())
+    named = counting.join(jobs, on="run_id", how="left", maintain_order="left", suffix="_found")
+    named = named.with_columns(job_id=pl.coalesce("job_id", "job_id_found"), known=_known()).drop_nulls("job_id")
+    outputs = named.filter(may_be_output()).select("run_id", "job_id", "known", folder="run_dir")
+    trainings = named.select(
+        *("job_id", "run_dir", "source_path", "started_at", "attempt"),
+        duplicate_of="run_id",
+        known_log=pl.when(may_be_output()).then("known").otherwise(len(_OF_TRAINING) + 1),
     )
-    pairs = outputs.join(trainings, on="job_id").filter(_is_near())
+    pairs = outputs.join(trainings, on="job_id").filter((pl.col("known") < pl.col("known_log")) & _is_near())
     is_ordered = (pl.col("source_path").n_unique() == 1) | pl.col("started_at").is_not_null().all()
     ordered = pairs.filter(is_ordered.over("run_id")).sort("run_id", "started_at", "attempt")
     last = ordered.unique("run_id", keep="last", maintain_order=True)
     return last.select(SAME.names()) if last.height else pl.DataFrame(schema=SAME)
+
+
+def of_one_job(runs: pl.DataFrame) -> pl.DataFrame:
+    """`run_id`, `log_id`, `level`, as of `same_runs.near_each_other`: logs with steps of one job, in several folders.
+
+    Of two, the one that states less is the output; it has the job's number in its name where both state as much.
+
+    Args:
+        runs: rows of `runs`.
+    """
+    has_steps = (pl.col("steps_logged") > 0) & pl.col("duplicate_of").is_null()
+    is_named = pl.col("source_path").str.extract("([^/]+)$").str.contains(pl.col("job_id"), literal=True)
+    of_jobs = runs.drop_nulls("job_id").filter(has_steps & (pl.col("run_dir").n_unique() > 1).over("job_id"))
+    ranked = of_jobs.select(
+        *("job_id", "run_id", "run_dir"), folder="run_dir", rank=2 * _known() - is_named.cast(pl.Int64)
+    )
+    pairs = ranked.join(ranked, on="job_id", suffix="_log").filter(pl.col("rank") < pl.col("rank_log"))
+    near = pairs.with_columns(run_dir="run_dir_log").filter(_is_near())
+    return near.select("run_id", log_id="run_id_log", level=pl.lit(0, pl.Int32))
+
+
+def _known() -> pl.Expr:
+    return pl.sum_horizontal(pl.col(name).is_not_null().cast(pl.Int64) for name in _OF_TRAINING)
 
 
 def _is_near() -> pl.Expr:

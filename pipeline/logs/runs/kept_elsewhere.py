@@ -14,7 +14,7 @@ from sweepscope.pipeline.derive.complete import complete_runs
 from sweepscope.pipeline.logs.runs.setting_precedence import NOT_EVIDENCE
 from sweepscope.schemas.tables.runs import EVENTS, RUNS, SETTINGS
 
-VERSION = 1
+VERSION = 2
 """Raise it when the same rows would be completed differently: stores are then published anew."""
 
 _NAMES = ("model", "model_logged", "framework", "framework_version")
@@ -34,6 +34,8 @@ _EACH = ("mfu_logged", "tflops_per_gpu_logged", "mem_peak_allocated_bytes", "mem
 _OUTCOME = ("status", "status_confidence", "status_evidence")
 _OPEN = ("running", "truncated")
 """What a run is whose log just stops."""
+_CAUSES = ("oom", "host_oom", "node_fail", "nccl_error", "hang")
+"""What explains a crash of which the log has no more than that."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ def _measured() -> dict[str, pl.Expr]:
     """Rates where the log has none, peaks that it does not print, and how the run ended where the log just stops."""
     is_silent = pl.all_horizontal(pl.col(name).is_null() for name in _RATES)
     is_known = ~pl.col("status_file").is_in(_OPEN) & pl.col("status_confidence_file").ne_missing("low")
-    is_ended = pl.col("status").is_in(_OPEN) & is_known
+    is_explained = (pl.col("status") == "crash") & pl.col("status_file").is_in(_CAUSES)
+    is_ended = (pl.col("status").is_in(_OPEN) | is_explained) & is_known
     rates = {name: pl.when(is_silent).then(f"{name}_file").otherwise(name) for name in _OF_RATES}
     outcome = {name: pl.when(is_ended).then(f"{name}_file").otherwise(name) for name in _OUTCOME}
     return rates | outcome | {name: pl.coalesce(name, f"{name}_file") for name in _EACH}

@@ -193,3 +193,20 @@ def test_assumes_no_context_parallelism_where_all_other_degrees_are_stated(
 ) -> None:
     run = normalise(**NOTHING | {"num_gpus": None} | known)
     assert (run["cp"], run["num_gpus"]) == (cp, gpus)
+
+
+@pytest.mark.parametrize(
+    ("known", "layout"),
+    [
+        ({"zero_stage": 3, "mbs": 2, "gbs": 64}, (16, 1, 1, 2)),
+        ({"zero_stage": 3}, (None, None, None, None)),
+        ({"zero_stage": 0, "mbs": 2, "gbs": 64}, (None, None, None, None)),
+        ({"zero_stage": 3, "mbs": 2, "gbs": 64, "ep": 8}, (None, None, None, None)),
+        ({"zero_stage": 3, "mbs": 2, "gbs": 64, "tp": 2}, (None, 2, None, None)),
+    ],
+)
+def test_assumes_data_parallelism_alone_where_states_are_sharded_and_no_degree_is_stated(
+    known: Row, layout: tuple[int | None, ...]
+) -> None:
+    run = normalise(**NOTHING | {"num_gpus": 16} | known)
+    assert (run["dp"], run["tp"], run["pp"], run["gas"]) == layout

@@ -65,6 +65,12 @@ class TestListing:
             (tmp_path / name).write_text("x")
         assert names(tmp_path) == ["f/g.log"]
 
+    def test_but_for_those_in_which_launchers_keep_what_a_run_is_known_by(self, tmp_path: Path) -> None:
+        for name in ("0/.hydra/config.yaml", ".submitit/17_0/17_0_0_log.out", ".submitit/.git/a.log"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text("x")
+        assert names(tmp_path) == [".submitit/17_0/17_0_0_log.out", "0/.hydra/config.yaml"]
+
     def test_a_hidden_directory_that_is_asked_for_is_listed(self, tmp_path: Path) -> None:
         (tmp_path / ".scratch").mkdir()
         (tmp_path / ".scratch" / "a.log").write_text("x")

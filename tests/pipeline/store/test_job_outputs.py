@@ -101,3 +101,57 @@ def test_an_output_with_steps_of_its_own_is_a_run(logs: LakeOfLogs) -> None:
     lines = [f"step={step}/60 | loss={8 - step / 10:.4f} | dt=2.5s\n" for step in range(1, 31)]
     logs.write("slurm-771208.out", "".join(lines) + FAILED.format(job=771208))
     assert len(endings(logs)) == 2
+
+
+HYDRA = "hydra:\n  job:\n    name: train\n    id: '{job}'\n    num: {num}\n  launcher:\n    nodes: 2\n    gpus_per_node: 8\n"
+CONFIG = """model:
+  name: tiny-3b
+  n_layers: 24
+  d_model: 2048
+data:
+  seq_len: 2048
+  global_batch_size: 256
+  micro_batch_size: {mbs}
+strategy:
+  sharding: full_shard
+"""
+
+
+def hydra_sweep(logs: LakeOfLogs, *, stops: dict[int, str]) -> None:
+    """Two runs as Hydra's submitit launcher leaves them: all have one seed, and so the same losses.
+
+    `stops` has what stands behind the steps of a run on the standard error of its job; it has no step then.
+    """
+    for num, mbs in enumerate((2, 4)):
+        job = f"440917_{num}"
+        logs.write(f"{num}/.hydra/config.yaml", CONFIG.format(mbs=mbs))
+        logs.write(f"{num}/.hydra/hydra.yaml", HYDRA.format(job=job, num=num))
+        steps = "".join(
+            f"[2026-11-19 18:{step:02d}:00,123][__main__][INFO] - step {step} loss {9 - step / 10:.4f} "
+            f"lr 3.0e-04 step/s {(0.1 + num / 100):.4f}\n"
+            for step in range(1, 31)
+            if num not in stops
+        )
+        begin = "[2026-11-19 18:00:00,123][__main__][INFO] - 3,000,000,000 parameters\n"
+        logs.write(f"{num}/train.log", begin + steps)
+        start = (
+            f"submitit INFO (2026-11-19 18:00:00,000) - Starting with JobEnvironment(job_id={job}, hostname=h{num})\n"
+        )
+        logs.write(f".submitit/{job}/{job}_0_log.out", start + begin + steps)
+        logs.write(f".submitit/{job}/{job}_0_log.err", stops.get(num, "a warning\n"))
+
+
+def test_a_sweep_of_hydra_and_submitit_is_read_with_what_lies_in_hidden_folders(logs: LakeOfLogs) -> None:
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.95 GiB. GPU 0 has a total capacity of 79.10 GiB"
+    hydra_sweep(logs, stops={1: f"Traceback (most recent call last):\n{oom}\n"})
+    runs = shown(logs)
+    assert set(runs) == {"0", "1"}
+    names = ("job_id", "num_gpus", "dp", "mbs", "gas", "seq_len", "zero_stage")
+    assert [runs["0"][name] for name in names] == ["440917_0", 16, 16, 2, 8, 2048, 3]
+    assert (runs["1"]["job_id"], runs["1"]["mbs"], runs["1"]["status"]) == ("440917_1", 4, "oom")
+
+
+def test_logs_of_other_jobs_with_the_same_losses_stay_runs(logs: LakeOfLogs) -> None:
+    hydra_sweep(logs, stops={})
+    runs = shown(logs)
+    assert {name: (run["mbs"], run["last_step"]) for name, run in runs.items()} == {"0": (2, 30), "1": (4, 30)}
