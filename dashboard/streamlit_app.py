@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import streamlit as st
 
-from sweepscope.dashboard.app import contrast, named_views, shell
+from sweepscope.dashboard.app import contrast, links, named_views, shell
 from sweepscope.dashboard.navigation import PAGES
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.widgets import basic
@@ -47,4 +47,5 @@ except (duckdb.CatalogException, duckdb.BinderException) as error:  # published 
 shell.say_unmet(top)
 shell.watch_scheme()
 shell.watch_width()
+links.watch()
 contrast.watch()

@@ -58,12 +58,6 @@ _WATCH_WIDTH = """export default function (component) {
   return () => queries.forEach(([, query]) => query.removeEventListener("change", tell));
 }"""
 
-# A page change by `st.switch_page` with parameters leaves two steps in the browser's history, the first of them
-# without the list's search. A plain change of address leaves one, and "back" restores the list from its own address.
-_FOLLOW_LINK = """export default function (component) {
-  window.location.assign(new URL(component.data, document.baseURI));
-}"""
-
 
 @dataclass(frozen=True)
 class View:
@@ -174,12 +168,6 @@ def other_origins(view: View) -> list[tuple[str, str]]:
     offered = offered_origins(view.slices["origin"].unique().to_list())
     shown = view.chosen.origin if view.chosen else None
     return [(f"{origin} results", f"?origin={origin}") for origin in offered if origin != shown]
-
-
-def follow(url: str) -> None:
-    """Takes the reader to another address of this app, as if a link had been clicked."""
-    component = st.components.v2.component("follow_link", js=_FOLLOW_LINK)
-    component(key="follow_link", data=url, height=1)
 
 
 def say_ignored(view: View) -> None:

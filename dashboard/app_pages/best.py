@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.links import follow
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import heatmap, memory
 from sweepscope.dashboard.charts.grid import Grid
@@ -208,7 +209,7 @@ def _draw_layouts(view: View, chosen: Slice, ranked: pl.DataFrame) -> None:
         if ranked.height > 1:
             compare_links.draw_ticked([ranked["run_id"][place] for place in ticked])
     if opened is not None:
-        shell.follow(urls.run_url(ranked["run_id"][opened]))
+        follow(urls.run_url(ranked["run_id"][opened]))
     rows = queries.ranked_layouts(chosen, view.filters).run(view.store.con)["layouts"].item()
     tables.csv_later(queries.ranking(chosen, view.filters), view.store.con, "ranked_layouts", rows=rows)
 

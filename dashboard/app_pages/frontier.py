@@ -6,6 +6,7 @@ import polars as pl
 import streamlit as st
 
 from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.links import follow
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.app.store import Store
 from sweepscope.dashboard.charts import frontier as chart
@@ -78,7 +79,7 @@ def _draw_table(published: pl.DataFrame, best_here: pl.DataFrame) -> None:
     with above:
         compare_links.draw_ticked([rows["run_id"][place] for place in ticked])
     if opened is not None:
-        shell.follow(urls.run_url(rows["run_id"][opened]))
+        follow(urls.run_url(rows["run_id"][opened]))
     tables.csv_button(rows.drop("extra"), "frontier")
 
 

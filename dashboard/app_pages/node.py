@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.links import follow
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import names
@@ -66,7 +67,7 @@ def _draw_list(view: View, lost: str) -> None:
     tables.csv_button(frame, "nodes")
     basic.how_to_read(texts.HOW_TO_READ)
     if picked is not None:
-        shell.follow(urls.node_url(rows[picked]["host"]))
+        follow(urls.node_url(rows[picked]["host"]))
 
 
 def _draw_node(view: View, found: list[dict[str, Any]]) -> None:

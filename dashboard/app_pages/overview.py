@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.links import follow
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.app.visits import last_visit
 from sweepscope.dashboard.charts import heatmap
@@ -84,7 +85,7 @@ def _page(view: View) -> None:
     # The first screen shows the whole grid; filters inside it belong to the pages that explore.
     grid = grid_cells(view.store, chosen, Filters())
     if "open_cell" in st.session_state:
-        shell.follow(_cell_url(view.filters, st.session_state.pop("open_cell")))
+        follow(_cell_url(view.filters, st.session_state.pop("open_cell")))
     scope = grid_texts.scope(int(grid["runs_tried"].sum()), view.origin_runs, chosen.origin)
     meta = texts.meta(scope, chosen.study, view.store.version, numbers.moment(view.store.published_at))
     is_own = chosen.origin == "measured"

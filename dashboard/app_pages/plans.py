@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.links import follow
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.numbers import unbroken
@@ -48,7 +49,7 @@ def _page(view: View) -> None:
     picked = tables.selectable_table(plans, _PLANS, key="plans")
     basic.how_to_read(texts.HOW_TO_READ)
     if picked is not None:
-        shell.follow(urls.plan_url(rows[picked]["plan_id"]))
+        follow(urls.plan_url(rows[picked]["plan_id"]))
 
 
 def _draw_plan(view: View, plan: dict[str, Any], *, has_others: bool) -> None:

@@ -9,6 +9,7 @@ import polars as pl
 import streamlit as st
 
 from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.links import follow
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.symbols import CELL_STATE, STATUS
@@ -191,7 +192,7 @@ def _draw_table(rows: pl.DataFrame) -> None:
         hint = texts.beside_hint(beside) if beside else compare_links.HINT
         compare_links.draw_ticked([rows["run_id"][place] for place in ticked], beside=beside, hint=hint)
     if opened is not None:
-        shell.follow(urls.run_url(rows["run_id"][opened]))
+        follow(urls.run_url(rows["run_id"][opened]))
 
 
 def _draw_pages(number: int, pages: int) -> None:

@@ -8,6 +8,7 @@ import polars as pl
 import streamlit as st
 
 from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.links import follow
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import tradeoffs as charts
 from sweepscope.dashboard.format import numbers
@@ -160,7 +161,7 @@ def _open(key: str) -> Any:
 
 def _follow() -> None:
     if run_id := st.session_state.pop(_OPENED, None):
-        shell.follow(urls.run_url(run_id))
+        follow(urls.run_url(run_id))
 
 
 _DRAW = {"front": _draw_front, "free": _draw_free, "parallel": _draw_parallel, "factor": _draw_factor}
