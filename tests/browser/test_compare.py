@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.browser.accessibility import assert_accessible, assert_chart_text_stands_out
-from tests.browser.visits import opened, settled
+from tests.browser.visits import arrived, opened, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -29,8 +29,7 @@ class Clicks:
         """Follows the sidebar. The page before looks settled, too, until the next one has begun."""
         sidebar(self.page, name).click()
         self.made += 1
-        self.page.wait_for_function("title => document.title.startsWith(title + ' ')", arg=name)
-        settled(self.page)
+        arrived(self.page, name)
 
 
 def sidebar(page: Any, name: str) -> Any:
@@ -51,7 +50,7 @@ def test_best_layout_of_a_cell_and_why_the_second_lost_within_four_clicks(browse
         page.get_by_text("Llama 8.86B on 16 nodes").first.wait_for()
         reader.on(page.get_by_role("link", name="Compare with the runner-up"))
         page.wait_for_url("**/compare?runs=*")
-        settled(page)
+        arrived(page, "Compare")
         sentence = answer(page)
         assert sentence.startswith("A is 5.8 % ahead of B, within the noise")
         assert re.search(r"DP16 TP8 saves [\d.]+ points of DP communication and loses [\d.]+ to TP", sentence)
@@ -63,8 +62,7 @@ def test_best_layout_of_a_cell_and_why_the_second_lost_without_a_mouse(browser: 
     with opened(browser, demo) as page:
         sidebar(page, "Best configurations").focus()
         page.keyboard.press("Enter")
-        page.wait_for_url("**/best*")
-        settled(page)
+        arrived(page, "Best configurations")
         for label, option in (("Model", "Llama 8.86B"), ("Nodes", "16")):
             page.get_by_role("combobox", name=re.compile(label)).first.focus()
             page.keyboard.press("ArrowDown")
@@ -76,7 +74,7 @@ def test_best_layout_of_a_cell_and_why_the_second_lost_without_a_mouse(browser: 
         page.get_by_role("link", name="Compare with the runner-up").focus()
         page.keyboard.press("Enter")
         page.wait_for_url("**/compare?runs=*")
-        settled(page)
+        arrived(page, "Compare")
         assert answer(page).startswith("A is 5.8 % ahead of B, within the noise")
 
 
@@ -86,7 +84,7 @@ def test_own_best_against_llama_405b_and_deepseek_v3_within_three_clicks(browser
         reader.to("Frontier")
         reader.on(page.get_by_role("link", name=re.compile("the best here on")))
         page.wait_for_url("**/compare?runs=*")
-        settled(page)
+        arrived(page, "Compare")
         sentence = answer(page)
         assert "reaches the most" in sentence
         assert re.search(r"Llama 3\.1 405B \(B\) by \d", sentence), "in points"
@@ -104,7 +102,7 @@ def test_any_two_runs_within_four_clicks(browser: Any, demo: str) -> None:
             reader.on(canvas, position={"x": 16, "y": 32 * row + 16}, force=True)
         reader.on(page.get_by_role("link", name="Compare 2 runs"))
         page.wait_for_url("**/compare?runs=*")
-        settled(page)
+        arrived(page, "Compare")
         page.get_by_role("columnheader", name=re.compile("^B ")).first.wait_for()
         assert reader.made <= 4
 

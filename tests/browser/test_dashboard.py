@@ -36,14 +36,14 @@ def test_picking_a_cell_fills_the_panel_and_the_url_and_leads_to_its_run(browser
     with opened(browser, f"{demo}/best") as page:
         page.wait_for_selector(".js-plotly-plot .annotation-text")
         # The cell is found by its text on the chart, as a person would.
-        page.locator(".js-plotly-plot .annotation-text", has_text="34.3 %").first.click(force=True)
-        page.wait_for_function("document.querySelector('.stMain').innerText.includes('80B on 16 nodes')")
+        cell = page.locator(".js-plotly-plot .annotation-text", has_text="34.3 %").first
+        click_until(page, cell, "document.querySelector('.stMain').innerText.includes('80B on 16 nodes')")
         page.wait_for_url("**/best?*nodes=*")
         settled(page)
         shared = page.url
         page.locator("a[href*='run?run=']").first.click()
         page.wait_for_url("**/run?run=*")
-        settled(page)
+        arrived(page, "Run")
         page.get_by_text("ultrascale_playbook_all_runs").first.wait_for()
     with opened(browser, shared) as page:
         page.get_by_text("80B on 16 nodes").first.wait_for()
@@ -52,20 +52,17 @@ def test_picking_a_cell_fills_the_panel_and_the_url_and_leads_to_its_run(browser
 def test_one_step_back_leads_from_a_cell_and_from_another_grid_to_the_overview(browser: Any, demo: str) -> None:
     with opened(browser, f"{demo}/") as page:
         first = page.locator(".ss-answer").inner_text()
-        page.locator(".st-key-overview_heat .annotation-text", has_text="34.3 %").first.click(force=True)
+        cell = page.locator(".st-key-overview_heat .annotation-text", has_text="34.3 %").first
+        click_until(page, cell, "document.title.startsWith('Best configurations ')")
         page.wait_for_url("**/best?model=*")
-        settled(page)
         page.go_back()
-        page.get_by_text("Other grids").first.wait_for()
-        settled(page)
+        arrived(page, "Overview")
         page.get_by_text("bigscience sweeps").first.click()
         page.wait_for_url("**/?origin=published*")
-        settled(page)
-        assert page.locator(".ss-answer").inner_text() != first
+        until_answer(page, first, is_other=True)
         page.go_back()
         page.wait_for_url(f"{demo}/")
-        settled(page)
-        assert page.locator(".ss-answer").inner_text() == first
+        until_answer(page, first)
 
 
 def test_the_keyboard_path_chooses_a_cell_too(browser: Any, demo: str) -> None:
@@ -140,7 +137,7 @@ def test_failures_lead_to_the_line_that_decided_and_the_choice_stays_in_the_addr
         page.wait_for_url("**price=2.5*")
         page.get_by_role("link", name=re.compile("CUDA out of memory")).first.click()
         page.wait_for_url("**/run?run=*")
-        settled(page)
+        arrived(page, "Run")
         page.get_by_text("Ran out of GPU memory").first.wait_for()
         page.get_by_text("Cost and other tries").first.wait_for()
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.browser.accessibility import assert_accessible, assert_chart_text_stands_out
-from tests.browser.visits import opened, settled
+from tests.browser.visits import arrived, opened, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -28,6 +28,7 @@ def test_a_finding_leads_to_its_run_and_the_operation_stays_in_the_address(brows
         page.wait_for_selector(".js-plotly-plot")
         page.get_by_text("NCCL_IB_DISABLE=1 is set").first.click()
         page.wait_for_url("**/run?run=rb*")
+        arrived(page, "Run")
 
 
 def test_a_finding_folds_and_unfolds_by_keyboard(browser: Any, diagnosed: str) -> None:
@@ -51,6 +52,7 @@ def test_choosing_a_hang_shows_its_ranks_and_leads_to_its_page(browser: Any, dia
         page.get_by_text("waited in this one: 8").first.wait_for()
         page.get_by_role("link", name="Open this hang").click()
         page.wait_for_url("**/hang?at=*960*")
+        arrived(page, "Hang")
         page.get_by_text("Not determinable.").first.wait_for()
 
 
@@ -82,6 +84,7 @@ def test_a_hang_of_the_watchdog_shows_every_rank_and_its_lines(browser: Any, dia
         page.get_by_text("[rank7]: Watchdog caught collective operation timeout").first.wait_for()
         page.get_by_role("link", name=re.compile("Run rb")).click()
         page.wait_for_url("**/run?run=rb*")
+        arrived(page, "Run")
 
 
 def test_a_hang_of_the_flight_recorder_shows_the_sequence_and_where_they_were(browser: Any, diagnosed: str) -> None:

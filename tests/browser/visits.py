@@ -62,5 +62,19 @@ def go(page: Any, entry: Entry) -> None:
     if page.title().startswith(f"{entry.title} "):
         return
     page.locator("[data-testid=stSidebar]").get_by_role("link", name=entry.title, exact=True).click()
-    page.wait_for_function("title => document.title.startsWith(title + ' ')", arg=entry.title)
+    arrived(page, entry.title)
+
+
+def arrived(page: Any, title: str) -> None:
+    """Waits until the page of this title is drawn: after a click the one before looks settled until the next begins."""
+    page.wait_for_function("title => document.title.startsWith(title + ' ')", arg=title)
+    settled(page)
+
+
+def until_answer(page: Any, sentence: str, *, is_other: bool = False) -> None:
+    """Waits until the head's sentence is this one, or another one: pages of one title differ by it."""
+    page.wait_for_function(
+        "([sentence, isOther]) => ((document.querySelector('.ss-answer')?.innerText ?? sentence) === sentence) !== isOther",
+        arg=[sentence, is_other],
+    )
     settled(page)
