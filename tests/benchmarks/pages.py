@@ -25,7 +25,7 @@ import polars as pl
 
 from sweepscope.dashboard.navigation import PAGES, Entry
 from tests.browser.conftest import CHROMIUM, FLAGS
-from tests.browser.visits import go, opened, settled
+from tests.browser.visits import go, opened, settled, until_answer
 from tests.screenshots import selections, served
 
 SESSIONS = 5
@@ -76,7 +76,7 @@ def steps_of_a_reader(browser: Any, url: str, entry: Entry, pid: int) -> Iterato
     """Seconds, and the server's processor time: of going to a page by the sidebar, and of one choice on it."""
     with opened(browser, f"{url}/sql") as tab:
         yield timed(pid, lambda: go(tab, entry))
-        before = tab.url
+        before, head = tab.url, tab.locator(".ss-answer").first.inner_text()
         if entry.file == "overview":
             choose = tab.locator(".ss-list a[href^='./?origin']").first.click
         else:
@@ -92,6 +92,8 @@ def steps_of_a_reader(browser: Any, url: str, entry: Entry, pid: int) -> Iterato
         def chosen() -> None:
             choose()
             tab.wait_for_function("before => location.href !== before", arg=before)
+            if entry.file == "overview":  # a link changes the address at once
+                until_answer(tab, head, is_other=True)
             settled(tab)
 
         yield timed(pid, chosen)

@@ -11,7 +11,7 @@ import pytest
 
 from sweepscope.dashboard.navigation import PAGES, Entry
 from tests.browser.accessibility import assert_accessible
-from tests.browser.visits import SCREEN_HEIGHT, go, opened, settled, until
+from tests.browser.visits import SCREEN_HEIGHT, arrived, go, opened, settled, until, until_answer
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -37,7 +37,8 @@ def test_picking_a_cell_fills_the_panel_and_the_url_and_leads_to_its_run(browser
         page.wait_for_selector(".js-plotly-plot .annotation-text")
         # The cell is found by its text on the chart, as a person would.
         cell = page.locator(".js-plotly-plot .annotation-text", has_text="34.3 %").first
-        click_until(page, cell, "document.querySelector('.stMain').innerText.includes('80B on 16 nodes')")
+        panel = page.get_by_text("80B on 16 nodes").first
+        until(lambda: cell.click(force=True), lambda: panel.wait_for(timeout=20_000))
         page.wait_for_url("**/best?*nodes=*")
         settled(page)
         shared = page.url
@@ -53,8 +54,8 @@ def test_one_step_back_leads_from_a_cell_and_from_another_grid_to_the_overview(b
     with opened(browser, f"{demo}/") as page:
         first = page.locator(".ss-answer").inner_text()
         cell = page.locator(".st-key-overview_heat .annotation-text", has_text="34.3 %").first
-        click_until(page, cell, "document.title.startsWith('Best configurations ')")
-        page.wait_for_url("**/best?model=*")
+        until(lambda: cell.click(force=True), lambda: page.wait_for_url("**/best?model=*", timeout=20_000))
+        arrived(page, "Best configurations")
         page.go_back()
         arrived(page, "Overview")
         page.get_by_text("bigscience sweeps").first.click()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.visits import opened, settled
+from tests.browser.visits import opened, settled, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -56,9 +56,10 @@ def test_a_click_on_the_front_takes_that_layout_and_the_button_goes_back(browser
         page.wait_for_selector(".st-key-front .scatterlayer path.point")
         first = layout(page)
         points = page.locator(".st-key-front .scatterlayer .trace").nth(1).locator("path.point")
-        points.last.click(force=True)
-        page.wait_for_function(
-            "before => document.querySelector('.ss-verdict .ss-layout').innerText !== before", arg=first
+        is_another = "before => document.querySelector('.ss-verdict .ss-layout').innerText !== before"
+        until(
+            lambda: points.last.click(force=True),
+            lambda: page.wait_for_function(is_another, arg=first, timeout=20_000),
         )
         settled(page)
         page.get_by_role("button", name=re.compile("To the fastest")).click()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.browser.accessibility import assert_accessible, assert_chart_text_stands_out
-from tests.browser.visits import opened
+from tests.browser.visits import opened, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 SNAPSHOT = "/snapshot?file=%2Flogs%2Fc1%2Frank0.pickle&device=0"
@@ -17,9 +17,12 @@ def test_a_click_on_a_track_shows_that_run(browser: Any, diagnosed: str) -> None
     with opened(browser, f"{diagnosed}/memory") as page:
         page.get_by_text("Would fit with expandable_segments").first.wait_for()
         plot = page.locator(".st-key-peaks .js-plotly-plot .nsewdrag").first
-        box = plot.bounding_box()
-        plot.click(position={"x": box["width"] / 3, "y": box["height"] * 5.5 / 6}, force=True)
-        page.wait_for_url("**run=c1*")
+
+        def click() -> None:
+            box = plot.bounding_box()
+            plot.click(position={"x": box["width"] / 3, "y": box["height"] * 5.5 / 6}, force=True)
+
+        until(click, lambda: page.wait_for_url("**run=c1*", timeout=20_000))
         page.get_by_text("of the card").first.wait_for()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.browser.accessibility import assert_accessible, assert_chart_text_stands_out
-from tests.browser.visits import arrived, opened, settled
+from tests.browser.visits import arrived, opened, settled, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -47,8 +47,9 @@ def test_choosing_a_hang_shows_its_ranks_and_leads_to_its_page(browser: Any, dia
     with opened(browser, f"{diagnosed}/network") as page:
         page.get_by_text("Suspect: rank 3.").first.wait_for()
         canvas = page.locator('.st-key-hangs canvas[data-testid="data-grid-canvas"]').first
-        canvas.click(position={"x": 120, "y": 32 * 3 + 16}, force=True)  # the last row, below the header
-        page.get_by_text("Not determinable.").first.wait_for()
+        last_row = {"x": 120, "y": 32 * 3 + 16}  # below the header
+        verdict = page.get_by_text("Not determinable.").first
+        until(lambda: canvas.click(position=last_row, force=True), lambda: verdict.wait_for(timeout=20_000))
         page.get_by_text("waited in this one: 8").first.wait_for()
         page.get_by_role("link", name="Open this hang").click()
         page.wait_for_url("**/hang?at=*960*")

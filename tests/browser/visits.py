@@ -73,8 +73,8 @@ def arrived(page: Any, title: str) -> None:
 
 def until_answer(page: Any, sentence: str, *, is_other: bool = False) -> None:
     """Waits until the head's sentence is this one, or another one: pages of one title differ by it."""
+    head = "document.querySelector('.ss-answer')"
     page.wait_for_function(
-        "([sentence, isOther]) => ((document.querySelector('.ss-answer')?.innerText ?? sentence) === sentence) !== isOther",
-        arg=[sentence, is_other],
+        f"([sentence, isOther]) => {head} && ({head}.innerText === sentence) !== isOther", arg=[sentence, is_other]
     )
     settled(page)
