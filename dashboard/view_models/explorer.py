@@ -16,11 +16,9 @@ import polars as pl
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.filters import SLICE
 from sweepscope.dashboard.selection.slices import Slice
-from sweepscope.pipeline.estimate.physics.question import Question
-from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
+from sweepscope.pipeline.estimate.rows.asking import ChooseProfile, question_on
 from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
-from sweepscope.pipeline.estimate.rows.stated_facts import with_usual_facts
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found, search
 from sweepscope.pipeline.estimate.search.whatif import Choice, leanest
@@ -61,8 +59,7 @@ class Setup:
         cluster = find_cluster(self.accelerator, gpus_per_node=self.gpus_per_node)
         if cluster is None:
             raise KeyError(self.accelerator)
-        profile = with_usual_facts(choose(cluster.generation, self.framework), self.framework)
-        asked = Question(self.shape, cluster, profile, self.seq_len, self.precision)
+        asked = question_on(cluster, self.shape, self.seq_len, self.precision, choose=choose, framework=self.framework)
         return Request(asked, num_gpus=self.nodes * cluster.gpus_per_node, gbs=self.gbs_tokens // self.seq_len)
 
 

@@ -100,8 +100,7 @@ def _shape(name: str) -> ModelShape:
 def make_request(args: argparse.Namespace) -> Request:
     """The request behind the arguments. Raises UsageError with one line for what cannot be laid out."""
     from sweepscope.pipeline.estimate.calibration.own_runs import with_own
-    from sweepscope.pipeline.estimate.physics.question import Question
-    from sweepscope.pipeline.estimate.rows.stated_facts import with_usual_facts
+    from sweepscope.pipeline.estimate.rows.asking import question_on
     from sweepscope.pipeline.estimate.search.enumerate import Request
     from sweepscope.pipeline.reference.clusters import find_cluster, known_cards, with_network
     from sweepscope.pipeline.store.home import Home
@@ -137,8 +136,7 @@ def make_request(args: argparse.Namespace) -> Request:
     _check_framework(args.framework, folder)
     choose = on_cluster(with_own(folder), named, home) if named else with_own(folder)
     stated = {"execution": args.execution, "software_year": args.software_year}
-    profile = with_usual_facts(choose(cluster.generation, args.framework), args.framework, stated)
-    asked = Question(shape, cluster, profile, args.seq_len, precision)
+    asked = question_on(cluster, shape, args.seq_len, precision, choose=choose, framework=args.framework, stated=stated)
     return Request(
         asked,
         num_gpus=(args.nodes or 1) * cluster.gpus_per_node,

@@ -113,11 +113,14 @@ def transfer() -> pl.DataFrame:
         for one in judged:
             ratios = np.exp(getattr(one, what))
             others = transfer_interval(
-                [other for other in known if other.table != one.table], what, one.generation, is_fp8=one.is_fp8
+                [other for other in known if other.table != one.table],
+                what,
+                one.generation,
+                is_below_16_bit=one.is_below_16_bit,
             )
             if ratios.size and others is not None:
                 inside = 100 * float(np.mean((ratios >= others.low) & (ratios <= others.high)))
-                precision = "FP8" if one.is_fp8 else "16 bit"
+                precision = "FP8, FP4" if one.is_below_16_bit else "16 bit"
                 ends = (float(np.median(ratios)), others.low, others.high)
                 rows.append((what, one.table, one.generation, precision, one.rows, *ends, inside))
     of_rows = ["measured / estimated", "from", "to"]

@@ -68,9 +68,9 @@ def transfers(choose_for: Callable[[str], ChooseProfile], *, tuned: bool = True)
         frame = pl.concat([estimate_frame(table, choose_for(name)), strata_of(read_rows(table))], how="horizontal")
         unit = 2.0**30 if name in GIBIBYTES else 1e9
         done = frame.filter(pl.col("est_status") == OK, pl.col("generation").is_not_null())
-        for (generation, is_fp8), group in done.group_by("generation", "is_fp8", maintain_order=True):
+        for (generation, is_below_16_bit), group in done.group_by("generation", "is_below_16_bit", maintain_order=True):
             time = _ratios(_number(group, "step_time_s"), _number(group, "est_step_time_s"))
             memory = _ratios(unit * _number(group, "peak_mem_gb"), _number(group, "est_mem_bytes"))
             if time or memory:
-                found.append(Transfer(name, str(generation), bool(is_fp8), group.height, time, memory))
+                found.append(Transfer(name, str(generation), bool(is_below_16_bit), group.height, time, memory))
     return found

@@ -42,7 +42,7 @@ class Transfer:
 
     table: str
     generation: str
-    is_fp8: bool
+    is_below_16_bit: bool
     rows: int
     time: tuple[float, ...]
     memory: tuple[float, ...]
@@ -75,7 +75,7 @@ def quantiles_of(ratios: Array) -> tuple[float, ...]:
 
 
 def transfer_interval(
-    found: Sequence[Transfer], what: str, generation: str | None = None, *, is_fp8: bool = False
+    found: Sequence[Transfer], what: str, generation: str | None = None, *, is_below_16_bit: bool = False
 ) -> Interval | None:
     """Factors on an estimate between which COVERAGE of the rows of another table lie; None without tables.
 
@@ -86,7 +86,7 @@ def transfer_interval(
         found: the tables.
         what: "time" or "memory".
         generation: that of the card estimated for; without one all tables count alike.
-        is_fp8: whether its products run in FP8.
+        is_below_16_bit: whether its products run in FP8.
     """
     known = [one for one in found if getattr(one, what)]
     if not known:
@@ -94,7 +94,7 @@ def transfer_interval(
     near = np.ones(len(known))
     if generation is not None:
         near *= [1.0 if one.generation == generation else OTHER_GENERATION for one in known]
-        near *= [1.0 if one.is_fp8 == is_fp8 else OTHER_PRECISION for one in known]
+        near *= [1.0 if one.is_below_16_bit == is_below_16_bit else OTHER_PRECISION for one in known]
     names = np.array([one.table for one in known])
     weights = np.zeros(len(known))
     for name in np.unique(names):
@@ -128,11 +128,11 @@ _ENDS = pl.Schema(
 )
 
 
-def _ends_of(found: Sequence[Transfer], generation: str | None, *, is_fp8: bool) -> dict[str, object]:
+def _ends_of(found: Sequence[Transfer], generation: str | None, *, is_below_16_bit: bool) -> dict[str, object]:
     """Row of _ENDS of a stratum."""
     row: dict[str, object] = dict.fromkeys(_ENDS)
     for what in ("time", "memory"):
-        if (one := transfer_interval(found, what, generation, is_fp8=is_fp8)) is not None:
+        if (one := transfer_interval(found, what, generation, is_below_16_bit=is_below_16_bit)) is not None:
             row |= {f"{what}_low": one.low, f"{what}_high": one.high, f"{what}_runs": one.runs}
             row["basis"] = row["basis"] or one.basis
     return row
@@ -147,12 +147,12 @@ def with_transfers(
 
     Args:
         predicted: rows of any number.
-        strata: generation and is_fp8 of each row (`rows.strata.STRATA`).
+        strata: generation and is_below_16_bit of each row (`rows.strata.STRATA`).
         found: the tables, those that are bundled by default.
     """
     tables = load_transfers() if found is None else found
-    pairs = strata.select("generation", "is_fp8").rows()
-    by_stratum = {pair: _ends_of(tables, pair[0], is_fp8=bool(pair[1])) for pair in dict.fromkeys(pairs)}
+    pairs = strata.select("generation", "is_below_16_bit").rows()
+    by_stratum = {pair: _ends_of(tables, pair[0], is_below_16_bit=bool(pair[1])) for pair in dict.fromkeys(pairs)}
     ends = pl.DataFrame([by_stratum[pair] for pair in pairs], schema=_ENDS, orient="row")
     lacks_time = pl.col("est_step_time_lo_s").is_null() & pl.col("est_penalty").is_null()
     lacks_memory = pl.col("est_mem_lo_bytes").is_null() & pl.col("expected_mem_bytes").is_null()

@@ -35,6 +35,13 @@ KERNELS_PER_LAYER = {True: 30, False: 18}
 """Kernels of a forward pass by whether the feed-forward block has a gate: eager Llama-like layers run their norms and
 rotary embedding operator by operator; layers without a gate have PyTorch's own LayerNorm, GELU and no rotary embedding
 (nanoGPT's: 2 norms, 4 products with 4 casts of weights, 3 transposes, attention, GELU, 2 residuals)."""
+KERNELS_OF_ROUTING = 30
+"""More of a layer with experts, forward: router with its scores, choice, masks and auxiliary loss (15), counts and
+offsets of tokens by expert (5), permutations before and after both exchanges, and their probabilities (10). Counted in
+Megatron-LM, `core/transformer/moe`: `router.py`, `token_dispatcher.py: MoEAlltoAllTokenDispatcher`, `moe_utils.py`."""
+KERNELS_PER_EXPERT = {False: 2, True: 4}
+"""Of each expert on a rank, forward, by whether its products are in 8 bits and fewer: two products, and a cast of what
+each takes in (`experts.py: TEGroupedMLP`; Transformer Engine's `GroupedLinear` launches a product per expert)."""
 
 
 @dataclass(frozen=True)

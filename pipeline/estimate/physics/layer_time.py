@@ -8,6 +8,8 @@ import numpy as np
 
 from sweepscope.pipeline.estimate.physics import collectives as comm
 from sweepscope.pipeline.estimate.physics.compute import (
+    KERNELS_OF_ROUTING,
+    KERNELS_PER_EXPERT,
     KERNELS_PER_LAYER,
     Machine,
     attention_linear_s,
@@ -78,7 +80,7 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
         ep = np.where(dual, beside, ep)
 
     # The processor launches kernels one by one: where they are short, it sets the pace of everything on the device.
-    launches = KERNELS_PER_LAYER[shape.gated_mlp] * profile.kernel_launch_s
+    launches = launches_s(asked, at, is_moe=is_moe)
     busy = linear + forward + passes_only + tp_forward + ep / 2.0
     busy_backward = 2.0 * linear + backward + 2.2 * passes_only + tp_backward + ep / 2.0
     idle, idle_backward = np.maximum(launches - busy, 0.0), np.maximum(2.0 * launches - busy_backward, 0.0)
@@ -104,6 +106,19 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
         stall=stall,
         forward=np.maximum(busy, launches) + cp / 3.0,
     )
+
+
+def launches_s(asked: Question, at: Layouts, *, is_moe: bool) -> Array | float:
+    """Seconds that the processor spends on launching a layer's forward pass: its kernels one by one, and of experts the
+    router's and dispatcher's too, and those of each expert on the rank from within a call, as fast as compiled code."""
+    profile, shape = asked.profile, asked.shape
+    dense = KERNELS_PER_LAYER[shape.gated_mlp]
+    if not is_moe:
+        return dense * profile.kernel_launch_s
+    each = KERNELS_PER_EXPERT[asked.precision != "bf16"] * np.maximum(shape.num_experts / at.ep, 1.0)
+    inside = min(profile.kernel_launch_s, profile.compiled_launch_s)
+    routed: Array = (dense + KERNELS_OF_ROUTING) * profile.kernel_launch_s + each * inside
+    return routed
 
 
 @dataclass(frozen=True)

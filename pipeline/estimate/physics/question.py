@@ -20,7 +20,7 @@ class Question:
     precision: Precision = "bf16"
 
     @property
-    def is_fp8(self) -> bool:
+    def is_below_16_bit(self) -> bool:
         """Whether products run in 8 bits and fewer."""
         return self.precision != "bf16"
 

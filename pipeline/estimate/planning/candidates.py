@@ -147,14 +147,16 @@ def _stratum(request: Request, rows: int) -> pl.DataFrame:
     asked = request.asked
     return pl.select(
         generation=pl.repeat(asked.cluster.generation, rows, dtype=pl.String),
-        is_fp8=pl.repeat(asked.is_fp8, rows, dtype=pl.Boolean),
+        is_below_16_bit=pl.repeat(asked.is_below_16_bit, rows, dtype=pl.Boolean),
     )
 
 
 def spread_elsewhere(request: Request) -> float:
     """Standard deviation of the log of measured over estimated step time in runs of other frameworks."""
     asked = request.asked
-    interval = transfer_interval(load_transfers(), "time", asked.cluster.generation, is_fp8=asked.is_fp8)
+    interval = transfer_interval(
+        load_transfers(), "time", asked.cluster.generation, is_below_16_bit=asked.is_below_16_bit
+    )
     # Without the file nothing is known: a factor of two either way at one standard deviation.
     return float(np.log(interval.high / interval.low) / (2.0 * BOUND)) if interval is not None else float(np.log(2.0))
 

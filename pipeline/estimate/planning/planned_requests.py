@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sweepscope.pipeline.errors import InputError
-from sweepscope.pipeline.estimate.physics.question import Question
-from sweepscope.pipeline.estimate.rows.asking import ChooseProfile
-from sweepscope.pipeline.estimate.rows.stated_facts import with_usual_facts
+from sweepscope.pipeline.estimate.rows.asking import ChooseProfile, question_on
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.whatif import Choice
 from sweepscope.pipeline.reference.clusters import find_cluster, with_network
@@ -30,9 +28,7 @@ def request_of(row: Mapping[str, Any], choose: ChooseProfile, described: Mapping
         )
     if on.get("nic_gbit_per_s"):
         cluster = with_network(cluster, on["nic_gbit_per_s"] * on["nics_per_node"] / on["gpus_per_node"])
-    framework = row["framework"]
-    profile = with_usual_facts(choose(cluster.generation, framework), framework)
-    asked = Question(shape_of(dict(row)), cluster, profile, row["seq_len"])
+    asked = question_on(cluster, shape_of(dict(row)), row["seq_len"], "bf16", choose=choose, framework=row["framework"])
     return Request(asked, num_gpus=row["num_gpus"], gbs=row["gbs"])
 
 

@@ -10,9 +10,10 @@ from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
 from sweepscope.pipeline.estimate.rows.refusals import no_cluster
-from sweepscope.pipeline.estimate.rows.stated_facts import with_choices, with_facts, with_usual
+from sweepscope.pipeline.estimate.rows.stated_facts import with_choices, with_facts, with_usual, with_usual_facts
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
 from sweepscope.pipeline.reference.clusters import Cluster, Precision, find_cluster, with_network
+from sweepscope.pipeline.reference.model_shape import ModelShape
 from sweepscope.pipeline.reference.vocabulary import framework_of
 
 OK: Final = "ok"
@@ -62,20 +63,45 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
     return asked, "", assumed + roughly + usual
 
 
+def question_on(
+    cluster: Cluster,
+    shape: ModelShape,
+    seq_len: int,
+    precision: Precision,
+    *,
+    choose: ChooseProfile,
+    framework: str | None,
+    stated: dict[str, Any] | None = None,
+) -> Question:
+    """A question that no row asks: on the constants of a framework, or of the generation where those do not cover it.
+
+    `stated`: FACTS beside its usual choices.
+    """
+
+    def on_constants_of(name: str | None) -> Question:
+        profile = with_usual_facts(choose(cluster.generation, name), framework, stated)
+        return Question(shape, cluster, profile, seq_len, precision)
+
+    asked = on_constants_of(framework)
+    return asked if is_covered(asked) else on_constants_of(None)
+
+
 def is_covered(asked: Question) -> bool:
     """Whether a question is one of those that its constants were fitted for (`about.covers` of a profile: values by
     fact); those that name none are for all."""
     facts = {
         "accelerator": asked.cluster.accelerator,
-        "is_fp8": asked.is_fp8,
+        "precision": asked.precision,
         "is_flash": asked.profile.is_flash,
     }
-    return all(facts[name] in values for name, values in asked.profile.about.get("covers", {}).items())
+    return all(facts.get(name) in values for name, values in asked.profile.about.get("covers", {}).items())
 
 
-_FP8_SUBMISSIONS: Final = ("hopper", "blackwell")
-"""Generations on which NVIDIA's submissions to MLPerf run in FP8 or FP4: each bundled row that states a precision does
-(mlcommons/training_results_v3.0 to v5.1, `config_common*.sh`)."""
+_OF_MLPERF: Final[dict[str, Precision]] = {"hopper": "fp8", "blackwell": "fp8", "cdna3": "fp8", "cdna4": "fp8"}
+"""Precision of submissions to MLPerf that state none, by generation: each bundled row of NVIDIA's that states one runs
+in FP8 or FP4 (mlcommons/training_results_v3.0 to v5.1, `config_common*.sh`), AMD's Llama 3.1 8B of v5.1 in FP8."""
+_FP4_ROUND: Final = 2025.8
+"""Year of MLPerf Training v5.1, from which on NVIDIA's submissions on Blackwell run in NVFP4."""
 
 
 def _precision(row: dict[str, Any], cluster: Cluster, framework: str | None) -> tuple[Precision, list[str]]:
@@ -85,8 +111,10 @@ def _precision(row: dict[str, Any], cluster: Cluster, framework: str | None) -> 
     usual is taken: FP8 where it has that, else 16 bit.
     """
     stated = row["precision"]
-    if stated is None and framework == "mlperf" and cluster.generation in _FP8_SUBMISSIONS:
-        return "fp8", ["FP8, as in other submissions to MLPerf"]
+    if stated is None and framework == "mlperf" and cluster.generation in _OF_MLPERF:
+        is_short = "fp4" in cluster.precisions and cluster.generation == "blackwell"
+        usual = "fp4" if is_short and (row["software_year"] or 0.0) >= _FP4_ROUND else _OF_MLPERF[cluster.generation]
+        return usual, [f"{usual.upper()}, as in other submissions to MLPerf"]
     if stated is None or stated in SIXTEEN_BIT:
         return "bf16", []
     asked: Precision = "fp4" if stated == "fp4" else "fp8"

@@ -7,7 +7,7 @@ import polars as pl
 from sweepscope.pipeline.reference.accelerators import SIXTEEN_BIT
 from sweepscope.pipeline.reference.clusters import find_cluster
 
-STRATA = pl.Schema({"generation": pl.String, "is_fp8": pl.Boolean})
+STRATA = pl.Schema({"generation": pl.String, "is_below_16_bit": pl.Boolean})
 """Generation of the accelerator, NULL where it is unknown; whether products run in 8 bits and fewer."""
 
 
@@ -20,5 +20,5 @@ def strata_of(rows: pl.DataFrame) -> pl.DataFrame:
     is_short = ~pl.col("precision").fill_null("bf16").is_in(SIXTEEN_BIT)
     return rows.select(
         generation=rows["accelerator"].replace_strict(generations, default=None, return_dtype=pl.String),
-        is_fp8=is_short & pl.col("accelerator").is_in(with_fp8).fill_null(False),
+        is_below_16_bit=is_short & pl.col("accelerator").is_in(with_fp8).fill_null(False),
     )

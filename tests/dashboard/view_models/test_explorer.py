@@ -14,6 +14,7 @@ from sweepscope.dashboard.view_models import explorer, explorer_layout
 from sweepscope.dashboard.view_models.explorer import Setup
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
 from sweepscope.pipeline.estimate.search.whatif import Choice
+from sweepscope.pipeline.reference.clusters import Precision
 from sweepscope.pipeline.reference.models import find_model, shape_of
 
 LLAMA = shape_of(find_model("Llama 3 8B") or {})
@@ -44,6 +45,22 @@ def test_a_setup_becomes_a_request() -> None:
     assert captured.kernel_launch_s == captured.graph_launch_s < request.asked.profile.kernel_launch_s
     with pytest.raises(KeyError):
         Setup("m", LLAMA, "Abacus", 1, 1, 1).request(choose_profile)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "precision", "constants"),
+    [
+        ("B200-SXM-180GB", "bf16", "blackwell-megatron"),
+        ("B200-SXM-180GB", "fp8", "blackwell"),
+        ("B200-SXM-180GB", "fp4", "blackwell"),
+        ("GB200", "bf16", "blackwell"),
+    ],
+)
+def test_constants_are_for_the_card_and_precision_that_they_were_fitted_on(
+    accelerator: str, precision: Precision, constants: str
+) -> None:
+    setup = replace(SETUP, accelerator=accelerator, framework="megatron", precision=precision)
+    assert setup.request(choose_profile).asked.profile.name == constants
 
 
 def test_the_first_question_is_the_one_with_most_runs() -> None:

@@ -27,7 +27,7 @@ def questions(batch: Batch) -> list[dict[str, Any]]:
         **{name: getattr(asked.cluster, name) for name in _OF_CARD},
         "generation": asked.cluster.generation,
         "seq_len": asked.seq_len,
-        "is_fp8": asked.is_fp8,
+        "is_below_16_bit": asked.is_below_16_bit,
         "is_flash": asked.profile.is_flash,
     }
     columns = {part.name: np.broadcast_to(getattr(at, part.name), at.shape) for part in fields(Layouts)}

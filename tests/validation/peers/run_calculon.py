@@ -48,7 +48,7 @@ def answer(asked: dict[str, Any]) -> Answer:
         "data_par_net": int(tp * dp > node),
         "batch_size": dp * asked["mbs"] * asked["gas"],
         "microbatch_size": asked["mbs"],
-        "datatype": "float8" if asked["is_fp8"] and asked["generation"] == "hopper" else "float16",
+        "datatype": "float8" if asked["is_below_16_bit"] and asked["generation"] == "hopper" else "float16",
         "fused_activation": True,
         "attention_type": "multihead",
         "activation_recompute": MODES[asked["mode"]],

@@ -48,7 +48,7 @@ def answer(asked: dict[str, Any]) -> Answer:
     ways = config.ParallelismConfig(
         tp_size=asked["tp"], pp_size=asked["pp"], dp_size=asked["dp"], ep_size=asked["ep"], sp_size=split
     )
-    bits = 8 if asked["is_fp8"] else 16
+    bits = 8 if asked["is_below_16_bit"] else 16
     numbers = config.DtypeConfig(name="asked", weight_bits=bits, activation_bits=bits, embedding_bits=16)
     found = analysis.LLMAnalysis(model, card, numbers, ways, flops_efficiency=FLOPS_EFFICIENCY).training(
         batch_size_per_gpu=asked["mbs"],

@@ -95,7 +95,7 @@ def answer(asked: dict[str, Any]) -> Answer:
         enable_sequence_parallel=bool(asked["sequence_parallel"]),
         interleaving_size=asked["vpp"],
         zero_state=min(asked["zero_stage"], 3),
-        fp8=asked["is_fp8"],
+        fp8=asked["is_below_16_bit"],
         use_flash_sdp=asked["is_flash"],
         use_math_sdp=not asked["is_flash"],
         **again,

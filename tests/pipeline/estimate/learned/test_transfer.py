@@ -71,10 +71,10 @@ def test_intervals_hold_four_fifths_of_a_table_that_is_left_out(what: str) -> No
     for one in transfers(without_table, tuned=False):
         ratios = np.exp(getattr(one, what))
         rest = [other for other in known if other.table != one.table]
-        others = transfer_interval(rest, what, one.generation, is_fp8=one.is_fp8)
+        others = transfer_interval(rest, what, one.generation, is_below_16_bit=one.is_below_16_bit)
         if ratios.size and others is not None:
             inside = np.mean((ratios >= others.low) & (ratios <= others.high))
-            strata[one.generation, one.is_fp8].append(inside)
+            strata[one.generation, one.is_below_16_bit].append(inside)
     assert 0.7 <= np.mean([np.mean(inside) for inside in strata.values()]) <= 0.92
     # Several tables say how far a stratum's tables lie from each other.
     assert all(0.7 <= np.mean(inside) <= 0.95 for inside in strata.values() if len(inside) > 1)
@@ -82,7 +82,7 @@ def test_intervals_hold_four_fifths_of_a_table_that_is_left_out(what: str) -> No
 
 def test_tables_of_the_same_generation_and_precision_count_most() -> None:
     slow, fast = table("a", rows=10, middle=2.0), replace(table("b", rows=10, middle=1.0), generation="ampere")
-    third = replace(table("c", rows=10, middle=1.5), is_fp8=True)
+    third = replace(table("c", rows=10, middle=1.5), is_below_16_bit=True)
     alike = transfer_interval([slow, fast, third], "time")
     near, far = (transfer_interval([slow, fast, third], "time", name) for name in ("hopper", "ampere"))
     assert alike is not None
@@ -91,7 +91,7 @@ def test_tables_of_the_same_generation_and_precision_count_most() -> None:
     assert far.middle < alike.middle <= near.middle
     assert "hopper cards most" in near.basis
     assert transfer_interval([slow, fast], "time", "abacus") == transfer_interval([slow, fast], "time")
-    short = transfer_interval([slow, fast, third], "time", "hopper", is_fp8=True)
+    short = transfer_interval([slow, fast, third], "time", "hopper", is_below_16_bit=True)
     assert short is not None
     assert short.middle < near.middle
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sweepscope.pipeline.estimate.physics.collectives import all_gather_s, group_of
 from sweepscope.pipeline.estimate.physics.estimate import estimate
-from sweepscope.pipeline.estimate.physics.layer_time import exchange_launch_s
+from sweepscope.pipeline.estimate.physics.layer_time import exchange_launch_s, launches_s
 from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES, Layouts
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles
 from sweepscope.pipeline.estimate.physics.question import Question
@@ -55,6 +55,21 @@ def test_experts_cost_the_same_however_their_products_are_cut() -> None:
     at = Layouts.of(tp=4, ep=2, dp=8, etp=np.array([1.0, 2.0, 4.0]), mbs=8, sequence_parallel=1.0)
     spent = estimate(replace(MIXTRAL, profile=even), at).time
     assert spent.linear == pytest.approx(spent.linear[0], rel=1e-3)
+
+
+def test_experts_launch_kernels_of_their_own() -> None:
+    # short micro-batches of a narrow model wait for the processor: routing, and products of each expert on the rank
+    narrow = replace(MIXTRAL, shape=replace(MIXTRAL.shape, hidden_size=512, expert_ffn_hidden_size=128, num_experts=64))
+    at = Layouts.of(dp=8, ep=np.array([8.0, 4.0]), zero_stage=1.0, mbs=1)
+    layer = (DEFAULT.kernel_launch_s * (30 + 30), 2 * DEFAULT.compiled_launch_s)
+    for precision, each in (("bf16", 1), ("fp8", 2)):
+        launched = launches_s(replace(narrow, precision=precision), at, is_moe=True)
+        assert launched == pytest.approx([layer[0] + each * layer[1] * local for local in (8, 16)])
+    few, many = estimate(replace(narrow, seq_len=128), at).time.total
+    assert many - few > 3 * 32 * 8 * layer[1] / 2
+    captured = replace(narrow, profile=replace(DEFAULT, kernel_launch_s=DEFAULT.graph_launch_s))
+    assert (launches_s(captured, at, is_moe=True) < launches_s(narrow, at, is_moe=True) / 2).all()
+    assert launches_s(narrow, at, is_moe=False) == 30 * DEFAULT.kernel_launch_s
 
 
 def test_each_rank_sends_its_own_tokens_to_experts_and_those_that_share_one_gather_them() -> None:

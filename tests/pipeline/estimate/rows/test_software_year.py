@@ -83,3 +83,17 @@ def test_runs_of_a_store_are_of_the_year_they_started_in() -> None:
     )
     old, new = estimate_frame(frame)["est_step_time_s"]
     assert old > 1.1 * new
+
+
+@pytest.mark.parametrize(
+    ("facts", "precision"),
+    [
+        ({"accelerator": "H100-SXM-80GB", "source_id": "mlperf_training_v3.0"}, "FP8"),
+        ({"accelerator": "GB300", "source_id": "mlperf_training_v5.1"}, "FP4"),
+        ({"accelerator": "GB200", "source_id": "mlperf_training_v5.0"}, "FP8"),
+        ({"accelerator": "MI355X", "source_id": "mlperf_training_v5.1"}, "FP8"),
+    ],
+)
+def test_submissions_that_state_no_precision_run_in_their_rounds(facts: dict[str, Any], precision: str) -> None:
+    got = predict(row(precision=None, software_year=None, **facts)).row(0, named=True)
+    assert f"{precision}, as in other submissions to MLPerf" in got["est_assumptions"]
