@@ -42,17 +42,23 @@ def current_versions(dialects: Sequence[Dialect] = DIALECTS) -> dict[str, int]:
     dialects to files of others.
     """
     claims = max((dialect.claims for dialect in dialects), default=0)
-    logs = {path: data for path, data in _sources(_LOGS).items() if not path.startswith(_OF_SINGLE_DIALECTS)}
+    logs, tables = _of_logs(), _hash(_sources(_TABLE))
     versions = {
-        "nccl": _hash(logs, claims),
-        **{d.name: _hash(logs | _modules_of(d.module), claims, d.revision) for d in dialects},
-        **{table.name: _hash(_sources(_TABLE) | _modules_of(table.module)) for table in TABLES},
+        "nccl": _hash({}, logs, claims),
+        **{d.name: _hash(_modules_of(d.module), logs, claims, d.revision) for d in dialects},
+        **{table.name: _hash(_modules_of(table.module), tables) for table in TABLES},
         **dict.fromkeys(MEMORY_PARSERS, _hash(_sources(_MEMORY))),
         "scheduler": _hash(_sources(_SCHEDULER)),
     }
     # What is inferred rests on the synonyms, and on no dialect knowing the file: any new one may.
     of_all = _hash({}, *sorted(versions.items()))
-    return {"": of_all, INFERRED: _hash(logs | _sources(("logs/declared",)), of_all), **versions}
+    return {"": of_all, INFERRED: _hash(_sources(("logs/declared",)), logs, of_all), **versions}
+
+
+def _of_logs() -> int:
+    """Hash of the modules that read every log: once, not with those of each dialect."""
+    sources = _sources(_LOGS)
+    return _hash({path: data for path, data in sources.items() if not path.startswith(_OF_SINGLE_DIALECTS)})
 
 
 def _hash(sources: Mapping[str, str], *further: object) -> int:
