@@ -215,7 +215,7 @@ def _current(home: Home) -> StoreInfo | None:
 
 def _count(path: Path) -> dict[str, int]:
     with connect(path) as connection:
-        return {name: store_file.count(connection, name) for name in TABLES}
+        return store_file.counts(connection)
 
 
 def _point_to(link: Path, target: Path) -> None:

@@ -78,12 +78,8 @@ def compute_again(
 
 
 def _compute_whole(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str], names: Collection[str]) -> None:
-    statements = stored_views.as_stored(views)
     for name in names:
-        connection.execute("BEGIN")
-        for statement in (statements[name], *ddl.comments(VIEWS[name])):
-            connection.execute(statement)
-        connection.execute("COMMIT")
+        connection.execute(f"BEGIN; {stored_views.as_rows(name, views[name])}; COMMIT")
 
 
 def _compute_region(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str], names: Collection[str]) -> None:

@@ -46,6 +46,8 @@ the second limit, in which one sorts fourteen million, and in the first one thre
 third one."""
 _VALUES_AT_ONCE = 32_000_000
 """Of rows that are sorted at once: the more they are, the more memory sorting takes, although it uses the disk."""
+_FEW_VALUES = 1_000_000
+"""That are sorted within any limit, in a few MB: setting limits takes longer."""
 _COMMENTS_AT_ONCE = 100
 """Each comment is a new version of all that the catalog has of its table or view, kept until the transaction ends:
 of 1,500 comments these take 54 MB."""
@@ -82,7 +84,7 @@ def build(path: Path, lake: Lake, release: Release, views: Mapping[str, str], in
                 connection.execute(statement)
             for table in STORE.values():
                 connection.execute(ddl.create_table(table))
-            rows = {name: count(connection, name) for name in TABLES}
+            rows = counts(connection)
             _describe(connection, contents, replace(info, row_count=sum(rows.values())))
         shown = (VIEWS[name] for name in views if name in VIEWS)
         comments = [text for table in (*TABLES.values(), *shown, *STORE.values()) for text in ddl.comments(table)]
@@ -128,7 +130,7 @@ def renew(
         keys = changed_keys(connection, exchanged, reconciled, of=renewed_views.tables_read(views))
         renewed_views.compute_again(connection, views, changed, keys)
         reach("store.filled")
-        rows = {name: count(connection, name) for name in TABLES}
+        rows = counts(connection)
         _check(connection, contents, rows)
         with _transaction(connection):
             connection.execute(f"DELETE FROM {STORE_INFO.name}; DELETE FROM {RECONCILED_RUNS.name}")
@@ -136,10 +138,10 @@ def renew(
     return rows
 
 
-def count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
-    """Rows of a table."""
-    ((rows,),) = connection.execute(f"SELECT count(*) FROM {ddl.quote(name)}").fetchall()
-    return int(rows)
+def counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Rows by table."""
+    each = (f"SELECT {ddl.literal(name)}, count(*) FROM {ddl.quote(name)}" for name in TABLES)
+    return {name: int(rows) for name, rows in connection.execute(" UNION ALL ".join(each)).fetchall()}
 
 
 @contextmanager
@@ -179,6 +181,11 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: Table, query: str, par
     # In key order: equal content gives equal tables, and the rows of a run lie together, as queries want them.
     order = ", ".join(map(ddl.quote, table.primary_key))
     ((rows,),) = connection.execute(f"SELECT count(*) FROM ({query}) AS kept", parameters).fetchall()
+    if not rows:
+        return
+    if rows * len(table.columns) <= _FEW_VALUES:
+        connection.execute(f"INSERT INTO {ddl.quote(table.name)} FROM ({query}) AS kept ORDER BY {order}", parameters)
+        return
     rows_at_most = _VALUES_AT_ONCE // len(table.columns)
     ranges = [KeyRange()]
     if rows > rows_at_most:

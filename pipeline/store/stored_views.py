@@ -29,9 +29,18 @@ def outdated(views: Mapping[str, str], changed: Collection[str]) -> list[str]:
 
 def as_table(name: str, text: str) -> str:
     """The statement of a view such that it creates a table, in the order of its key."""
-    head, _, select = text.partition(f"CREATE VIEW {name} AS")
+    return f"CREATE OR REPLACE TABLE {name} AS {_rows(name, text)}"
+
+
+def as_rows(name: str, text: str) -> str:
+    """Statements that put the rows of a view in the place of those that its table has. Comments on it stay."""
+    return f"DELETE FROM {name}; INSERT INTO {name} {_rows(name, text)}"
+
+
+def _rows(name: str, text: str) -> str:
+    _, _, select = text.partition(f"CREATE VIEW {name} AS")
     key = ", ".join(map(ddl.quote, VIEWS[name].primary_key))
-    return f"{head}CREATE OR REPLACE TABLE {name} AS FROM (\n{select.strip().removesuffix(';')}\n) ORDER BY {key}"
+    return f"FROM (\n{select.strip().removesuffix(';')}\n) ORDER BY {key}"
 
 
 def tables_of(name: str, views: Mapping[str, str]) -> set[str]:

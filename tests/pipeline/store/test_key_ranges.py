@@ -73,6 +73,7 @@ def test_store_in_ranges_is_the_one_in_one_go(monkeypatch: pytest.MonkeyPatch) -
     rows = pl.DataFrame({"run_id": ["b", "a", "a", "c"] * 50, "step": list(range(200))})
     columns = ", ".join(f"NULL::{'BIGINT'} AS {quote(c.name)}" for c in STEPS.columns if c.name not in rows.columns)
     found = []
+    monkeypatch.setattr(store_file, "_FEW_VALUES", 0)
     for values in (1_000_000, 10 * len(STEPS.columns)):
         monkeypatch.setattr(store_file, "_VALUES_AT_ONCE", values)
         with duckdb.connect() as connection:
