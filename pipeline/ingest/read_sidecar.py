@@ -29,7 +29,7 @@ from sweepscope.pipeline.logs.registry import TABLES
 from sweepscope.pipeline.logs.result_tables.read import WANTED, may_be_runs, read_runs
 from sweepscope.pipeline.logs.sidecars.documents import document_values
 from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
-from sweepscope.pipeline.logs.trackers.exports import is_export
+from sweepscope.pipeline.logs.trackers.exports import is_export, is_table_of_runs
 from sweepscope.pipeline.memory.gpu_samples.samples import is_samples
 from sweepscope.pipeline.memory.sources import read_memory_file
 from sweepscope.pipeline.nccl.bench import formats
@@ -234,7 +234,7 @@ def read_table_of(
             return read_bench(source, itertools.chain([head], chunks), batch, read)
         if is_samples(start):
             return read_memory(row, reader, itertools.chain([head], chunks), batch)
-        if is_export(start):
+        if is_export(start) and not (is_table_of_runs(start) and may_be_runs(start)):
             return read_export(source, reader, itertools.chain([head], chunks), batch)
         return _read_own_table(row, reader, itertools.chain([head], chunks), batch, start=start)
     rows, rejects = table.read(text_of(itertools.chain([head], chunks)))

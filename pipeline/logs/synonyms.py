@@ -90,7 +90,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         r"batch gpu",
     ),
     "gbs": (
-        r"(?:global|effective|total)(?: train(?:ing)?)? (?:batch ?size|batch|bsz?)"
+        r"(?:train(?:ing)? )?(?:global|effective|total)(?: train(?:ing)?)? (?:batch ?size|batch|bsz?)"
         r"(?: (?:in )?(?:seqs?|sequences|samples))?|gbs|global bsz?|global (?:seqs|sequences|samples)|"
         r"total train batch size w parallel distributed accumulation|global train batch size",
     ),

@@ -52,7 +52,8 @@ _BATCH = re.compile(AMBIGUOUS_BATCH)
 _THOUSANDS = re.compile(r"(?<![A-Za-z])([kKM])[ _-]?(?=tok)")
 _PARAMETERS = re.compile(r"(?:.* )?(?:params?|parameters|model size) ([bm])")
 _SECTION = re.compile(
-    r"(?i)^(?:mesh|config|cfg|conf|args?|params?|hparams?|settings?|parallel(?:ism)?|run|result)[._/ -](?=[a-z])"
+    r"(?i)^(?:mesh|config|cfg|conf|args?|params?|hparams?|settings?|parallel(?:ism)?|run|results?|perf(?:ormance)?|"
+    r"throughput|speed|timing|summary|stats|metrics|hw|hardware|system)[._/ -](?=[a-z])"
 )
 """In front of a name: where somebody's script has kept it."""
 _MANY = {"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "b": 1e9}

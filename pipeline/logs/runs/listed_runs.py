@@ -11,7 +11,7 @@ import polars as pl
 from sweepscope.pipeline.logs.runs.same_runs import LAYOUT, SAME, near_each_other
 from sweepscope.schemas.tables.runs import SETTINGS
 
-VERSION = 1
+VERSION = 2
 """Raise it when other runs of the same rows would be found: stores are then published anew."""
 
 _SETTINGS = (*LAYOUT, "vpp", "recompute", "num_nodes", "precision", "accelerator", "model", "params", "cluster")
@@ -78,7 +78,9 @@ def _by_name(near: pl.DataFrame, logs: pl.DataFrame, names: pl.DataFrame) -> pl.
     """SAME rows of rows that name one log, in the longest text that names any: its path, file or folder."""
     path, folder = pl.col("source_path"), pl.col("run_dir")
     whole = logs.select("run_id", "attempt", "source_path", "run_dir", plain=path.str.replace(r"\.[^./]+$", ""))
-    ends = (*_ends(path), *_ends(pl.col("plain")), *_ends(folder))
+    # Several runs of one file are kept as folders with a number and their name: `exported.csv/1-tp2`.
+    numbered = folder.str.extract(r"/\d+-([^/]+)$")
+    ends = (*_ends(path), *_ends(pl.col("plain")), *_ends(folder), numbered)
     keys = pl.concat(whole.select("attempt", "source_path", log_id="run_id", value=end) for end in ends)
     keys = keys.drop_nulls("value").unique(["log_id", "value"])
     words = names.filter(pl.col("value").str.contains("[A-Za-z]"))  # a number names its job no surer than its degree

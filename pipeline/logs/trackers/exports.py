@@ -17,6 +17,11 @@ def is_export(head: str) -> bool:
     return _form(_header(head)) is not None
 
 
+def is_table_of_runs(head: str) -> bool:
+    """Whether a text begins with the header of W&B's table of runs, which is one of results, too, if it has layouts."""
+    return wandb_exports.is_of_runs(_header(head))
+
+
 def read_csv(text: str, name: str) -> list[TrackedRun]:
     """The runs of a table.
 

@@ -25,7 +25,7 @@ _CHART = re.compile(r"(?P<run>.+) - (?P<metric>.+?)(?P<edge>__MIN|__MAX)?")
 _STEP, _TIME = "_step", "_timestamp"
 _RUN_NAMES = ("run_id", "run_name", "run", "_run_id", "name")
 _OF_RUNS = {"ID", "Runtime", "Created", "User", "Tags", "Notes", "Sweep"}
-_ENDED = {"finished": "completed", "failed": "fail", "killed": "cancelled"}
+_ENDED = {"finished": "completed", "failed": "fail", "crashed": "fail", "killed": "cancelled"}
 """States of W&B; a run that `crashed` stopped sending, for whatever reason."""
 
 
@@ -55,10 +55,15 @@ def form_of(header: Sequence[str]) -> Callable[[pl.DataFrame, str], Iterator[Tra
         return _history
     if {"summary", "config", "name"} <= names:
         return _summaries
-    if {"Name", "State"} <= names and names & _OF_RUNS:
+    if is_of_runs(header):
         return _runs
     is_chart = len(header) > 1 and "step" in header[0].lower() and all(map(_CHART.fullmatch, header[1:]))
     return _chart if is_chart else None
+
+
+def is_of_runs(header: Sequence[str]) -> bool:
+    """Whether a header is that of W&B's table of runs: names, states, configurations and last values."""
+    return {"Name", "State"} <= {*header} and bool({*header} & _OF_RUNS)
 
 
 def _history(table: pl.DataFrame, name: str) -> Iterator[TrackedRun]:

@@ -15,6 +15,9 @@ import pytest
 from sweepscope.pipeline.ingest.batch import Tables, parse_batch, validate_batch
 from sweepscope.pipeline.ingest.discover import discover
 from sweepscope.pipeline.io.files import list_files
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.publish import publish
+from sweepscope.pipeline.store.published import connect, current
 from tests.pipeline.ingest.lake_of_logs import LakeOfLogs
 from tests.pipeline.ingest_in_memory import LATER
 from tests.pipeline.logs.trackers.test_histories import WANDB
@@ -199,16 +202,38 @@ def test_exports_of_wandb_are_runs_of_their_file(tmp_path: Path) -> None:
     assert dict(count.iter_rows()) == {
         **{f"{path.stem}.csv": 1 for path in WANDB},
         "0000.parquet": 1,
-        "runs.csv": 2,
+        "runs.csv": 3,
     }
     files = {
         path.rpartition("/")[2]: row for path, *row in tables["files"].select("path", "kind", "status").iter_rows()
     }
     assert files["other.csv"] == ["bench_csv", "skipped"]
     assert files["cut.parquet"] == ["tracker", "rejected"]
-    assert files["runs.csv"] == files["0000.parquet"] == ["tracker", "parsed"]
+    assert (files["runs.csv"], files["0000.parquet"]) == (["bench_csv", "parsed"], ["tracker", "parsed"])
     listed = tables["runs"].filter(pl.col("source_path").str.ends_with("runs.csv")).sort("line_no")
-    assert listed["status"].to_list() == ["completed", "crash"]
-    assert listed["tp"].to_list() == [2, 4]
-    lost = tables["rejects"].filter(pl.col("file").str.ends_with("runs.csv"))
-    assert lost["raw"].to_list() == ["tp8"]
+    assert listed["status"].to_list() == ["completed", "failed", "crash"]
+    assert listed["tp"].to_list() == [2, 4, 8]
+    assert tables["rejects"].filter(pl.col("file").str.ends_with("runs.csv")).is_empty()
+
+
+def test_a_table_of_runs_lends_a_chart_of_wandb_its_settings(tmp_path: Path) -> None:
+    logs = LakeOfLogs(tmp_path)
+    logs.write(
+        "wandb_export_chart.csv",
+        '"Step","tp2 - train/loss","tp4 - train/loss"\n'
+        + "".join(f'"{step}","{9 - step / 10}","{9.01 - step / 10}"\n' for step in range(30)),
+    )
+    logs.write(
+        "wandb_export_runs.csv",
+        '"Name","State","Created","Runtime","parallel.tp","train.micro_batch_size","train.global_batch_size",'
+        '"perf/step_time (s)"\n'
+        '"tp2","finished","2026-01-01","100","2","1","256","2.5"\n"tp4","crashed","2026-01-01","5","4","2","256","2.25"\n',
+    )
+    logs.ingest()
+    home = Home.resolve(str(logs.path / "home"))
+    publish(home)
+    with connect(current(home.path)) as store:
+        rows = store.sql(
+            "SELECT tp, mbs, gbs, step_time_s, last_step, status FROM runs WHERE duplicate_of IS NULL ORDER BY tp"
+        )
+        assert rows.fetchall() == [(2, 1, 256, 2.5, 29, "completed"), (4, 2, 256, 2.25, 29, "crash")]

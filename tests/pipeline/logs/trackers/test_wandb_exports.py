@@ -90,7 +90,7 @@ def test_a_table_of_runs_has_their_settings_and_last_values() -> None:
     assert [(run.name, run.number, run.ended) for run in runs] == [
         ("tp2", 1, "completed"),
         ("tp4", 2, "fail"),
-        ("tp8", 3, ""),
+        ("tp8", 3, "fail"),
     ]
     assert [run.settings["tp"] for run in runs] == ["2", "4", "8"]
     assert runs[0].settings["gas"] == "8"
