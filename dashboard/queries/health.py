@@ -68,8 +68,9 @@ def all_rejects() -> Query:
 
 
 def inferred_logs() -> Query:
-    """One row per file read by inference: columns found, columns in doubt, which of WANTED_FACTS its runs lack.
+    """One row per file with runs read by inference: columns found, columns in doubt, which of WANTED_FACTS they lack.
 
+    Files that only repeat runs of others, as the output of a job does, are left out.
     It `is_table` where each of its rows is a run; it is a log otherwise.
     `doubtful` columns are not read, or with low confidence; its runs are `is_unranked` where that is their speed.
     `dialect_text` has the rules by which its steps are read.
@@ -85,6 +86,7 @@ GROUP BY source_path
   SELECT source_path, {wanted},
   bool_or(quarantine_reason IS NOT DISTINCT FROM $doubtful) AS is_unranked
 FROM runs
+WHERE duplicate_of IS NULL
 GROUP BY source_path
 )
 SELECT logs.*, facts.* EXCLUDE (source_path), dialect_text,

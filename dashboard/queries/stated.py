@@ -22,7 +22,7 @@ def gaps() -> Query:
   SELECT *, CASE WHEN ends_with('/' || run_dir, '/' || sweep) THEN run_dir
     ELSE regexp_replace(run_dir, '/[^/]*$', '') END AS folder
   FROM runs
-  WHERE origin <> 'published' AND run_dir IS NOT NULL
+  WHERE origin <> 'published' AND run_dir IS NOT NULL AND duplicate_of IS NULL
 )
 SELECT folder, count(*) AS runs,
   {without}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from sweepscope.pipeline.ingest.job_names import job_of
 from sweepscope.pipeline.logs.evidence.text_kinds import NOTHING_TELLS
 from sweepscope.pipeline.logs.runs.stated import SOURCES_STATED
 from sweepscope.pipeline.store.replacement import KEPT
@@ -86,7 +87,9 @@ class Summary:
         unknown = files.filter(pl.col("parser").is_null(), pl.col("bytes") > 0, is_read | is_in_doubt)
         # Output beside records of the same run in which its steps are.
         unknown = unknown.join(files.filter(kind="log").filter(pl.col("parser").is_not_null()), on="unit", how="anti")
-        self.unknown_logs += unknown["path"].to_list()
+        # So is a job's output with no more than the commands of its script, where its run logs elsewhere.
+        jobs = {*tables["runs"]["job_id"].drop_nulls()}
+        self.unknown_logs += [path for path in unknown["path"] if job_of(path.rpartition("/")[2]) not in jobs]
         self.published += tables["runs"].filter(pl.col("origin") == "published").height
         self.run_ids += tables["runs"].filter(pl.col("origin") != "published")["run_id"].to_list()
         statements = tables["settings"].filter(pl.col("setting_source").is_in(SOURCES_STATED))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
-from sweepscope.dashboard.queries import dictionary, health
+from sweepscope.dashboard.queries import dictionary, health, stated
 from sweepscope.schemas.registry import ALL, TABLES
 from tests.dashboard.store_rows import file_row, reject_row, run_row, write_store
 
@@ -89,3 +90,26 @@ def test_the_dictionary_describes_every_column_of_every_table(con: Any) -> None:
     columns = dictionary.columns().run(con)
     assert columns.height == sum(len(table.columns) for table in ALL.values())
     assert columns["comment"].null_count() == 0
+
+
+def test_what_only_repeats_a_run_lacks_nothing(tmp_path: Path) -> None:
+    again = {"source_path": "/logs/.submitit/7_0_log.out", "run_dir": "/logs/.submitit/7", "seq_len": None, "gbs": None}
+    inferred = [
+        {
+            "source_path": path,
+            "column_name": "loss",
+            "field": "loss",
+            "confidence": "high",
+            "is_read": True,
+            "line_no": 1,
+        }
+        for path in ("/logs/a1/train.out", again["source_path"])
+    ]
+    path = write_store(
+        tmp_path / "results-1.duckdb",
+        runs=[run_row("a1"), run_row("a2", **again, duplicate_of="a1")],
+        inferred_columns=inferred,
+    )
+    with duckdb.connect(str(path), read_only=True) as connection:
+        assert stated.gaps().run(connection).is_empty()
+        assert health.inferred_logs().run(connection)["source_path"].to_list() == ["/logs/a1/train.out"]
