@@ -22,6 +22,9 @@ _STEPS_BEFORE = 8
 _LAST_KINDS = ("child_failed", "exit_code", "sigkill", "timeout", "cancelled", "preempted", "node_fail")
 """Events after which no process of a launch trains on, but for a few lines that were on their way."""
 
+_TRAINED_KINDS = ("training_end", endings.KIND)
+"""Events with which a training ends as it was meant to."""
+
 
 def launches(facts: Facts) -> pl.DataFrame:
     """LINES with which a launch begins.
@@ -69,7 +72,30 @@ def _dumped_again(facts: Facts) -> pl.DataFrame:
     again = rows.filter(pl.col("before") > 0).join(first, on=["source", "name"], how="semi")
     dumps = again.group_by("source", "before").agg(pl.col("line_no").min(), names=pl.col("name").n_unique())
     found = dumps.join(size, on="source").filter(pl.col("names") >= pl.max_horizontal(_MIN_NAMES, pl.col("size") / 2))
-    return found.select(LINES.names())
+    return _without_evaluations(found.select(LINES.names()), facts)
+
+
+def _without_evaluations(dumps: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """`dumps` but for those behind the end of a file's last training that no step and no failure follows.
+
+    What evaluates a model reads its configuration once more, and may print it into the same file.
+    """
+    if dumps.is_empty():
+        return dumps
+    is_end = pl.col("kind").is_in(_TRAINED_KINDS)
+    is_failure = ~is_end & ~pl.col("kind").is_in(["launch", jobs.KIND, *symptoms.KINDS])
+    events = facts.events.select("source", "line_no", is_end=is_end, is_failure=is_failure)
+    ended = events.filter("is_end").group_by("source").agg(ended=pl.col("line_no").max())
+    failed = events.filter("is_failure").group_by("source").agg(failed=pl.col("line_no").max())
+    steps = pl.concat(
+        part.drop_nulls("step").group_by("source").agg(pl.col("line_no").max()) for part in _slices(facts)
+    )
+    known = dumps
+    for frame in (ended, failed, steps.group_by("source").agg(stepped=pl.col("line_no").max())):
+        known = known.join(frame, on="source", how="left", maintain_order="left")
+    is_behind = (pl.col("stepped") < pl.col("ended")) & (pl.col("ended") < pl.col("line_no"))
+    is_evaluation = is_behind & ~(pl.col("failed") > pl.col("line_no")).fill_null(value=False)
+    return known.filter(~is_evaluation.fill_null(value=False)).select(LINES.names())
 
 
 def _without_other_ranks(lines: pl.DataFrame, facts: Facts) -> pl.DataFrame:

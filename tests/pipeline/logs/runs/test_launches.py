@@ -72,3 +72,23 @@ def test_ranks_that_announce_themselves_one_after_the_other_are_one_attempt() ->
 def test_launches_that_die_after_their_first_step_are_attempts() -> None:
     died = BANNER + steps(1, 1) + "srun: error: n1: task 0: Exited with exit code 1\n"
     assert len(attempts(died * 3)) == 3
+
+
+DONE = "[after training is done] datetime: 2024-05-27 11:05:00\n"
+FAILURE = 'Traceback (most recent call last):\n  File "pretrain_gpt.py", line 7, in <module>\nValueError: no data\n'
+
+
+@pytest.mark.parametrize(
+    ("behind", "count"),
+    [
+        pytest.param(DONE + DUMP, 1, id="an evaluation"),
+        pytest.param(DONE + DUMP + "perplexity: 7.31\n" + DUMP, 1, id="two evaluations"),
+        pytest.param(DONE + DUMP + FAILURE, 2, id="a launch that failed"),
+        pytest.param(DONE + DUMP + steps(1, 4, minute=7), 2, id="a launch that trains"),
+        pytest.param(DUMP, 2, id="a launch behind a training that did not end"),
+    ],
+)
+def test_a_configuration_that_is_dumped_behind_the_end_of_a_training_is_of_an_evaluation(
+    behind: str, count: int
+) -> None:
+    assert len(attempts(DUMP + steps(1, 4) + behind)) == count
