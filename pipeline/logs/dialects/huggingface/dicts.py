@@ -74,9 +74,15 @@ def read(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def epoch_text() -> pl.Expr:
+def epoch_text(text: pl.Expr) -> pl.Expr:
     """The epoch of a dict as it is printed, perhaps in quotes; NULL of other text."""
-    return pl.col("text").str.extract(rf"{_Q}epoch{_Q}: ({QUOTED_NUMBER})[,}}]")
+    return text.str.extract(rf"{_Q}epoch{_Q}: ({QUOTED_NUMBER})[,}}]")
+
+
+def shown_epoch() -> pl.Expr:
+    """The epoch of rows that are dicts (`has_value`): bars, which are many, are not searched."""
+    text = pl.when("has_value").then("text")
+    return epoch_text(text).str.strip_chars("'\"").cast(pl.Float64, strict=False)
 
 
 def precision() -> dict[str, pl.Expr]:
@@ -90,7 +96,7 @@ def precision() -> dict[str, pl.Expr]:
     return {
         "seconds_off": 0.5 * pl.lit(10.0).pow(exponents["seconds"]).fill_null(0.0),
         "tokens_off": pl.when(exponents["tokens"] > 0).then(0.5 * pl.lit(10.0).pow(exponents["tokens"])).otherwise(0.0),
-        "epoch": epoch_text(),
+        "epoch": epoch_text(text),
     }
 
 

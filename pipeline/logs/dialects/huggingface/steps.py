@@ -17,7 +17,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialects.huggingface import epochs, notebook_tables, redraws, totals
 from sweepscope.pipeline.logs.dialects.huggingface.bars import steps_of
-from sweepscope.pipeline.logs.dialects.huggingface.dicts import epoch_text, precision, rejoined
+from sweepscope.pipeline.logs.dialects.huggingface.dicts import precision, rejoined, shown_epoch
 from sweepscope.pipeline.logs.dialects.huggingface.rates import with_rates
 from sweepscope.pipeline.logs.dialects.huggingface.settings import with_ranks
 from sweepscope.pipeline.logs.dialects.huggingface.trainings import in_trainings
@@ -126,13 +126,14 @@ def _without_echoes(rows: pl.DataFrame) -> pl.DataFrame:
     is_echo = (is_dict & pl.col("text").str.contains(_ECHO)).fill_null(value=False)
     is_printed = (is_dict & ~is_echo).any().over("source")
     rows = rows.filter(~is_echo | ~is_printed)
-    printed = epoch_text()
-    epoch, above = (text.cast(pl.Float64, strict=False) for text in (printed, printed.shift(1).over(_RUN)))
-    has_same = pl.struct(_VALUES).eq_missing(pl.struct(_VALUES).shift(1).over(_RUN))
-    is_again = pl.col("has_value") & has_same & ((epoch == above) | (epoch == above.round(2)))
-    rows = rows.with_columns(is_again=is_again.fill_null(value=False), is_rounded=epoch != above)
-    has_rounded = (pl.col("is_again") & pl.col("is_rounded")).any().over(_RUN)
-    return rows.filter(~(pl.col("is_again") & has_rounded)).drop("is_again", "is_rounded")
+    dicts = rows.filter("has_value").select(*_RUN, "line_no", *_VALUES, epoch=shown_epoch())
+    has_same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in (*_RUN, *_VALUES))
+    epoch, above = pl.col("epoch"), pl.col("epoch").shift(1)
+    again = dicts.with_columns(is_rounded=epoch != above).filter(
+        has_same & ((epoch == above) | (epoch == above.round(2)))
+    )
+    again = again.filter(pl.col("is_rounded").any().over(_RUN))
+    return rows.join(again, on=["source", "line_no"], how="anti", maintain_order="left") if again.height else rows
 
 
 def _by_epochs(dicts: pl.DataFrame, ends: Mapping[tuple[int, int], totals.End]) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialects.huggingface.dicts import epoch_text
+from sweepscope.pipeline.logs.dialects.huggingface.dicts import shown_epoch
 from sweepscope.pipeline.logs.dialects.huggingface.redraws import is_redrawn
 from sweepscope.pipeline.logs.facts import Facts
 
@@ -66,7 +66,7 @@ def in_trainings(facts: Facts) -> pl.DataFrame:
 
 def _begun_anew() -> pl.Expr:
     """How often the epoch of the dicts of a file has fallen back to its begin."""
-    epoch = pl.when("has_value").then(epoch_text().str.strip_chars("'\"").cast(pl.Float64, strict=False))
+    epoch = shown_epoch()
     above = epoch.forward_fill().shift(1).over("source")
     is_fall = (epoch <= _WELL_BEFORE * above) & (epoch < above - _ROUNDED)
     return is_fall.fill_null(value=False).cast(pl.Int64).cum_sum().over("source")
