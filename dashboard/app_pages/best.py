@@ -45,7 +45,7 @@ _TABLE = names(
 def _page(view: View) -> None:
     chosen = view.chosen
     if chosen is None:
-        basic.head(TITLE, texts.NO_GRID)
+        page_head.no_grid(TITLE, view.store.con)
         return
     found, ended = queries.cells(chosen, view.filters), queries.outcomes(chosen, view.filters)
     whole = grid_cells(view.store, chosen, view.filters)

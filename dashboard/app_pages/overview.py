@@ -76,10 +76,10 @@ def _page(view: View) -> None:
     chosen = view.chosen
     own = queries.completed("measured").run(view.store.con)
     if chosen is None:
-        basic.head(TITLE, texts.own_answer(own) if own.height else grid_texts.NO_GRID)
         if own.height:
-            basic.note(grid_texts.NO_GRID)
-            _draw_own(own, 0)
+            _draw_own_first(view, own)
+        else:
+            page_head.no_grid(TITLE, view.store.con)
         return
     # The first screen shows the whole grid; filters inside it belong to the pages that explore.
     grid = grid_cells(view.store, chosen, Filters())
@@ -128,8 +128,7 @@ def _draw_own_first(view: View, own: pl.DataFrame) -> None:
     if lacks:
         basic.note(lacks)
     _draw_own(own, 0)
-    links = [basic.link("All of your runs", "runs?origins=measured"), basic.link("Data health", "health")]
-    st.html(f'<p class="ss-plain ss-way">{" · ".join(links)}</p>')
+    page_head.own_runs_links()
 
 
 def _completed(outcomes: pl.DataFrame) -> int:

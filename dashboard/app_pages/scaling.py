@@ -15,7 +15,6 @@ from sweepscope.dashboard.queries import scaling as queries
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.sections import filter_panel, page_head
 from sweepscope.dashboard.selection.slices import Slice
-from sweepscope.dashboard.text import best as grid_texts
 from sweepscope.dashboard.text import scaling as texts
 from sweepscope.dashboard.view_models import scaling
 from sweepscope.dashboard.view_models.scaling import COST, Baseline
@@ -38,7 +37,7 @@ _TABLE = names(
 def _page(view: View) -> None:
     chosen = view.chosen
     if chosen is None:
-        basic.head(TITLE, grid_texts.NO_GRID)
+        page_head.no_grid(TITLE, view.store.con)
         return
     models = queries.best_layouts(chosen, view.filters).run(view.store.con)
     noun = scaling.size_noun(models)

@@ -16,7 +16,6 @@ from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.theme import MFU_SCALE_TOP
 from sweepscope.dashboard.queries import cells as queries
 from sweepscope.dashboard.sections import filter_panel, page_head
-from sweepscope.dashboard.text import best as grid_texts
 from sweepscope.dashboard.text import tradeoffs as texts
 from sweepscope.dashboard.view_models import tradeoffs
 from sweepscope.dashboard.view_models.tradeoffs import DIMENSIONS, FACTORS, GAINS, QUANTITIES, SPENDS
@@ -34,7 +33,7 @@ _TABLE = names(
 def _page(view: View) -> None:
     chosen = view.chosen
     if chosen is None:
-        basic.head(texts.TITLE, grid_texts.NO_GRID)
+        page_head.no_grid(texts.TITLE, view.store.con)
         return
     query = queries.ranking(chosen, view.filters)
     found = tradeoffs.with_peak(query.run(view.store.con))

@@ -12,9 +12,12 @@ from streamlit.delta_generator import DeltaGenerator
 
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.queries.overview import lacking
 from sweepscope.dashboard.queries.reader import Reader
 from sweepscope.dashboard.queries.slices import runs_of
+from sweepscope.dashboard.text import best as grid_texts
 from sweepscope.dashboard.text import origins as texts
+from sweepscope.dashboard.text import overview as overview_texts
 from sweepscope.dashboard.widgets import basic, choices
 
 _ALL = "*"
@@ -29,6 +32,20 @@ def nothing(title: str, answer: str, ways: Sequence[str] = ()) -> None:
     """A page of which the store holds nothing: what is missing, and the ways to get it."""
     basic.head(title, answer)
     basic.notes(ways)
+
+
+def no_grid(title: str, con: Reader) -> None:
+    """A page on a grid of which the store holds none: what a run needs for one, which of it one's own runs lack."""
+    nothing(title, grid_texts.NO_GRID)
+    if lacks := overview_texts.lacking(lacking("measured").run(con).row(0, named=True)):
+        basic.note(lacks)
+    own_runs_links()
+
+
+def own_runs_links() -> None:
+    """Ways from runs that are in no grid: to all of them, and to where is stated what they lack."""
+    links = [basic.link("All of your runs", "runs?origins=measured"), basic.link("Data health", "health")]
+    st.html(f'<p class="ss-plain ss-way">{" · ".join(links)}</p>')
 
 
 def origin(offered: Sequence[str], *wanted: str | None) -> str:

@@ -112,7 +112,8 @@ def ended(row: Row) -> str:
 def own_qualifier(own: pl.DataFrame, in_grid: int) -> str:
     """After the title of the table of own runs: how many runs it stands for, and how many the grid below holds."""
     runs = int(own["runs_completed"].sum())
-    return f"all {number(runs)}, the fastest per model and GPU count; the grid below holds {number(in_grid)} of them"
+    held = f"the grid below holds {number(in_grid)} of them" if in_grid else "none of them is in a grid"
+    return f"all {number(runs)}, the fastest per model and GPU count; {held}"
 
 
 def _gpus(row: Row) -> str:

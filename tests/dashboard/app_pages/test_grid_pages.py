@@ -141,7 +141,10 @@ def test_a_link_to_what_is_gone_says_that_something_else_is_shown(
 @pytest.mark.parametrize("page", _GRID_PAGES)
 def test_runs_without_a_cell_are_explained(home: Path, page: str) -> None:
     make_home(home, [run("a", seq_len=None, gbs_tokens=None)])
-    assert "No run has a cell yet" in words(opened(page))
+    text = words(opened(page))
+    assert "To be ranked they lack <b>" in text
+    assert 'href="health"' in text
+    assert ("No run has a cell yet" in text) == (page != "overview"), "there the runs themselves are shown"
 
 
 def test_the_answer_is_about_the_best_cell(sweep: Path) -> None:
