@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import shutil
 import tempfile
 from importlib.metadata import version
@@ -22,18 +21,17 @@ from sweepscope import data, schemas
 from sweepscope.pipeline.ingest.batch import Tables, validate_batch
 from sweepscope.pipeline.ingest.bundled import bundled_tables
 from sweepscope.pipeline.io.event_log import event
+from sweepscope.pipeline.io.user_cache import cache_folder, remove_older
 
 _LOG = logging.getLogger(__name__)
 
 _SOURCES = (Path(data.__file__).parent, Path(schemas.__file__).parent, Path(__file__).parents[1])
 _LIBRARIES = ("numpy", "polars", "pandera")
-KEPT = 2
-"""Digests whose rows are kept: two versions that are used in turn do not displace each other."""
 
 
 def prepared_tables() -> Tables:
     """What `validate_batch` gives of the bundled tables, from the cache where it has them."""
-    folder = _cache_folder() / f"bundled-{digest()}"
+    folder = cache_folder() / f"bundled-{digest()}"
     if (kept := _read(folder)) is not None:
         return kept
     tables = validate_batch(bundled_tables())
@@ -52,13 +50,6 @@ def digest() -> str:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             found.update(f"{path.relative_to(source.parent)} {content}\n".encode())
     return found.hexdigest()[:32]
-
-
-def _cache_folder() -> Path:
-    """Where the user's caches of the product lie."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    # Others than absolute ones are to be ignored, says the XDG specification.
-    return (Path(given) if os.path.isabs(given) else Path(os.path.expanduser("~/.cache"))) / "sweepscope"
 
 
 def _read(folder: Path) -> Tables | None:
@@ -80,6 +71,4 @@ def _write(folder: Path, tables: Tables) -> None:
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    by_age = sorted(folder.parent.glob("bundled-*"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in by_age[KEPT:]:
-        shutil.rmtree(old, ignore_errors=True)
+    remove_older("bundled-*")

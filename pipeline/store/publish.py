@@ -33,6 +33,7 @@ from sweepscope.pipeline.store.lock import exclusive
 from sweepscope.pipeline.store.publications import Publication, record
 from sweepscope.pipeline.store.published import StoreInfo, connect, current, store_info, version_of, versions
 from sweepscope.pipeline.store.rule_scores_sql import with_rules
+from sweepscope.pipeline.store.store_connection import STORAGE_VERSION
 from sweepscope.schemas.core import ddl
 from sweepscope.schemas.registry import STORE, TABLES, VIEWS
 from sweepscope.schemas.thresholds import THRESHOLDS
@@ -120,7 +121,7 @@ def fingerprint(views: Mapping[str, str]) -> str:
         for text in (ddl.create_table(table), *ddl.comments(table))
     ]
     texts = [
-        store_file.STORAGE_VERSION,
+        STORAGE_VERSION,
         str(reconcile.VERSION),
         str(same_runs.VERSION),
         str(kept_elsewhere.VERSION),

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,23 +20,23 @@ from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.io.malloc import give_back
 from sweepscope.pipeline.store import lake_sql, published_contents, renewed_views, stored_views
+from sweepscope.pipeline.store.empty_store import write_empty_store
 from sweepscope.pipeline.store.exchange import NOTHING, Exchange, changed_keys, exchanges, runs_of
 from sweepscope.pipeline.store.key_ranges import KeyRange, key_ranges
 from sweepscope.pipeline.store.lake import Lake, Release
 from sweepscope.pipeline.store.published import StoreInfo
 from sweepscope.pipeline.store.published_contents import DIFFERENT, Contents
+from sweepscope.pipeline.store.store_connection import MEMORY_LIMIT, attached, transaction
 from sweepscope.schemas.core import ddl
 from sweepscope.schemas.core.table import Table
-from sweepscope.schemas.registry import STORE, TABLES, VIEWS
+from sweepscope.schemas.registry import TABLES, VIEWS
 from sweepscope.schemas.tables.ledger import RECONCILED_RUNS, STORE_INFO
 
-_MEMORY_LIMIT = "512MB"
-"""For DuckDB, which does on disk what takes more."""
 _SORTING: tuple[tuple[str | None, int | None], ...] = (
     ("48MB", 1),
     ("64MB", 1),
     ("128MB", 1),
-    (_MEMORY_LIMIT, None),
+    (MEMORY_LIMIT, None),
     (None, None),
 )
 """Limit and threads with which it sorts the rows of a table: the next ones where it cannot. Without a limit it takes
@@ -48,11 +47,6 @@ _VALUES_AT_ONCE = 32_000_000
 """Of rows that are sorted at once: the more they are, the more memory sorting takes, although it uses the disk."""
 _FEW_VALUES = 1_000_000
 """That are sorted within any limit, in a few MB: setting limits takes longer."""
-_COMMENTS_AT_ONCE = 100
-"""Each comment is a new version of all that the catalog has of its table or view, kept until the transaction ends:
-of 1,500 comments these take 54 MB."""
-# The file format of DuckDB 1.2, so that clients older than ours can read the store as well.
-STORAGE_VERSION = "v1.2.0"
 
 
 class StaleFileError(StoreError):
@@ -72,26 +66,17 @@ def build(path: Path, lake: Lake, release: Release, views: Mapping[str, str], in
     """
     contents = published_contents.contents(lake, release)
     give_back()  # what reading has freed: DuckDB has an allocator of its own
-    with _attached(path) as connection:
-        with _transaction(connection):
-            for table in TABLES.values():
-                connection.execute(ddl.create_table(table))
+    write_empty_store(path, views)
+    with attached(path) as connection:
         for table in TABLES.values():
             _insert(connection, table, *contents.select(connection, table.name))
         reach("store.filled")
-        with _transaction(connection):
-            for statement in stored_views.as_stored(views).values():
-                connection.execute(statement)
-            for table in STORE.values():
-                connection.execute(ddl.create_table(table))
+        with transaction(connection):
+            for name, text in views.items():
+                if name in VIEWS and VIEWS[name].is_stored:
+                    connection.execute(stored_views.as_rows(name, text))
             rows = counts(connection)
             _describe(connection, contents, replace(info, row_count=sum(rows.values())))
-        shown = (VIEWS[name] for name in views if name in VIEWS)
-        comments = [text for table in (*TABLES.values(), *shown, *STORE.values()) for text in ddl.comments(table)]
-        for begin in range(0, len(comments), _COMMENTS_AT_ONCE):
-            with _transaction(connection):
-                for statement in comments[begin : begin + _COMMENTS_AT_ONCE]:
-                    connection.execute(statement)
     return rows
 
 
@@ -121,7 +106,7 @@ def renew(
     reach("store.copied")
     contents = published_contents.contents(lake, release)
     exchanged = exchanges(lake, before, release)
-    with _attached(path) as connection:
+    with attached(path) as connection:
         renewed_views.remember_jobs(connection)
         for name, exchange in exchanged.items():
             _exchange(connection, TABLES[name], exchange, contents)
@@ -132,7 +117,7 @@ def renew(
         reach("store.filled")
         rows = counts(connection)
         _check(connection, contents, rows)
-        with _transaction(connection):
+        with transaction(connection):
             connection.execute(f"DELETE FROM {STORE_INFO.name}; DELETE FROM {RECONCILED_RUNS.name}")
             _describe(connection, contents, replace(info, row_count=sum(rows.values())))
     return rows
@@ -142,39 +127,6 @@ def counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """Rows by table."""
     each = (f"SELECT {ddl.literal(name)}, count(*) FROM {ddl.quote(name)}" for name in TABLES)
     return {name: int(rows) for name, rows in connection.execute(" UNION ALL ".join(each)).fetchall()}
-
-
-@contextmanager
-def _attached(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection that uses the store in `path`; at the end it is written and let go.
-
-    A store that is not whole is of no use and has a name of its own: its transactions need not hold together.
-    """
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "temp_directory": f"{path}.spill",
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "memory_limit": _MEMORY_LIMIT,
-    }
-    with duckdb.connect(":memory:", config=settings) as connection:
-        connection.execute(f"ATTACH {ddl.literal(str(path))} AS store (STORAGE_VERSION '{STORAGE_VERSION}')")
-        connection.execute("USE store")
-        yield connection
-        connection.execute("CHECKPOINT store")
-        connection.execute("USE memory")
-        connection.execute("DETACH store")
-
-
-@contextmanager
-def _transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """One for many statements: on its own each of 2,000 would wait for the disk (2 s instead of 0.3 s)."""
-    connection.execute("BEGIN")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: Table, query: str, parameters: Mapping[str, object]) -> None:
@@ -194,7 +146,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: Table, query: str, par
         chosen = f"SELECT * FROM ({query}) AS kept WHERE {part.condition} ORDER BY {order}"
         _insert_sorted(connection, f"INSERT INTO {ddl.quote(table.name)} {chosen}", {**parameters, **part.parameters})
     connection.execute("RESET threads")
-    connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
+    connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
 
 
 def _insert_sorted(connection: duckdb.DuckDBPyConnection, statement: str, parameters: Mapping[str, object]) -> None:
@@ -202,7 +154,7 @@ def _insert_sorted(connection: duckdb.DuckDBPyConnection, statement: str, parame
         try:
             connection.execute(f"SET threads = {threads}" if threads else "RESET threads")
             connection.execute(f"SET memory_limit = '{limit}'" if limit else "RESET memory_limit")
-            with _transaction(connection):
+            with transaction(connection):
                 connection.execute(statement, parameters)
         except duckdb.OutOfMemoryException:  # not all of its work can go to the disk
             if limit is None:

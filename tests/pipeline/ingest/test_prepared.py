@@ -10,6 +10,7 @@ import pytest
 from sweepscope.pipeline.ingest import prepared
 from sweepscope.pipeline.ingest.batch import Tables
 from sweepscope.pipeline.ingest.bundled import hardware_tables
+from sweepscope.pipeline.io.user_cache import KEPT
 from sweepscope.pipeline.reference.accelerators import load_published_bandwidths
 from sweepscope.schemas.registry import TABLES
 
@@ -73,5 +74,5 @@ def test_other_data_or_code_is_another_digest_and_old_ones_go(
         seen.add(prepared.digest())
         prepared.prepared_tables()
     assert len(seen) == 3
-    assert len(list(cache.iterdir())) == prepared.KEPT
+    assert len(list(cache.iterdir())) == KEPT
     assert (cache / f"bundled-{prepared.digest()}").is_dir()
