@@ -15,13 +15,16 @@ SMALLEST = 8
 """Cells with fewer runs are not ranked."""
 FAR = 2.0
 """A run that took more than so many times its estimate waited for what no layout decides."""
+NOISE = 0.1
+"""What equal runs of a sweep differ by (the playbook's, on 32 nodes): closer ones have no order."""
 
 
 @dataclass(frozen=True)
 class Ranking:
     """Over all cells: top-5 hits (a run within 2 % of the best is among the five that the estimate likes most), mean
     rank correlation, regret of the estimate's favourite (mean, median, and mean over the cells whose favourite took at
-    most FAR times its estimate; NaN without such), and errors on the fastest quarter of each cell."""
+    most FAR times its estimate; NaN without such), errors on the fastest quarter of each cell, and the mean share of
+    pairs more than NOISE apart that are in the measured order."""
 
     cells: int
     top5: int
@@ -30,11 +33,20 @@ class Ranking:
     median_regret: float
     near_regret: float
     best_quarter_median: float
+    pairs_right: float
 
 
 def _ranks(values: Array) -> Array:
     order = np.argsort(np.argsort(values))
     return order.astype(np.float64)
+
+
+def _pairs_right(predicted: Array, measured: Array) -> float:
+    """Share of the pairs more than NOISE apart that are in the measured order; NaN without such pairs."""
+    one, other = np.triu_indices(measured.size, 1)
+    by_measure, by_estimate = np.log(measured[one] / measured[other]), np.log(predicted[one] / predicted[other])
+    is_far = np.abs(by_measure) > np.log1p(NOISE)
+    return float(np.mean((by_measure * by_estimate > 0)[is_far])) if is_far.any() else float("nan")
 
 
 def rank_cells(cell_of: Sequence[object], predicted: Array, measured: Array) -> Ranking:
@@ -43,7 +55,7 @@ def rank_cells(cell_of: Sequence[object], predicted: Array, measured: Array) -> 
     cells: dict[object, list[int]] = {}
     for index in np.flatnonzero(both):
         cells.setdefault(cell_of[index], []).append(int(index))
-    top5, spearman, regret, is_near, quarter = 0, [], [], [], []
+    top5, spearman, regret, is_near, quarter, pairs = 0, [], [], [], [], []
     large = [np.array(indices) for indices in cells.values() if len(indices) >= SMALLEST]
     for indices in large:
         best = measured[indices].min()
@@ -52,6 +64,7 @@ def rank_cells(cell_of: Sequence[object], predicted: Array, measured: Array) -> 
         regret.append(1 - best / measured[liked[0]])
         is_near.append(measured[liked[0]] <= FAR * predicted[liked[0]])
         spearman.append(np.corrcoef(_ranks(predicted[indices]), _ranks(measured[indices]))[0, 1])
+        pairs.append(_pairs_right(predicted[indices], measured[indices]))
         fast = indices[np.argsort(measured[indices])][: max(3, len(indices) // 4)]
         quarter.append(np.abs(predicted[fast] / measured[fast] - 1))
     return Ranking(
@@ -62,6 +75,7 @@ def rank_cells(cell_of: Sequence[object], predicted: Array, measured: Array) -> 
         median_regret=float(np.median(regret)),
         near_regret=float(np.mean(np.array(regret)[is_near])) if any(is_near) else float("nan"),
         best_quarter_median=float(np.median(np.concatenate(quarter))),
+        pairs_right=float(np.nanmean(pairs)),
     )
 
 

@@ -35,6 +35,7 @@ WITHOUT: dict[str, Constants] = {
     "fused accumulation": {"fuses_accumulation": False},
     "selective recomputation of products": {"selective": "attention"},
     "layers placed by cost": {"placement": "even"},
+    "the age of the software": {"software_rate": 1.0},
 }
 """Constants that switch a term off."""
 PARTS = ("head", "recompute", "tp", "dp", "ep", "cp", "pp", "bubble", "optimizer", "rest")

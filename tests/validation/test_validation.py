@@ -27,6 +27,15 @@ def test_ranks_within_cells_only() -> None:
     assert found.top5 == 1  # in b the best run is liked least
     assert found.spearman == pytest.approx(0.0)
     assert found.regret == pytest.approx((0 + 7 / 8) / 2)
+    assert found.pairs_right == pytest.approx(0.5)
+
+
+def test_runs_as_close_as_equal_ones_have_no_order() -> None:
+    measured = np.array([1.0, 1.02, 1.04, 1.06, 2.0, 2.02, 2.04, 2.06])
+    swapped = np.array([1.06, 1.04, 1.02, 1.0, 2.06, 2.04, 2.02, 2.0])
+    found = rank_cells(["a"] * 8, swapped, measured)
+    assert found.spearman < 0.8
+    assert found.pairs_right == 1.0
 
 
 def test_small_cells_are_not_ranked() -> None:
