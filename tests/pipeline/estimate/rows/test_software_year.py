@@ -53,7 +53,7 @@ def test_later_software_is_faster_by_less_and_less() -> None:
     assert maturity(hopper, hopper.software_of) == 1.0
 
 
-def test_old_tensor_cores_and_fitted_constants_do_not_age() -> None:
+def test_ampere_and_fitted_constants_do_not_age() -> None:
     assert maturity(load_profiles()["ampere"], 2021.0) == 1.0
     fitted = choose_profile("hopper", "torchtitan")
     assert fitted.about["kind"] == "fitted"
