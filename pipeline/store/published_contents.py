@@ -87,6 +87,8 @@ def _changed(lake: Lake, release: Release) -> Changes:
     again = pl.concat(
         [_repeated_runs(lake, release, runs, histories), _listed_runs(lake, release, runs, tables), outputs]
     )
+    if jobs.is_empty() and again.is_empty():
+        return {}
     runs = runs.join(again, on="run_id", how="left", maintain_order="left", suffix="_found")
     runs = runs.with_columns(duplicate_of=pl.coalesce("duplicate_of", "duplicate_of_found")).drop("duplicate_of_found")
     kept = kept_elsewhere.complete(runs, again, _settings_of(lake, release, again))
