@@ -139,6 +139,13 @@ class Speed:
             return self.steps
         return (self.runtime_s * self.steps_per_s).only_multiple()
 
+    def steps_allowed(self) -> tuple[int, int] | None:
+        """The fewest and the most optimizer steps that the training may have taken; None where that is open."""
+        done = self._steps_span()
+        if done.high == math.inf or done.low < 1:
+            return None
+        return max(math.ceil(done.low), 1), math.floor(done.high)
+
     def last_logged(self, count: int) -> int | None:
         """The last of so many logged steps, at equal distances up to the end of the training; None where several fit.
 

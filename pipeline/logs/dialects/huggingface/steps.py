@@ -11,7 +11,7 @@ A training without any dict has the steps of its bar (`bars`), which is known by
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -22,7 +22,7 @@ from sweepscope.pipeline.logs.dialects.huggingface.rates import with_rates
 from sweepscope.pipeline.logs.dialects.huggingface.settings import with_ranks
 from sweepscope.pipeline.logs.dialects.huggingface.trainings import in_trainings
 from sweepscope.pipeline.logs.extractors import computed_settings
-from sweepscope.pipeline.logs.facts import STEP_BASIS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, STEP_BASIS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.sidecars.speed_metrics import Span
 
 _RUN = ["source", "part"]
@@ -53,7 +53,15 @@ def finalize(facts: Facts) -> Facts:
     unread = rows.filter(~pl.col("is_bar") & ~pl.col("has_value"))
     steps = pl.concat(conform(part, STEP_FACTS) for part in (_rates(dicts), steps_of(of_training), unread))
     settings = pl.concat([with_ranks(facts.settings), totals.concluded(rows, dicts, ends), _planned(bars)])
-    return Facts(steps.sort("source", "line_no", maintain_order=True), settings, facts.peaks, facts.events)
+    events = pl.concat([facts.events, _begun_again(rows)])
+    return Facts(steps.sort("source", "line_no", maintain_order=True), settings, facts.peaks, events)
+
+
+def _begun_again(rows: pl.DataFrame) -> pl.DataFrame:
+    """EVENT_FACTS of the first dict of each training of a file but the first: no banner may have announced it."""
+    begun = rows.filter("has_value").unique(["source", "training"], keep="first", maintain_order=True)
+    again = begun.filter(pl.col("training") > pl.col("training").min().over("source"))
+    return conform(again.with_columns(kind=pl.lit("launch"), ts=None, host=None), EVENT_FACTS)
 
 
 def _with_steps(rows: pl.DataFrame) -> pl.DataFrame:
@@ -163,7 +171,10 @@ def _of_epochs(part: pl.DataFrame, end: totals.End | None) -> pl.DataFrame:
             steps, over = end.speed.last_logged(part.height - first), spans[-1]
     else:
         return part
-    found = epochs.steps_of(spans, steps=steps, over=over) if steps and over else None
+    if steps is None and over and end is not None:
+        found = _agreed(spans, end, over)
+    else:
+        found = epochs.steps_of(spans, steps=steps, over=over) if steps and over else None
     if found is None:
         return part
     of_part, basis = found
@@ -173,6 +184,14 @@ def _of_epochs(part: pl.DataFrame, end: totals.End | None) -> pl.DataFrame:
         pl.Series("step", of_part, dtype=pl.Int64),
         step_basis=pl.lit(None if basis == "step" else basis, STEP_BASIS),
     )
+
+
+def _agreed(spans: Sequence[Span | None], end: totals.End, over: Span) -> tuple[list[int], str] | None:
+    """Steps of dicts by the steps per second and the seconds of their training, where all that these allow agree."""
+    if (allowed := end.speed.steps_allowed()) is None:
+        return None
+    found = [epochs.steps_of(spans, steps=steps, over=over) for steps in allowed]
+    return found[0] if found[0] is not None and all(one == found[0] for one in found) else None
 
 
 def _is_decayed(rates: pl.Series) -> bool:

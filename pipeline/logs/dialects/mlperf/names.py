@@ -39,8 +39,10 @@ _CARDS = rf"{_PLATFORM}(\d+) ?x ?(?:NVIDIA |AMD |Instinct )*{_CARD}(?: GPUs?|_\d
 """Of cards alone, without nodes: `64 x NVIDIA A100 GPU`, `8xA100_80GB-baseline`; `4xMI300X` are nodes with eight."""
 _PLATFORM_PARTS = {
     "num_gpus": rf"{_PLATFORM}(?:[Gg]audi\d?|tpu-v(?:5l|5e|6e))-(\d+)\"",
-    "accelerator": rf"{_PLATFORM}[^\"]*?(?:\b|\dx|x\d+|_\d+x)(MI\d{{3}}X|[AHB]\d{{3}}|GB\d{{3}})(?:\b|_)",
+    "accelerator": rf"{_PLATFORM}[^\"]*?(?:\b|\dx|x\d+|_\d+x)"
+    r"(MI\d{3}X|(?:[AHB]\d{3}|GB\d{3})(?:-(?:NVL|PCIE|PCIe|SXM)\d?(?:-\d+GB)?)?)(?:\b|_)",
     "gpus_per_node": rf"{_PLATFORM}[^\"]+?(?:x|_|\(|-| )(\d+)x? ?(?:NVIDIA |AMD |Instinct )*{_CARD}",
+    "arg:boards_of_four": rf"{_PLATFORM}[^\"]*?\b(GB[23]00)\b",
     "arg:board": rf"{_PLATFORM}[^\"]*?(DGX ?[AHB]\d{{3}}|HGX ?(?:H[12]|B[23])00|MI3\d\dX)\b",
 }
 _SHAPE = (("gpus_per_node", rf"{_PLATFORM}[^\"]*\bBM\.GPU\.\w+\.(\d+)"),)
@@ -52,6 +54,13 @@ COMBINED = (
         "gpus_per_node",
         pl.when(pl.col("arg:board").is_not_null() & pl.col("gpus_per_node").is_null()).then(8),
         ("arg:board",),
+        setting_source="derived",
+    ),
+    # A tray of Grace Blackwell has two boards of two.
+    CombinedSetting(
+        "gpus_per_node",
+        pl.when(pl.col("arg:boards_of_four").is_not_null() & pl.col("gpus_per_node").is_null()).then(4),
+        ("arg:boards_of_four",),
         setting_source="derived",
     ),
 )

@@ -33,3 +33,16 @@ def test_a_dict_that_is_printed_once_more_with_a_rounded_epoch_is_one_step(tmp_p
     text = dicts(25, 31, copies=True) + dicts(29, 31, begin=3.1, copies=True)
     runs = tables_of(tmp_path, text)["runs"].sort("attempt")
     assert runs["steps_logged"].to_list() == [25, 29]
+
+
+def test_a_training_behind_the_final_dict_of_another_one_is_a_run(tmp_path: Path) -> None:
+    end = (
+        "{{'train_runtime': {0}, 'train_samples_per_second': 8.0, 'train_steps_per_second': 1.0, 'train_loss': 2.5, "
+        "'epoch': {1}}}\n"
+    )
+    lines = dicts(13, 13.9).splitlines(keepends=True)
+    behind = dicts(4, 14.5, begin=2.0).splitlines(keepends=True)
+    text = "".join([*lines, end.format(6950.2, 1.0), *behind, end.format(2260.1, 0.31)])
+    runs = tables_of(tmp_path, text)["runs"].sort("attempt")
+    assert runs["steps_logged"].to_list() == [13, 4]
+    assert runs["last_step"].to_list()[0] == 6500

@@ -210,7 +210,7 @@ def test_name_of_a_configuration_and_precision_as_events(tmp_path: Path) -> None
         ("448xNVIDIA HGX H100", {"num_nodes": 448, "num_gpus": 3584}),
         ("1xDGXA100", {"num_gpus": 8}),
         ("2xXE9680x8H100-SXM-80GB", {"num_nodes": 2, "gpus_per_node": 8, "num_gpus": 16}),
-        ("1xXE8545x4A100-SXM-80GB", {"num_nodes": 1, "num_gpus": 4, "accelerator": "A100"}),
+        ("1xXE8545x4A100-SXM-80GB", {"num_nodes": 1, "num_gpus": 4, "accelerator": "A100-SXM-80GB"}),
         ("16xSYS-821GE-TNHR_8xH200", {"num_gpus": 128}),
         ("16xXE9712x4GB200", {"num_nodes": 16, "gpus_per_node": 4, "num_gpus": 64}),
         ("BM.GPU.H100.8", {"gpus_per_node": 8, "num_gpus": None}),
@@ -219,6 +219,8 @@ def test_name_of_a_configuration_and_precision_as_events(tmp_path: Path) -> None
         ("MI355X", {"accelerator": "MI355X"}),
         ("tpu-v5p-1024", {"num_gpus": None}),  # of cores, two of which are a chip
         ("tpu-v5l-4096", {"num_gpus": 4096}),
+        ("128xNVIDIA GB200", {"num_nodes": 128, "gpus_per_node": 4, "num_gpus": 512}),
+        ("1xXE7745x4H200-NVL-141GB", {"num_gpus": 4, "accelerator": "H200-NVL-141GB"}),
         ("64 x NVIDIA A100 GPU", {"num_gpus": 64, "accelerator": "A100"}),
         ("8xA100_80GB-baseline", {"num_gpus": 8, "accelerator": "A100"}),
     ],
