@@ -25,6 +25,7 @@ from sweepscope.pipeline.logs.extractors import computed_settings
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, STEP_BASIS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.sidecars.speed_metrics import Span
 
+_ORDER = ["source", "line_no"]
 _RUN = ["source", "part"]
 _BESIDE = (("behind", "before"), ("behind_s", "before_s"))
 _CLOCK_OFF = 0.5
@@ -53,14 +54,22 @@ def finalize(facts: Facts) -> Facts:
     unread = rows.filter(~pl.col("is_bar") & ~pl.col("has_value"))
     steps = pl.concat(conform(part, STEP_FACTS) for part in (_rates(dicts), steps_of(of_training), unread))
     settings = pl.concat([with_ranks(facts.settings), totals.concluded(rows, dicts, ends), _planned(bars)])
-    events = pl.concat([facts.events, _begun_again(rows)])
+    events = pl.concat([facts.events, _begun_again(rows, facts.events)])
     return Facts(steps.sort("source", "line_no", maintain_order=True), settings, facts.peaks, events)
 
 
-def _begun_again(rows: pl.DataFrame) -> pl.DataFrame:
-    """EVENT_FACTS of the first dict of each training of a file but the first: no banner may have announced it."""
-    begun = rows.filter("has_value").unique(["source", "training"], keep="first", maintain_order=True)
-    again = begun.filter(pl.col("training") > pl.col("training").min().over("source"))
+def _begun_again(rows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """EVENT_FACTS of the first line of each training of a file but the first, where no banner announces it."""
+    key = ["source", "training"]
+    begun = rows.unique(key, keep="first", maintain_order=True).sort(_ORDER)
+    last = rows.group_by(key).agg(last=pl.col("line_no").max())
+    begun = begun.join(last, on=key, how="left", maintain_order="left")
+    begun = begun.with_columns(previous=pl.col("last").shift(1).over("source")).drop_nulls("previous")
+    banners = events.filter(pl.col("kind") == "launch").select(*_ORDER, announced="line_no").sort(_ORDER)
+    begun = begun.join_asof(banners, on="line_no", by="source", strategy="backward", check_sortedness=False)
+    again = begun.filter(
+        (pl.col("announced").fill_null(0) <= pl.col("previous")) & (pl.col("line_no") > pl.col("previous"))
+    )
     return conform(again.with_columns(kind=pl.lit("launch"), ts=None, host=None), EVENT_FACTS)
 
 

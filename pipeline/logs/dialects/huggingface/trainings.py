@@ -50,8 +50,7 @@ def in_trainings(facts: Facts) -> pl.DataFrame:
             check_sortedness=False,
             allow_exact_matches=has_own_line,
         )
-    rows = rows.with_columns(pl.col("launch", "end").fill_null(0), anew=_begun_anew())
-    rows = _with_totals(_numbered(rows))
+    rows = _with_totals(_numbered(_begun_anew(rows.with_columns(pl.col("launch", "end").fill_null(0)))))
     is_other = pl.col("is_bar") & (pl.col("steps_planned") != pl.col("shown_total"))
     rows = rows.filter(~is_other.fill_null(value=False))
     shown = pl.col("step").forward_fill().shift(1).over("source")
@@ -64,12 +63,14 @@ def in_trainings(facts: Facts) -> pl.DataFrame:
     ).drop("launch", "end", "anew", "shown_total", "is_back")
 
 
-def _begun_anew() -> pl.Expr:
-    """How often the epoch of the dicts of a file has fallen back to its begin."""
+def _begun_anew(rows: pl.DataFrame) -> pl.DataFrame:
+    """`rows` with `anew`: how often the epoch of the dicts of a launch has fallen back to its begin."""
+    launch = ["source", "launch"]
     epoch = shown_epoch()
-    above = epoch.forward_fill().shift(1).over("source")
+    above = epoch.forward_fill().shift(1).over(launch)
     is_fall = (epoch <= _WELL_BEFORE * above) & (epoch < above - _ROUNDED)
-    return is_fall.fill_null(value=False).cast(pl.Int64).cum_sum().over("source")
+    rows = rows.with_columns(anew=is_fall.fill_null(value=False).cast(pl.Int64))
+    return rows.with_columns(pl.col("anew").cum_sum().over(launch))
 
 
 def _lines(facts: Facts, kind: str, name: str) -> pl.DataFrame:

@@ -46,3 +46,12 @@ def test_a_training_behind_the_final_dict_of_another_one_is_a_run(tmp_path: Path
     runs = tables_of(tmp_path, text)["runs"].sort("attempt")
     assert runs["steps_logged"].to_list() == [13, 4]
     assert runs["last_step"].to_list()[0] == 6500
+
+
+def test_a_banner_begins_a_training_whose_bar_comes_before_its_first_dict(tmp_path: Path) -> None:
+    banner = "***** Running training *****\n  Num examples = 3,100\n  Total optimization steps = 310\n"
+    bars = [f"\r  1%|▏         | {step}/310 [00:{step:02d}<05:00,  1.00s/it]" for step in range(1, 11)]
+    behind = dicts(9, 10, begin=3.1).splitlines(keepends=True)
+    text = banner + dicts(25, 10) + banner + "".join(bars) + "\n" + "".join(behind)
+    runs = tables_of(tmp_path, text)["runs"].sort("attempt")
+    assert runs["steps_logged"].to_list() == [25, 9]
