@@ -48,6 +48,10 @@ def _page(view: View) -> None:
     body = st.container(gap="xsmall")
     with body:
         answer, shown = _DRAW[kind](view, rows)
+        ended = queries.outcomes(chosen, view.filters).run(view.store.con)
+        here = ended.join(rows.select("model", "num_nodes").unique(), on=["model", "num_nodes"], how="semi")
+        if kind == "front" and (failed := texts.without_point(here)):
+            basic.note(failed)
     with head:
         basic.head(
             texts.TITLE,

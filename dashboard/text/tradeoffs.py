@@ -80,6 +80,21 @@ def front_answer(points: pl.DataFrame, gain: str, spend: str) -> str:
     return f"{text} {layout(lean)} keeps {percent(lean[gain] / best[gain], 0)} of that with {value(spend, lean)}."
 
 
+def without_point(ended: pl.DataFrame) -> str:
+    """How many runs did not fit, or failed otherwise, and so have no point; "" where none did.
+
+    `ended` has rows of `queries.cells.outcomes`.
+    """
+    failed = ended.filter("is_failure")
+    in_memory = int(failed.filter(status="oom")["runs"].sum())
+    otherwise = int(failed["runs"].sum()) - in_memory
+    parts = [
+        f"{count(in_memory, 'run')} that ran out of GPU memory" if in_memory else "",
+        f"{count(otherwise, 'run')} that failed{' otherwise' if in_memory else ''}" if otherwise else "",
+    ]
+    return f"Not drawn: {' and '.join(filter(None, parts))}." if in_memory or otherwise else ""
+
+
 def free_answer(rows: pl.DataFrame, x: str, y: str) -> str:
     """How many layouts have both values, and which value of `x` has the highest median of `y`."""
     both = rows.drop_nulls([x, y])

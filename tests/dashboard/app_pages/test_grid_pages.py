@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import datetime
 from pathlib import Path
@@ -145,6 +146,13 @@ def test_runs_without_a_cell_are_explained(home: Path, page: str) -> None:
     assert "To be ranked they lack <b>" in text
     assert 'href="health"' in text
     assert ("No run has a cell yet" in text) == (page != "overview"), "there the runs themselves are shown"
+
+
+def test_a_picture_of_a_chart_has_page_and_filters_printed_in(sweep: Path) -> None:
+    charts = opened("best", tp="1").get("plotly_chart")
+    captions = [json.loads(chart.proto.spec)["layout"]["title"]["text"] for chart in charts]
+    assert captions
+    assert all(caption.startswith("Best configurations · TP 1 · ") for caption in captions)
 
 
 def test_the_answer_is_about_the_best_cell(sweep: Path) -> None:

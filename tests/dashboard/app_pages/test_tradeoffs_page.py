@@ -32,6 +32,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             recompute=None,
             layout="DP8 TP2 PP1 · GAS4 MBS5 · Z1",
         ),
+        run_row("too large", status="oom", tokens_per_s_per_gpu=None, layout="DP16 TP1 PP1 · GAS1 MBS10 · Z1"),
+        run_row("lost", status="nccl_error", tokens_per_s_per_gpu=None, layout="DP4 TP4 PP1 · GAS8 MBS5 · Z1"),
     ]
     return make_real_home(tmp_path_factory.mktemp("tradeoffs") / "home", runs=runs)
 
@@ -44,6 +46,8 @@ def test_the_front_names_the_fastest_and_the_lean_one(home: Path) -> None:
     text = plain(home)
     assert "<b>2 of 3 layouts are on the front</b>" in text
     assert "keeps 94 % of that with 30.0 GiB" in text
+    assert "Not drawn: 1 run that ran out of GPU memory and 1 run that failed otherwise." in text
+    assert "Not drawn" not in plain(home, tp="2"), "both have another degree"
 
 
 @pytest.mark.parametrize("kind", ["free", "parallel", "factor"])
