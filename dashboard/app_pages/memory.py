@@ -192,7 +192,8 @@ def _draw_tables(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame)
         shown = peaks.head(_LISTED)
         needs = [run_texts.need(row) for row in shown.iter_rows(named=True)]
         shown = shown.with_columns(needs=pl.Series(needs, dtype=pl.String))
-        title = f"Runs as a table, {numbers.count(shown.height, 'row')}"
+        of_all = f"the first {numbers.number(_LISTED)} of " if peaks.height > _LISTED else ""
+        title = f"Runs as a table, {of_all}{numbers.count(peaks.height, 'row')}"
         tables.table_twin(title, shown, _PEAKS, csv=peaks, csv_name="memory_peaks")
     if spread.height:
         tables.table_twin("Fragmentation as a table", spread, _SPREAD, csv_name="memory_fragmentation")
