@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.browser.accessibility import assert_accessible, assert_chart_text_stands_out
-from tests.browser.visits import arrived, opened, settled
+from tests.browser.visits import arrived, drawn, follow, opened, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -21,9 +21,15 @@ class Clicks:
         self.page, self.made = page, 0
 
     def on(self, target: Any, **how: Any) -> None:
+        drawn(self.page)
         target.first.click(**how)
         self.made += 1
         settled(self.page)
+
+    def follow(self, link: Any, title: str) -> None:
+        """Follows a link to the page of this title."""
+        follow(self.page, link, title)
+        self.made += 1
 
     def to(self, name: str) -> None:
         """Follows the sidebar. The page before looks settled, too, until the next one has begun."""
@@ -48,9 +54,7 @@ def test_best_layout_of_a_cell_and_why_the_second_lost_within_four_clicks(browse
         cell = page.locator(".js-plotly-plot .annotation-text", has_text="36.3 %")
         reader.on(cell, force=True)
         page.get_by_text("Llama 8.86B on 16 nodes").first.wait_for()
-        reader.on(page.get_by_role("link", name="Compare with the runner-up"))
-        page.wait_for_url("**/compare?runs=*")
-        arrived(page, "Compare")
+        reader.follow(page.get_by_role("link", name="Compare with the runner-up"), "Compare")
         sentence = answer(page)
         assert sentence.startswith("A is 5.8 % ahead of B, within the noise")
         assert re.search(r"DP16 TP8 saves [\d.]+ points of DP communication and loses [\d.]+ to TP", sentence)
@@ -82,9 +86,7 @@ def test_own_best_against_llama_405b_and_deepseek_v3_within_three_clicks(browser
     with opened(browser, demo) as page:
         reader = Clicks(page)
         reader.to("Frontier")
-        reader.on(page.get_by_role("link", name=re.compile("the best here on")))
-        page.wait_for_url("**/compare?runs=*")
-        arrived(page, "Compare")
+        reader.follow(page.get_by_role("link", name=re.compile("the best here on")), "Compare")
         sentence = answer(page)
         assert "reaches the most" in sentence
         assert re.search(r"Llama 3\.1 405B \(B\) by \d", sentence), "in points"
@@ -100,9 +102,7 @@ def test_any_two_runs_within_four_clicks(browser: Any, demo: str) -> None:
         canvas = page.locator('.st-key-runs_table canvas[data-testid="data-grid-canvas"]')
         for row in (3, 5):
             reader.on(canvas, position={"x": 16, "y": 32 * row + 16}, force=True)
-        reader.on(page.get_by_role("link", name="Compare 2 runs"))
-        page.wait_for_url("**/compare?runs=*")
-        arrived(page, "Compare")
+        reader.follow(page.get_by_role("link", name="Compare 2 runs"), "Compare")
         page.get_by_role("columnheader", name=re.compile("^B ")).first.wait_for()
         assert reader.made <= 4
 

@@ -11,7 +11,7 @@ import pytest
 
 from sweepscope.dashboard.navigation import PAGES, Entry
 from tests.browser.accessibility import assert_accessible
-from tests.browser.visits import SCREEN_HEIGHT, arrived, go, opened, settled, until, until_answer
+from tests.browser.visits import SCREEN_HEIGHT, arrived, drawn, follow, go, opened, settled, until, until_answer
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -42,9 +42,7 @@ def test_picking_a_cell_fills_the_panel_and_the_url_and_leads_to_its_run(browser
         page.wait_for_url("**/best?*nodes=*")
         settled(page)
         shared = page.url
-        page.locator("a[href*='run?run=']").first.click()
-        page.wait_for_url("**/run?run=*")
-        arrived(page, "Run")
+        follow(page, page.locator("a[href*='run?run=']"), "Run")
         page.get_by_text("ultrascale_playbook_all_runs").first.wait_for()
     with opened(browser, shared) as page:
         page.get_by_text("80B on 16 nodes").first.wait_for()
@@ -58,6 +56,7 @@ def test_one_step_back_leads_from_a_cell_and_from_another_grid_to_the_overview(b
         arrived(page, "Best configurations")
         page.go_back()
         arrived(page, "Overview")
+        drawn(page)
         page.get_by_text("bigscience sweeps").first.click()
         page.wait_for_url("**/?origin=published*")
         until_answer(page, first, is_other=True)
@@ -136,9 +135,7 @@ def test_failures_lead_to_the_line_that_decided_and_the_choice_stays_in_the_addr
         page.get_by_role("spinbutton", name=re.compile("Price")).fill("2.5")
         page.keyboard.press("Enter")
         page.wait_for_url("**price=2.5*")
-        page.get_by_role("link", name=re.compile("CUDA out of memory")).first.click()
-        page.wait_for_url("**/run?run=*")
-        arrived(page, "Run")
+        follow(page, page.get_by_role("link", name=re.compile("CUDA out of memory")), "Run")
         page.get_by_text("Ran out of GPU memory").first.wait_for()
         page.get_by_text("Cost and other tries").first.wait_for()
 

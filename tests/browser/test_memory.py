@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.browser.accessibility import assert_accessible, assert_chart_text_stands_out
-from tests.browser.visits import opened, until
+from tests.browser.visits import follow, opened, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 SNAPSHOT = "/snapshot?file=%2Flogs%2Fc1%2Frank0.pickle&device=0"
@@ -28,8 +28,7 @@ def test_a_click_on_a_track_shows_that_run(browser: Any, diagnosed: str) -> None
 
 def test_a_snapshot_opens_from_the_page_on_memory_and_keeps_its_instant(browser: Any, diagnosed: str) -> None:
     with opened(browser, f"{diagnosed}/memory") as page:
-        page.get_by_text("c1/rank0.pickle").first.click()
-        page.wait_for_url("**/snapshot?*")
+        follow(page, page.get_by_text("c1/rank0.pickle"), "Snapshot")
         page.get_by_text("of it were optimizer states").first.wait_for()
         handle = page.get_by_role("slider", name="What was alive after so many events")
         handle.first.focus()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.browser.accessibility import assert_accessible, assert_chart_text_stands_out
-from tests.browser.visits import arrived, opened, settled, until
+from tests.browser.visits import follow, opened, settled, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -26,9 +26,8 @@ def choose(page: Any, name: str, option: str) -> None:
 def test_a_finding_leads_to_its_run_and_the_operation_stays_in_the_address(browser: Any, diagnosed: str) -> None:
     with opened(browser, f"{diagnosed}/network?sweep=sweep") as page:
         page.wait_for_selector(".js-plotly-plot")
-        page.get_by_text("NCCL_IB_DISABLE=1 is set").first.click()
+        follow(page, page.get_by_text("NCCL_IB_DISABLE=1 is set"), "Run")
         page.wait_for_url("**/run?run=rb*")
-        arrived(page, "Run")
 
 
 def test_a_finding_folds_and_unfolds_by_keyboard(browser: Any, diagnosed: str) -> None:
@@ -51,9 +50,8 @@ def test_choosing_a_hang_shows_its_ranks_and_leads_to_its_page(browser: Any, dia
         verdict = page.get_by_text("Not determinable.").first
         until(lambda: canvas.click(position=last_row, force=True), lambda: verdict.wait_for(timeout=20_000))
         page.get_by_text("waited in this one: 8").first.wait_for()
-        page.get_by_role("link", name="Open this hang").click()
+        follow(page, page.get_by_role("link", name="Open this hang"), "Hang")
         page.wait_for_url("**/hang?at=*960*")
-        arrived(page, "Hang")
         page.get_by_text("Not determinable.").first.wait_for()
 
 
@@ -83,9 +81,8 @@ def test_a_hang_of_the_watchdog_shows_every_rank_and_its_lines(browser: Any, dia
         texts = [text.replace("\xa0", " ") for text in ranks.all_text_contents()]
         assert sorted(texts, key=lambda text: text[-1]) == [f"{'▲' if rank == 3 else '■'} {rank}" for rank in range(8)]
         page.get_by_text("[rank7]: Watchdog caught collective operation timeout").first.wait_for()
-        page.get_by_role("link", name=re.compile("Run rb")).click()
+        follow(page, page.get_by_role("link", name=re.compile("Run rb")), "Run")
         page.wait_for_url("**/run?run=rb*")
-        arrived(page, "Run")
 
 
 def test_a_hang_of_the_flight_recorder_shows_the_sequence_and_where_they_were(browser: Any, diagnosed: str) -> None:
@@ -101,8 +98,7 @@ def test_without_an_address_a_hang_is_chosen_from_the_list(browser: Any, diagnos
         page.get_by_text("No hang is chosen.").first.wait_for()
         cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
         assert page.locator(".ss-cases li *").evaluate_all(cut) == 0
-        page.locator(".ss-cases a").first.click()
-        page.wait_for_url("**/hang?at=*")
+        follow(page, page.locator(".ss-cases a"), "Hang")
         page.get_by_role("heading", name=re.compile("^Each rank")).wait_for()
 
 

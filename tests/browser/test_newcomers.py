@@ -14,7 +14,7 @@ import pytest
 
 from tests.browser.conftest import serve
 from tests.browser.test_compare import Clicks, answer
-from tests.browser.visits import arrived, opened, settled
+from tests.browser.visits import opened, settled
 from tests.conftest import built_once, sweepscope
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -64,9 +64,7 @@ def test_what_failed_what_it_cost_and_what_to_submit_again_within_three_clicks(b
         assert re.search(r"\d+ of \d+|\d+ %", answer(page)), "what failed"
         assert re.search(r"GPU-hours on failures\s+[\d.,]+\s+\$[\d.,]+", text), "what it cost"
         assert "Worth submitting again" in text
-        reader.on(page.get_by_role("link", name=re.compile("out of memory|OutOfMemory")))
-        page.wait_for_url("**/run?run=*")
-        arrived(page, "Run")
+        reader.follow(page.get_by_role("link", name=re.compile("out of memory|OutOfMemory")), "Run")
         # with which change
         page.get_by_text(re.compile("^(Needs|Would fit|Fragmented|Other processes)")).first.wait_for()
         assert reader.made <= 3

@@ -39,6 +39,29 @@ def settled(page: Any) -> None:
     page.wait_for_function("!document.querySelector('.stMain [data-stale=true]')")
 
 
+_ARE_DRAWN = """!document.querySelector('[data-testid=stSkeleton]')
+&& [...document.querySelectorAll('[data-testid=stPlotlyChart]')].every(one => one.querySelector('.main-svg'))"""
+
+
+def drawn(page: Any) -> None:
+    """Waits until the charts have taken their height, too: till then what is below them moves."""
+    settled(page)
+    page.wait_for_function(_ARE_DRAWN)
+
+
+def follow(page: Any, link: Any, title: str) -> None:
+    """Clicks a link to the page of this title; again where the click was lost, because the link moved under it."""
+    drawn(page)
+
+    def click() -> None:
+        if not page.title().startswith(f"{title} "):
+            link.first.click()
+
+    begun = "title => document.title.startsWith(title + ' ')"
+    until(click, lambda: page.wait_for_function(begun, arg=title, timeout=60_000), tries=2)
+    settled(page)
+
+
 def until(click: Callable[[], None], shown: Callable[[], object], *, tries: int = 6) -> None:
     """Clicks in a chart until that shows: while charts above still take their height, a point moves away from under it.
 
