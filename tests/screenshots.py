@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from sweepscope.dashboard.navigation import PAGES, Entry
-from sweepscope.dashboard.text.overview import SEARCHING
 from sweepscope.dashboard.widgets import urls
 from sweepscope.pipeline.commands.servers import dashboard_process, stop_all, wait_until_served
 from sweepscope.pipeline.errors import StoreError
@@ -29,8 +28,7 @@ HEIGHT = 1800
 _ARE_DRAWN = """
 !document.querySelector('[data-testid=stSkeleton]')
 && [...document.querySelectorAll('[data-testid=stPlotlyChart]')].every(one => one.querySelector('.main-svg'))
-&& !document.body.innerText.includes(SEARCHING)
-""".replace("SEARCHING", repr(SEARCHING))
+"""
 _BEST_RUNS = """
 SELECT run_id, runner_up_run_id FROM best_configs
 ORDER BY origin = 'published', runner_up_run_id IS NULL, runs_completed DESC LIMIT 1

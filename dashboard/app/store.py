@@ -7,7 +7,7 @@ later one, which the shell offers. Connections are cached by path, because each 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from threading import Thread
@@ -36,10 +36,6 @@ class Store:
     version: int
     published_at: datetime
     con: Reader
-
-    def for_thread(self) -> Store:
-        """The same version for another thread than the script run's: a connection may not be used by two at once."""
-        return replace(self, con=Reader(self.con.cursor(), self.con.answers))
 
     def has(self, *names: str) -> bool:
         """Whether the store has all of these tables and views: one that was published earlier may lack later ones."""
@@ -133,11 +129,6 @@ def own_frameworks(generation: str) -> list[str]:
     """Frameworks that have constants of their own on a generation of cards, bundled or fitted in this home."""
     prefix = f"{generation}-"
     return sorted(name.removeprefix(prefix) for name in known_profiles() if name.startswith(prefix))
-
-
-def constants_state() -> tuple[tuple[str, int], ...]:
-    """Names and times of change of the files that `own_constants` reads: other ones mean other estimates."""
-    return tuple((path.name, path.stat().st_mtime_ns) for path in sorted(_calibration().glob("*.toml")))
 
 
 def _calibration() -> Path:

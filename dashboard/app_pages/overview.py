@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 import polars as pl
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.links import follow
@@ -30,7 +31,7 @@ from sweepscope.dashboard.text import cell as cell_texts
 from sweepscope.dashboard.text import live as live_texts
 from sweepscope.dashboard.text import overview as texts
 from sweepscope.dashboard.view_models import cells, live
-from sweepscope.dashboard.widgets import basic, folds, grid_panel, later, lists, tables, urls
+from sweepscope.dashboard.widgets import basic, folds, grid_panel, lists, tables, urls
 
 TITLE = "Overview"
 _GRIDS_LISTED = 4
@@ -187,33 +188,26 @@ def _draw_other_grids(chosen: Slice, view: View) -> None:
         folds.fold(title, lambda: lists.items(lines[_GRIDS_LISTED:]), key="grids")
 
 
-def _draw_proposals(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
-    """What to run next: what is planned, cells that nothing ran in, and what a search finds for those far behind."""
-    known = [*texts.planned(plans.plans().run(view.store.con)), *texts.worth_running(grid)]
+def _proposals(grid: pl.DataFrame, chosen: Slice, view: View) -> list[texts.Item]:
+    """What to run next in the cells that promise most; kept per version, because it takes a search per cell."""
     if not view.store.has("estimator_residuals"):
-        _draw_list("Worth running next", known, chosen, view)
-        return
-    far = texts.furthest_behind(grid, queries.behind(chosen.origin).run(view.store.con))
-    searched = estimator_pick.proposed(view.store, chosen, far, estimator_pick.usual_framework(grid))
-
-    def draw(found: list[estimator_pick.Proposal]) -> None:
-        more = [texts.Item(*advisor_texts.worth_running(row), url=url) for row, url in found]
-        _draw_list("Worth running next", [*known, *more], chosen, view)
-
-    def wait() -> None:
-        draw([])
-        basic.note(texts.SEARCHING)
-
-    later.draw_later(searched, draw, wait)
+        return []
+    cells = texts.furthest_behind(grid, queries.behind(chosen.origin).run(view.store.con))
+    found = estimator_pick.proposed(view.store, chosen, cells, estimator_pick.usual_framework(grid))
+    return [texts.Item(*advisor_texts.worth_running(row), url=url) for row, url in found]
 
 
 def _draw_lists(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     problems = queries.problems(chosen.origin).run(view.store.con).row(0, named=True)
     _draw_since(view)
+    look, following, quiet = (st.container(gap=None) for _ in range(3))
     audit = queries.audit(chosen.origin).run(view.store.con)
-    _draw_list("Worth a look", texts.worth_a_look(audit), chosen, view)
-    _draw_list("Quiet problems", texts.quiet_problems(problems), chosen, view)
-    _draw_proposals(grid, chosen, view)  # last: it may follow the page, and nothing below it moves
+    _draw_list(look, "Worth a look", texts.worth_a_look(audit), chosen, view)
+    _draw_list(quiet, "Quiet problems", texts.quiet_problems(problems), chosen, view)
+    # last, because it searches: the rest of the page does not wait for it
+    planned = texts.planned(plans.plans().run(view.store.con))
+    runs = [*planned, *texts.worth_running(grid), *_proposals(grid, chosen, view)]
+    _draw_list(following, "Worth running next", runs, chosen, view)
 
 
 def _draw_since(view: View) -> None:
@@ -228,10 +222,10 @@ def _draw_since(view: View) -> None:
         lists.items([(text, value, "runs") for text, value in lines])
 
 
-def _draw_list(title: str, items: list[texts.Item], chosen: Slice, view: View) -> None:
+def _draw_list(region: DeltaGenerator, title: str, items: list[texts.Item], chosen: Slice, view: View) -> None:
     if not items:
         return
-    with st.container(gap=None):
+    with region:
         basic.section(title)
         lists.items([(item.text, item.value, item.url or _url(item, chosen.origin, view.filters)) for item in items])
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
@@ -12,7 +11,7 @@ from urllib.parse import urlencode
 import polars as pl
 import streamlit as st
 
-from sweepscope.dashboard.app.store import Store, constants_state, own_constants
+from sweepscope.dashboard.app.store import Store, own_constants
 from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.sections import advisor
 from sweepscope.dashboard.selection.slices import Slice
@@ -112,42 +111,14 @@ def picks_for_empty(store: Store, chosen: Slice, grid: pl.DataFrame, usual: str 
     return found
 
 
-Proposal = tuple[Mapping[str, Any], str]
-"""A candidate of `next_runs` with `model` and `num_nodes` of its cell, and its address on the Explorer."""
-_searches = ThreadPoolExecutor(1, thread_name_prefix="proposals")  # one at a time: pages want the processors, too
-
-
 def proposed(
-    store: Store, chosen: Slice, cells: Sequence[Mapping[str, Any]], usual: str | None
-) -> Future[list[Proposal]]:
-    """The best thing to run next in each of `cells`, most gain per GPU-hour first, as soon as it has been searched.
+    store: Store, chosen: Slice, cells: Iterable[Mapping[str, Any]], usual: str | None
+) -> list[tuple[Mapping[str, Any], str]]:
+    """The best thing to run next in each of `cells`, with its address on the Explorer; most gain per GPU-hour first.
 
-    A cell where nothing is to be gained has none. Kept per version of the store and of the constants.
+    Rows are candidates of `next_runs` with `model` and `num_nodes`; a cell where nothing is to be gained has none.
     """
-    return _search(store, chosen, [*cells], usual, constants_state())
-
-
-@st.cache_resource(
-    max_entries=64,
-    show_spinner=False,
-    hash_funcs={
-        Store: lambda store: str(store.path),
-        Slice: repr,
-        list: lambda cells: " ".join(cell["run_id"] for cell in cells),
-    },
-)
-def _search(
-    store: Store,
-    chosen: Slice,
-    cells: list[Mapping[str, Any]],
-    usual: str | None,
-    constants: tuple[tuple[str, int], ...],  # noqa: ARG001 -- a part of the key
-) -> Future[list[Proposal]]:
-    return _searches.submit(_proposed, store.for_thread(), chosen, cells, usual)
-
-
-def _proposed(store: Store, chosen: Slice, cells: list[Mapping[str, Any]], usual: str | None) -> list[Proposal]:
-    found: list[Proposal] = []
+    found, cells = [], list(cells)
     shapes = _shapes_of(store, chosen.origin, tuple(sorted({cell["model"] for cell in cells})))
     for cell in cells:
         setup = setup_of(shapes.get(cell["model"]), chosen, cell, cell["framework"] or usual)

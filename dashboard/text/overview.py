@@ -256,10 +256,6 @@ def planned(plans: pl.DataFrame) -> list[Item]:
     return [Item(f"{count(missing, 'planned run')} not run yet", "plans", url="plans")] if missing else []
 
 
-SEARCHING = "Searching for what to run next …"
-"""Shown where the proposals will be, while layouts are searched."""
-
-
 def furthest_behind(cells: pl.DataFrame, ratios: pl.DataFrame, limit: int = 3) -> list[dict[str, Any]]:
     """Cells whose best run is furthest behind what its hardware allows: where most can still be found.
 

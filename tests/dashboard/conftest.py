@@ -10,7 +10,7 @@ import pytest
 from streamlit.components.v2 import manifest_scanner
 
 from sweepscope.dashboard.sandbox import run_query, turns, worker
-from sweepscope.dashboard.widgets import folds, later
+from sweepscope.dashboard.widgets import folds
 from sweepscope.pipeline.io.sandbox import Answer, ProcessLimits, Stop
 
 
@@ -27,7 +27,6 @@ def _queries_are_waited_for() -> Iterator[None]:
     """A page run by an AppTest has the answer to its query: nothing draws the page again when it comes later."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(turns, "PATIENCE_S", 60.0)
-        patch.setattr(later, "PATIENCE_S", 60.0)
         yield
 
 
