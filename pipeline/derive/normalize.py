@@ -128,6 +128,24 @@ def _assume_no_context_parallelism(runs: pl.DataFrame) -> pl.DataFrame:
     return runs.with_columns(cp=pl.coalesce("cp", assumed))
 
 
+def _assume_unstated_are_unused(runs: pl.DataFrame) -> pl.DataFrame:
+    """Degrees of 1 where a source states tensor or pipeline parallelism and neither the others nor the replicas.
+
+    Trainers and their users leave out what they do not use; the replicas follow then, unless a batch says otherwise.
+    """
+    others = [pl.col(name).fill_null(1) for name in _DIMENSIONS[1:]]
+    model_ranks = others[0] * others[1] * others[2]
+    is_even = (pl.col("num_gpus") % model_ranks == 0).fill_null(value=False)
+    of_replica = pl.col("mbs") * pl.col("gas").fill_null(1) * (pl.col("num_gpus") // model_ranks)
+    is_batch = (
+        pl.when(pl.col("gas").is_null()).then(pl.col("gbs") % of_replica == 0).otherwise(pl.col("gbs") == of_replica)
+    )
+    is_stated = pl.col("tp").is_not_null() | pl.col("pp").is_not_null()
+    is_open = pl.col("dp").is_null() & is_stated & is_even & is_batch.fill_null(value=True)
+    assumed = pl.when(is_open).then(pl.lit(1, pl.Int64))
+    return runs.with_columns(pl.coalesce(name, assumed).alias(name) for name in _DIMENSIONS[1:])
+
+
 def _assume_no_model_parallelism(runs: pl.DataFrame) -> pl.DataFrame:
     """Data parallelism alone where the states are sharded over ranks, and no source states a degree of any kind.
 
@@ -199,7 +217,8 @@ def normalise_runs(frame: pl.DataFrame) -> Normalised:
         map_words(given["recompute"], canonical_recompute, pl.String),
     )
     derived = _derive(given)
-    alone = _derive(_assume_no_model_parallelism(_assume_no_context_parallelism(derived)))
+    stated = _derive(_assume_unstated_are_unused(_assume_no_context_parallelism(derived)))
+    alone = _derive(_assume_no_model_parallelism(stated))
     assumed = _derive(_assume_place(alone))
     named = _name_models(assumed)
     named = named.with_columns(layout_texts(named))

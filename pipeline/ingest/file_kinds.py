@@ -28,7 +28,14 @@ _CONFIGURATION = re.compile(
     r"(?:[._-][\w.-]*)?\.(?:json|ya?ml|toml)$|(?:^|[._-])(?:run|exp|experiment|train|training|job|hydra)\.(?:ya?ml|toml)$"
 )
 """Names of configurations; a `train.json` is data."""
-_OF_OTHERS = re.compile(r"tokenizer|generation|processor|adapter|quant|eval|package|compiler")
+_LAUNCH_SCRIPT = re.compile(
+    r"(?:^|.*[._-])(?:cmd|command|run|train(?:ing)?|pretrain(?:ing)?|finetune|sft|launch|submit|start|job|sbatch)"
+    r"(?:[._-][\w.-]*)?\.(?:sh|sbatch|slurm)"
+)
+"""Names of scripts with the command of a training."""
+_OF_OTHERS = re.compile(
+    r"tokenizer|generation|processor|adapter|quant|eval|package|compiler|(?<![a-z])(?:test|infer|serve|convert|prepare|data|setup|install)"
+)
 """In names of configurations that are none of a training."""
 TABLE_SUFFIXES = (".csv", ".tsv")
 _TABLE_OF_STEPS = re.compile(
@@ -61,6 +68,8 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: b
     ('bench_csv', 'bench_csv', 'other')
     >>> file_kind("sweep_config.json"), file_kind("config.resolved.json"), file_kind("notes.json")
     ('config', 'config', 'other')
+    >>> file_kind("train_8b.sh"), file_kind("run.sbatch"), file_kind("run_eval.sh"), file_kind("setup.sh")
+    ('config', 'config', 'other', 'other')
     >>> file_kind("trainer_state.json"), file_kind("trainer_state.json", histories=False)
     ('history', 'config')
     """
@@ -130,7 +139,8 @@ def _kind_of_text(name: str, suffix: str) -> str:
     stem = name.removesuffix(suffix)
     is_of_training = _OF_TRAINING.search(stem) is not None
     is_other = _OF_OTHERS.search(name) is not None
-    if suffix in _DOCUMENT_SUFFIXES and _CONFIGURATION.search(name):
+    is_config = suffix in _DOCUMENT_SUFFIXES and _CONFIGURATION.search(name)
+    if is_config or _LAUNCH_SCRIPT.fullmatch(name):
         return "other" if is_other else "config"
     is_records = suffix in (".json", *RECORD_SUFFIXES) and not is_of_training
     if is_records and _OF_RESULTS.search(stem) and not is_other:

@@ -16,6 +16,8 @@ _CONTAINER = re.compile(
 _NUMBERED = re.compile(r"(?:checkpoint|ckpt|version|attempt|restart|epoch|step|global_step|iter)[-_]?\d+")
 # wandb sdk/wandb_settings.py: offline-run-20260101_120000-1a2b3c4d.
 _WANDB_RUN = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-\w+")
+# torchrun --log-dir: the rendezvous id (none, or the job's) and what tempfile adds (elastic DefaultLogsSpecs).
+_ELASTIC_RUN = re.compile(r"(?:none|\d{3,})_[a-z0-9_]{8}")
 _RANK = re.compile(
     r"(?P<of>(?:.*[-_.])?(?:rank|node|worker|host|proc|process))[-_.]?(?P<rank>\d{1,6})(?P<rest>(?:[-_.].*)?)"
 )
@@ -31,16 +33,19 @@ _RECORDS = re.compile(
 _STREAMS = re.compile(r"(?:^|(?<=[-_.]))std(?:out|err)(?=$|[-_.])")
 
 
+_PARTS = (_CONTAINER, _NUMBERED, _WANDB_RUN, _ELASTIC_RUN)
+
+
 def is_part_of_run(path: str) -> bool:
     """Whether a folder below a run's, by its relative path, is none of another run.
 
     >>> is_part_of_run("lightning_logs/version_0"), is_part_of_run(""), is_part_of_run("out/tp4")
     (True, True, False)
+    >>> is_part_of_run("logs/none_8kx2_1ab/attempt_0")
+    True
     """
     names = path.lower().split("/")
-    return not path or all(
-        _CONTAINER.fullmatch(name) or _NUMBERED.fullmatch(name) or _WANDB_RUN.fullmatch(name) for name in names
-    )
+    return not path or all(any(form.fullmatch(name) for form in _PARTS) for name in names)
 
 
 def is_attempt(name: str) -> bool:

@@ -19,7 +19,20 @@ from sweepscope.pipeline.logs.sidecars.hparams import plain
 
 _RESULTS = ("trainer_state.json", "train_results.json", "all_results.json", "eval_results.json")
 """Files with settings that hold what became of a run, too: these are no arguments."""
-_OPTIONS = (".sh", ".txt", ".args", ".log", ".cmd")
+_OPTIONS = (".sh", ".sbatch", ".slurm", ".txt", ".args", ".log", ".cmd")
+
+
+_SBATCH = re.compile(
+    r"(?m)^[ \t]*#SBATCH[ \t]+(?:(?:--nodes[= ]|-N[ \t]*)(?P<nodes>\d+)|"
+    r"--(?:gpus-per-node[= ]|gres[= ]gpu:)(?:[\w.-]+:)?(?P<gpus_per_node>\d+))[ \t]*(?:#.*)?$"
+)
+"""What a script asks Slurm for (sbatch's manual)."""
+_LAUNCHER = re.compile(
+    r"\b(?:(?P<one>torchrun|torch\.distributed\.(?:run|launch))|accelerate\s+launch|deepspeed)\b(?P<rest>[^\n;&|]*)"
+)
+"""Those that start one node unless something else is asked for."""
+_OF_LAUNCHER = ("nproc_per_node", "nnodes", "num_gpus", "num_nodes", "num_processes", "num_machines")
+"""Options of torchrun (torch/distributed/run.py), DeepSpeed's launcher and accelerate's."""
 
 
 def document_values(path: str, text: str) -> list[tuple[str, str]]:
@@ -42,9 +55,33 @@ def _values(name: str, text: str) -> Iterator[tuple[str, str]]:
         yield from _leaves(tomllib.loads(text))
     elif name.endswith(_OPTIONS):
         joined = text.replace("\\\n", " ")
-        yield from (
-            command_values(joined) if ".py" in joined else option_values(words_of(re.sub(r"(?m)^\s*#.*$", "", joined)))
-        )
+        if ".py" not in joined and not _LAUNCHER.search(joined):
+            yield from option_values(words_of(re.sub(r"(?m)^\s*#.*$", "", joined)))
+            return
+        yield from _launch_values(joined)
+        yield from command_values(joined)
+
+
+def _launch_values(script: str) -> Iterator[tuple[str, str]]:
+    """What a script states of nodes and cards: to Slurm, and to the launcher in front of the training's own script.
+
+    >>> list(_launch_values("#SBATCH --nodes=2\\n#SBATCH --gres=gpu:h100:8\\n"))
+    [('sbatch.nodes', '2'), ('sbatch.gpus_per_node', '8')]
+    >>> list(_launch_values("torchrun --nproc-per-node 8 train.py --nnodes 7"))
+    [('launcher.nproc_per_node', '8'), ('launcher.nnodes', '1')]
+    >>> list(_launch_values("torchrun --nproc-per-node 8 --nnodes $SLURM_NNODES train.py"))
+    [('launcher.nproc_per_node', '8')]
+    """
+    for found in _SBATCH.finditer(script):
+        yield from ((f"sbatch.{name}", value) for name, value in found.groupdict().items() if value)
+    for found in _LAUNCHER.finditer(script):
+        own = re.split(r"\s\S+\.py\b|\s-m\s", found["rest"], maxsplit=1)[0]
+        asked = {
+            name: value for name, value in option_values(words_of(own)) if name in _OF_LAUNCHER and value.isdigit()
+        }
+        if found["one"] and "nproc_per_node" in asked and "nnodes" not in own:
+            asked["nnodes"] = "1"
+        yield from ((f"launcher.{name}", value) for name, value in asked.items())
 
 
 def _leaves(node: object) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,6 @@ def normalise(**changes: Any) -> Row:
     ("known", "filled"),
     [
         ({"num_gpus": 32, "tp": 4, "pp": 2, "cp": 1}, {"dp": 4}),
-        ({"num_gpus": 32, "tp": 4, "pp": 2}, {"dp": None, "cp": None}),  # CP 2 would do as well
         ({"num_gpus": 32, "dp": 4, "tp": 4, "pp": 2}, {"cp": 1}),
         ({"num_gpus": 8, "dp": 8}, {"tp": 1, "pp": 1, "cp": 1}),
         ({"num_gpus": 8, "tp": 3, "pp": 1, "cp": 1}, {"dp": None}),
@@ -202,7 +201,7 @@ def test_assumes_no_context_parallelism_where_all_other_degrees_are_stated(
         ({"zero_stage": 3}, (None, None, None, None)),
         ({"zero_stage": 0, "mbs": 2, "gbs": 64}, (None, None, None, None)),
         ({"zero_stage": 3, "mbs": 2, "gbs": 64, "ep": 8}, (None, None, None, None)),
-        ({"zero_stage": 3, "mbs": 2, "gbs": 64, "tp": 2}, (None, 2, None, None)),
+        ({"zero_stage": 3, "mbs": 2, "gbs": 64, "tp": 2}, (8, 2, 1, 4)),
     ],
 )
 def test_assumes_data_parallelism_alone_where_states_are_sharded_and_no_degree_is_stated(
@@ -210,3 +209,25 @@ def test_assumes_data_parallelism_alone_where_states_are_sharded_and_no_degree_i
 ) -> None:
     run = normalise(**NOTHING | {"num_gpus": 16} | known)
     assert (run["dp"], run["tp"], run["pp"], run["gas"]) == layout
+
+
+@pytest.mark.parametrize(
+    ("known", "layout"),
+    [
+        ({"num_gpus": 32, "tp": 4, "pp": 2}, (4, 4, 2, 1)),  # CP 2 would do as well, and somebody had stated it
+        ({"num_gpus": 32, "pp": 2}, (16, 1, 2, 1)),
+        ({"num_gpus": 32, "tp": 3}, (None, 3, None, None)),
+        ({"num_gpus": 32}, (None, None, None, None)),
+        ({"tp": 4, "pp": 2}, (None, 4, 2, None)),
+        (
+            {"num_gpus": 32, "tp": 4, "mbs": 1, "gas": 2, "gbs": 8},
+            (4, 4, None, None),
+        ),  # half of the ranks are another's
+        ({"num_gpus": 32, "tp": 4, "mbs": 3, "gbs": 64}, (None, 4, None, None)),
+    ],
+)
+def test_assumes_that_degrees_nobody_states_are_not_used_where_others_are_stated(
+    known: Row, layout: tuple[int | None, ...]
+) -> None:
+    run = normalise(**NOTHING | {"num_gpus": None} | known)
+    assert (run["dp"], run["tp"], run["pp"], run["cp"]) == layout

@@ -53,3 +53,17 @@ def test_what_a_line_states_by_itself_counts() -> None:
     text = log(FORMS["words"], head=f"tensor_parallel_size=8\n{as_yaml(SECTIONS)}")
     (run,) = tables_of({"train.log": text})["runs"].to_dicts()
     assert (run["tp"], run["pp"]) == (8, 2)
+
+
+def test_the_script_above_torchruns_folders_states_what_was_launched() -> None:
+    script = (
+        "#!/bin/bash\n#SBATCH --nodes=1\nexport OMP_NUM_THREADS=8\n"
+        "torchrun --nproc-per-node 4 --log-dir logs train.py --tensor-parallel-size 2 --micro-batch-size 2 \\\n"
+        "  --seq-length 4096 --global-batch-size 16\n"
+    )
+    folder = "logs/none_8kx2_1ab/attempt_0"
+    files = {f"{folder}/{rank}/stdout.log": "a worker\n" for rank in range(1, 4)}
+    files |= {"cmd.sh": script, f"{folder}/0/stdout.log": log(FORMS["words"])}
+    (run,) = tables_of(files)["runs"].to_dicts()
+    names = ("gpus_per_node", "num_nodes", "tp", "mbs", "gbs", "seq_len", "last_step")
+    assert [run[name] for name in names] == [4, 1, 2, 2, 16, 4096, 40]
