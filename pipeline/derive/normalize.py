@@ -203,8 +203,11 @@ def _newly_filled(before: pl.DataFrame, after: pl.DataFrame, names: tuple[str, .
     return pl.concat([pl.DataFrame(schema=DERIVED), *parts])
 
 
-def normalise_runs(frame: pl.DataFrame) -> Normalised:
+def normalise_runs(frame: pl.DataFrame, *, are_whole: bool = False) -> Normalised:
     """Canonical names and every value of `runs` that follows from the others.
+
+    Where rows `are_whole`, as those of logs with their configurations are, a parallelism that no source of a row states
+    is one that it does not use.
 
     Idempotent: normalising twice changes nothing and derives nothing more. Columns of `runs` that `frame` lacks are
     added as NULL. `params` must already be filled where the shape gives it (`pipeline.derive.flops.fill_params`):
@@ -217,9 +220,10 @@ def normalise_runs(frame: pl.DataFrame) -> Normalised:
         map_words(given["recompute"], canonical_recompute, pl.String),
     )
     derived = _derive(given)
-    stated = _derive(_assume_unstated_are_unused(_assume_no_context_parallelism(derived)))
-    alone = _derive(_assume_no_model_parallelism(stated))
-    assumed = _derive(_assume_place(alone))
+    assumed = _derive(_assume_no_context_parallelism(derived))
+    if are_whole:
+        assumed = _derive(_assume_no_model_parallelism(_derive(_assume_unstated_are_unused(assumed))))
+    assumed = _derive(_assume_place(assumed))
     named = _name_models(assumed)
     named = named.with_columns(layout_texts(named))
     return Normalised(

@@ -85,7 +85,7 @@ def load_published(directory: Path) -> dict[str, pl.DataFrame]:
     if not tables:
         raise InputError(f"{directory}: no published tables. Restore them from the package.")
     published = pl.concat(tables)
-    completed = complete_runs(as_runs(published))
+    completed = complete_runs(as_runs(published), are_whole=False)
     return {
         "published_runs": published,
         "runs": RUNS.conform(completed.runs),

@@ -15,15 +15,16 @@ from tests.run_rows import Row, run_row, runs_frame
 NOTHING: Row = dict.fromkeys((*FILLED, "zero_stage", "cp"))
 
 
-def normalise(**changes: Any) -> Row:
+def normalise(*, are_whole: bool = False, **changes: Any) -> Row:
     """The normalised run of which only `changes` are known."""
-    return normalise_runs(runs_frame(run_row(**NOTHING | changes))).runs.to_dicts()[0]
+    return normalise_runs(runs_frame(run_row(**NOTHING | changes)), are_whole=are_whole).runs.to_dicts()[0]
 
 
 @pytest.mark.parametrize(
     ("known", "filled"),
     [
         ({"num_gpus": 32, "tp": 4, "pp": 2, "cp": 1}, {"dp": 4}),
+        ({"num_gpus": 32, "tp": 4, "pp": 2}, {"dp": None, "cp": None}),  # CP 2 would do as well
         ({"num_gpus": 32, "dp": 4, "tp": 4, "pp": 2}, {"cp": 1}),
         ({"num_gpus": 8, "dp": 8}, {"tp": 1, "pp": 1, "cp": 1}),
         ({"num_gpus": 8, "tp": 3, "pp": 1, "cp": 1}, {"dp": None}),
@@ -207,14 +208,14 @@ def test_assumes_no_context_parallelism_where_all_other_degrees_are_stated(
 def test_assumes_data_parallelism_alone_where_states_are_sharded_and_no_degree_is_stated(
     known: Row, layout: tuple[int | None, ...]
 ) -> None:
-    run = normalise(**NOTHING | {"num_gpus": 16} | known)
+    run = normalise(are_whole=True, **NOTHING | {"num_gpus": 16} | known)
     assert (run["dp"], run["tp"], run["pp"], run["gas"]) == layout
 
 
 @pytest.mark.parametrize(
     ("known", "layout"),
     [
-        ({"num_gpus": 32, "tp": 4, "pp": 2}, (4, 4, 2, 1)),  # CP 2 would do as well, and somebody had stated it
+        ({"num_gpus": 32, "tp": 4, "pp": 2}, (4, 4, 2, 1)),  # CP 2 would do as well, and would be stated
         ({"num_gpus": 32, "pp": 2}, (16, 1, 2, 1)),
         ({"num_gpus": 32, "tp": 3}, (None, 3, None, None)),
         ({"num_gpus": 32}, (None, None, None, None)),
@@ -229,5 +230,5 @@ def test_assumes_data_parallelism_alone_where_states_are_sharded_and_no_degree_i
 def test_assumes_that_degrees_nobody_states_are_not_used_where_others_are_stated(
     known: Row, layout: tuple[int | None, ...]
 ) -> None:
-    run = normalise(**NOTHING | {"num_gpus": None} | known)
+    run = normalise(are_whole=True, **NOTHING | {"num_gpus": None} | known)
     assert (run["dp"], run["tp"], run["pp"], run["cp"]) == layout
