@@ -15,9 +15,9 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 from streamlit.starlette import App
 
-from sweepscope.dashboard.app import api, editing, preloads
+from sweepscope.dashboard.app import api, editing
+from sweepscope.dashboard.app.base_url import BaseUrl
 from sweepscope.dashboard.app.compressed import CompressedStatic
-from sweepscope.dashboard.app.first_document import FirstDocument
 from sweepscope.dashboard.app.monitoring import Monitoring
 from sweepscope.pipeline.io import event_log
 from sweepscope.pipeline.io.children import end_with_parent
@@ -48,7 +48,7 @@ def main(host: str, port: str) -> None:
             Middleware(Monitoring, home=home, access=access),
             Middleware(Guard, access=access),
             Middleware(CompressedStatic, root=_STATIC),
-            Middleware(FirstDocument, links=preloads.links(preloads.preloaded(_STATIC / "js"))),
+            Middleware(BaseUrl),
         ],
         on_script_error=_say_briefly,
     )

@@ -1,32 +1,26 @@
-"""What the browser needs early, written into the first document: where the server is, and what to load beside it."""
-
-from __future__ import annotations
-
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-_HEAD, _HEAD_END = b"<head>", b"</head>"
-SCRIPT = b'<script>window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href}</script>'
-"""Where the server is.
+"""Where the server is, written into the first document, so that the browser need not try.
 
 Streamlit's frontend takes the address of a page, `/best`, for a possible base of the server: it asks for
 `/best/_stcore/health` before it asks for `/_stcore/health`, and the browser's console shows two errors on each visit
 (`frontend/connection/src/utils.ts`, `getPossibleBaseUris`). Pages have one segment, so that the base is the folder of
 the address, behind a proxy that adds a path, too.
 """
+
+from __future__ import annotations
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_HEAD = b"<head>"
+SCRIPT = b'<script>window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href}</script>'
 _OF_THE_FILE = ("etag", "last-modified")
 
 
-class FirstDocument:
-    """ASGI middleware that adds SCRIPT and `links` to the head of HTML documents; all else passes unchanged.
+class BaseUrl:
+    """ASGI middleware that adds SCRIPT to HTML documents; all else passes unchanged."""
 
-    Args:
-        app: what comes next.
-        links: HTML for the end of the head.
-    """
-
-    def __init__(self, app: ASGIApp, *, links: str = "") -> None:
-        self._app, self._links = app, links.encode()
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -47,12 +41,9 @@ class FirstDocument:
             else:
                 body += message.get("body", b"")
                 if not message.get("more_body"):
-                    await _send_document(start, self._added(body), send)
+                    await _send_document(start, body, send)
 
         await self._app(scope, receive, forward)
-
-    def _added(self, body: bytes) -> bytes:
-        return body.replace(_HEAD, _HEAD + SCRIPT, 1).replace(_HEAD_END, self._links + _HEAD_END, 1)
 
 
 def _is_visit(scope: Scope) -> bool:
@@ -64,7 +55,8 @@ def _is_document(message: Message) -> bool:
     return message["status"] == 200 and headers.get("content-type", "").startswith("text/html")
 
 
-async def _send_document(start: Message, document: bytes, send: Send) -> None:
+async def _send_document(start: Message, body: bytes, send: Send) -> None:
+    document = body.replace(_HEAD, _HEAD + SCRIPT, 1)
     headers = MutableHeaders(raw=start["headers"])
     headers["content-length"] = str(len(document))
     for name in _OF_THE_FILE:  # they name the file's content, which this is not

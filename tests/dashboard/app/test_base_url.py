@@ -10,9 +10,8 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from sweepscope.dashboard.app.first_document import SCRIPT, FirstDocument
+from sweepscope.dashboard.app.base_url import SCRIPT, BaseUrl
 
-LINKS = '<link rel="modulepreload" href="./a.js">'
 PAGE = "<!DOCTYPE html><html><head><title>x</title></head><body></body></html>"
 
 
@@ -32,12 +31,12 @@ def _missing(_request: object) -> Response:
 def client() -> TestClient:
     routes = [Route("/best", _page), Route("/text", _text), Route("/missing", _missing)]
     app = Starlette(routes=routes, middleware=[Middleware(GZipMiddleware, minimum_size=1)])
-    return TestClient(FirstDocument(app, links=LINKS), headers={"accept": "text/html,*/*;q=0.8"})
+    return TestClient(BaseUrl(app), headers={"accept": "text/html,*/*;q=0.8"})
 
 
-def test_a_document_begins_with_the_script_and_names_what_to_load(client: TestClient) -> None:
+def test_a_document_begins_with_the_script(client: TestClient) -> None:
     answer = client.get("/best")
-    assert answer.text == PAGE.replace("<head>", f"<head>{SCRIPT.decode()}").replace("</head>", f"{LINKS}</head>")
+    assert answer.text == PAGE.replace("<head>", f"<head>{SCRIPT.decode()}")
     assert answer.headers["content-length"] == str(len(answer.content))
     assert "etag" not in answer.headers
 
