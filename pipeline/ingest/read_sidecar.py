@@ -1,4 +1,4 @@
-"""Read the files that accompany logs: configurations, tables of runs and jobs, memory recordings, dumps."""
+"""Read the files that accompany logs: histories, tables of runs and jobs, memory recordings, dumps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import fnmatch
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import polars as pl
@@ -15,6 +15,7 @@ from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.errors import InputError, SweepscopeError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.ingest.read_configuration import settings_beside
 from sweepscope.pipeline.ingest.read_tracker import read_export
 from sweepscope.pipeline.ingest.statements import check_statements
 from sweepscope.pipeline.io.bounded import bounded, text_of
@@ -22,12 +23,10 @@ from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
-from sweepscope.pipeline.logs.dialect import BinaryHistory, Dialect, History
+from sweepscope.pipeline.logs.dialect import BinaryHistory, History
 from sweepscope.pipeline.logs.facts import INFERRED
-from sweepscope.pipeline.logs.inference.documents import settings_of_document
 from sweepscope.pipeline.logs.registry import TABLES
 from sweepscope.pipeline.logs.result_tables.read import WANTED, may_be_runs, read_runs
-from sweepscope.pipeline.logs.sidecars.documents import document_values
 from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
 from sweepscope.pipeline.logs.trackers.exports import is_export, is_table_of_runs
 from sweepscope.pipeline.memory.gpu_samples.samples import is_samples
@@ -137,23 +136,6 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
             yield line.decode("utf-8", "replace").removeprefix("\ufeff").replace("\0", "")
 
 
-def read_sidecar(row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
-    """Ledger columns of a configuration or a status, whose settings hold for the whole unit."""
-    text, unit = text_of(reader.chunks()), str(row["unit"])
-    values = document_values(reader.path, text)
-    own: dict[str, str] = {}
-    try:
-        parser, settings = _read_sidecar(reader.path, text, batch.dialects)
-    except ValueError:
-        parser, settings, own = INFERRED, {}, settings_of_document(values)
-        if not own:
-            raise
-    batch.add_settings(unit, reader.path, settings)
-    batch.add_own_settings(unit, reader.path, own if settings or own else settings_of_document(values))
-    batch.add_document(unit, reader.path, values)
-    return {"parser": parser}
-
-
 def read_history(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns of a trainer's file of steps, with the settings in it; or of a table that has such a name."""
     data = b"".join(bounded(reader.chunks()))
@@ -187,26 +169,10 @@ def _history(history: History | BinaryHistory, data: bytes) -> tuple[pl.DataFram
 
 def _add_settings(row: dict[str, object], path: str, data: bytes, batch: BatchAccumulator) -> None:
     try:
-        _, settings = _read_sidecar(path, data.decode("utf-8-sig", "replace"), batch.dialects)
+        _, settings = settings_beside(path, data.decode("utf-8-sig", "replace"), batch.dialects)
     except ValueError:  # it has no settings
         return
     batch.add_settings(str(row["unit"]), path, settings)
-
-
-def _read_sidecar(path: str, text: str, dialects: Sequence[Dialect]) -> tuple[str, dict[str, str]]:
-    """Dialect name and settings of the first sidecar reader that accepts the text.
-
-    Raises ValueError when none does, with the last reader's reason.
-    """
-    name, reason = path.rsplit("/", 1)[-1].lower(), "no reader for this file"
-    for dialect in dialects:
-        for sidecar in dialect.sidecars:
-            if fnmatch.fnmatch(name, sidecar.pattern):
-                try:
-                    return dialect.name, dict(sidecar.read(text))
-                except ValueError as error:
-                    reason = str(error)
-    raise ValueError(reason)
 
 
 def read_table(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """How fast a generation's kernels are by the year of their software.
 
-Every table of a new generation gets faster for years, whoever's it is: on H100 MLPerf's rounds of 2023 to 2025 by a
+Every table of a new generation gets faster for years, in every framework: on H100 MLPerf's rounds of 2023 to 2025 by a
 fifth, NeMo's and Megatron-Bridge's releases of 2024 to 2026 by a seventh. What remains to be gained falls by the same
 share each year: 1 - gap exp(-age / years), with the age counted from the first release for the generation.
 """

@@ -47,7 +47,7 @@ def _of_start(value: Any) -> float | None:
 
 
 def software_year(row: dict[str, Any]) -> float | None:
-    """Year of a row's software, to a tenth; None where nothing tells it.
+    """Year of a row's software, to a tenth; None where nothing states it.
 
     In turn: `software_year` as stated, a calendar version of the framework, PyTorch's release, the round of MLPerf, a
     calendar version in the names of table and source, when the run started, the month of the paper on arXiv.
@@ -78,7 +78,7 @@ def software_year(row: dict[str, Any]) -> float | None:
 
 
 def software_years(frame: pl.DataFrame) -> pl.Series:
-    """`software_year` of each row of any frame, one call per distinct row of what tells it."""
+    """`software_year` of each row of any frame, one call per distinct row of what states it."""
     names = [name for name in (*COLUMNS, "source_id", "source_url", "started_at") if name in frame.columns]
     if not names:
         return pl.Series("software_year", [None] * frame.height, dtype=pl.Float64)

@@ -116,7 +116,7 @@ def guesses(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line]
 
 
 def _without_parts_of_a_step(ranked: Sequence[Guess], found: Mapping[Key, Series], rows: set[int]) -> list[Guess]:
-    """The guesses without times that only their unit tells, or a counter's name, and that others exceed.
+    """The guesses without times that are known by a unit or a counter's name only, and that others exceed.
 
     A line may print what a step consists of: `dl=2.9ms h2d=1.7ms fwd=40.9ms step=108.1ms iter=187.3ms`.
     """

@@ -19,7 +19,8 @@ from sweepscope.pipeline.logs.sidecars.hparams import plain
 
 _RESULTS = ("trainer_state.json", "train_results.json", "all_results.json", "eval_results.json")
 """Files with settings that hold what became of a run, too: these are no arguments."""
-_OPTIONS = (".sh", ".sbatch", ".slurm", ".txt", ".args", ".log", ".cmd")
+_SCRIPTS = (".sh", ".sbatch", ".slurm")
+_OPTIONS = (*_SCRIPTS, ".txt", ".args", ".log", ".cmd")
 
 
 _SBATCH = re.compile(
@@ -44,6 +45,11 @@ def document_values(path: str, text: str) -> list[tuple[str, str]]:
         return list(_values(name, text))
     except (ValueError, RecursionError, yaml.YAMLError):
         return []  # the reader of its settings has accepted it, or has said why not
+
+
+def is_script(path: str) -> bool:
+    """Whether a file is a shell script, which may hold no option of a training at all."""
+    return path.lower().endswith(_SCRIPTS)
 
 
 def _values(name: str, text: str) -> Iterator[tuple[str, str]]:

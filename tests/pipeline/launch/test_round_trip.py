@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.ingest.file_kinds import file_kind
-from sweepscope.pipeline.ingest.read_sidecar import _read_sidecar
+from sweepscope.pipeline.ingest.read_configuration import settings_beside
 from sweepscope.pipeline.launch.framework import Framework
 from sweepscope.pipeline.launch.jobs import launch_files
 from sweepscope.pipeline.launch.registry import FRAMEWORKS
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.settings import conclude
+from sweepscope.pipeline.logs.sidecars.documents import is_script
 from tests.pipeline.launch.planned import EXPERTS, planned, row_of, runs_of
 
 LAYOUT = ("dp", "tp", "pp", "cp", "ep", "vpp", "mbs", "gas", "gbs", "zero_stage", "dp_replicate", "recompute")
@@ -26,8 +27,8 @@ def read_back(framework: Framework, files: Mapping[str, str]) -> dict[str, str]:
     """Columns of `runs` from the files of a run's directory, with what the dialect concludes from them."""
     found: dict[str, str] = {}
     for name, text in files.items():
-        if file_kind(name) == "config":
-            found |= _read_sidecar(f"/run/{name}", text, DIALECTS)[1]
+        if file_kind(name) == "config" and not is_script(name):  # scripts say what is launched, and no layout
+            found |= settings_beside(f"/run/{name}", text, DIALECTS)[1]
     dialect = next(one for one in DIALECTS if one.name == framework.framework)
     rows = [
         {"run_id": "r", "name": name, "value": value, "setting_source": "config_file", "source_path": "/c"}
