@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.runs.same_runs import SAME
+from sweepscope.pipeline.logs.runs.same_runs import LAYOUT, SAME
 
 VERSION = 1
 """Raise it when other runs of the same rows would be found: stores are then published anew."""
@@ -56,9 +56,10 @@ def job_outputs(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_one_job(runs: pl.DataFrame) -> pl.DataFrame:
-    """`run_id`, `log_id`, `level`, as of `same_runs.near_each_other`: logs with steps of one job, in several folders.
+    """`run_id`, `log_id`, `level`, as of `same_runs.near_each_other`: outputs with steps, and logs of the same job.
 
-    Of two, the one that states less is the output; it has the job's number in its name where both state as much.
+    An output has its job's number in its name, and the log, which lies in another folder, has not. A job may run
+    several trainings of one seed one after the other: their layouts differ.
 
     Args:
         runs: rows of `runs`.
@@ -66,11 +67,10 @@ def of_one_job(runs: pl.DataFrame) -> pl.DataFrame:
     has_steps = (pl.col("steps_logged") > 0) & pl.col("duplicate_of").is_null()
     is_named = pl.col("source_path").str.extract("([^/]+)$").str.contains(pl.col("job_id"), literal=True)
     of_jobs = runs.drop_nulls("job_id").filter(has_steps & (pl.col("run_dir").n_unique() > 1).over("job_id"))
-    ranked = of_jobs.select(
-        *("job_id", "run_id", "run_dir"), folder="run_dir", rank=2 * _known() - is_named.cast(pl.Int64)
-    )
-    pairs = ranked.join(ranked, on="job_id", suffix="_log").filter(pl.col("rank") < pl.col("rank_log"))
-    near = pairs.with_columns(run_dir="run_dir_log").filter(_is_near())
+    facts = of_jobs.select("job_id", "run_id", "run_dir", *LAYOUT, folder="run_dir", is_named=is_named)
+    pairs = facts.filter("is_named").join(facts.filter(~pl.col("is_named")), on="job_id", suffix="_log")
+    equal = [(pl.col(name) == pl.col(f"{name}_log")).fill_null(value=True) for name in LAYOUT]
+    near = pairs.filter(pl.all_horizontal(equal)).with_columns(run_dir="run_dir_log").filter(_is_near())
     return near.select("run_id", log_id="run_id_log", level=pl.lit(0, pl.Int32))
 
 

@@ -27,7 +27,7 @@ def read_back(framework: Framework, files: Mapping[str, str]) -> dict[str, str]:
     """Columns of `runs` from the files of a run's directory, with what the dialect concludes from them."""
     found: dict[str, str] = {}
     for name, text in files.items():
-        if file_kind(name) == "config" and not is_script(name):  # scripts say what is launched, and no layout
+        if file_kind(name) == "config" and not is_script(name):  # scripts state what is launched, and no layout
             found |= settings_beside(f"/run/{name}", text, DIALECTS)[1]
     dialect = next(one for one in DIALECTS if one.name == framework.framework)
     rows = [

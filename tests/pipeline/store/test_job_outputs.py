@@ -19,6 +19,7 @@ LATE = (
     "slurmstepd: error: *** STEP {job}.0 ON n1 CANCELLED AT 2026-11-18T10:00:00 DUE TO TIME LIMIT ***\n"
     "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n"
 )
+STEPS = "".join(f"step={step}/60 | loss={9 - step / 10:.4f} | dt=1.5s\n" for step in range(1, 31))
 SACCT = "JobID|JobName|State|Start|End|NNodes|ExitCode\n"
 
 
@@ -155,3 +156,12 @@ def test_logs_of_other_jobs_with_the_same_losses_stay_runs(logs: LakeOfLogs) -> 
     hydra_sweep(logs, stops={})
     runs = shown(logs)
     assert {name: (run["mbs"], run["last_step"]) for name, run in runs.items()} == {"0": (2, 30), "1": (4, 30)}
+
+
+def test_trainings_of_one_job_and_seed_stay_runs(logs: LakeOfLogs) -> None:
+    for mbs in (2, 4):
+        training(logs, f"mbs{mbs}", job=771208)
+        settings = {"model": {"seq_len": 2048}, "train": {"micro_batch": mbs}, "job": {"slurm_job_id": 771208}}
+        logs.write(f"mbs{mbs}/config.resolved.json", json.dumps(settings | ({"dp": 4, "tp": 2} if mbs == 4 else {})))
+        logs.write(f"mbs{mbs}/logs/rank_0.log", f"micro batch {mbs}\n" + STEPS)  # equal logs would be copies
+    assert {name: run["mbs"] for name, run in shown(logs).items()} == {"mbs2": 2, "mbs4": 4}
