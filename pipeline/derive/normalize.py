@@ -128,6 +128,10 @@ def _assume_no_context_parallelism(runs: pl.DataFrame) -> pl.DataFrame:
     return runs.with_columns(cp=pl.coalesce("cp", assumed))
 
 
+_IS_OF_UNKNOWN = (pl.col("framework") == "other").fill_null(value=False)
+"""What a known framework does where nothing is stated, its dialect knows: a degree of -1 takes what is left."""
+
+
 def _assume_unstated_are_unused(runs: pl.DataFrame) -> pl.DataFrame:
     """Degrees of 1 where a source states tensor or pipeline parallelism and neither the others nor the replicas.
 
@@ -140,8 +144,8 @@ def _assume_unstated_are_unused(runs: pl.DataFrame) -> pl.DataFrame:
     is_batch = (
         pl.when(pl.col("gas").is_null()).then(pl.col("gbs") % of_replica == 0).otherwise(pl.col("gbs") == of_replica)
     )
-    is_stated = pl.col("tp").is_not_null() | pl.col("pp").is_not_null()
-    is_open = pl.col("dp").is_null() & is_stated & is_even & is_batch.fill_null(value=True)
+    is_stated = pl.col("tp").is_not_null() | (pl.col("pp") > 1).fill_null(value=False)
+    is_open = _IS_OF_UNKNOWN & pl.col("dp").is_null() & is_stated & is_even & is_batch.fill_null(value=True)
     assumed = pl.when(is_open).then(pl.lit(1, pl.Int64))
     return runs.with_columns(pl.coalesce(name, assumed).alias(name) for name in _DIMENSIONS[1:])
 
@@ -154,7 +158,8 @@ def _assume_no_model_parallelism(runs: pl.DataFrame) -> pl.DataFrame:
     """
     degrees = pl.all_horizontal(pl.col(name).is_null() for name in (*_DIMENSIONS, "ep"))
     has_batch = pl.col("mbs").is_not_null() | pl.col("gbs").is_not_null()
-    is_open = (pl.col("zero_stage") > 0).fill_null(value=False) & pl.col("num_gpus").is_not_null() & has_batch & degrees
+    is_sharded = (pl.col("zero_stage") > 0).fill_null(value=False)
+    is_open = _IS_OF_UNKNOWN & is_sharded & pl.col("num_gpus").is_not_null() & has_batch & degrees
     assumed = pl.when(is_open).then(pl.lit(1, pl.Int64))
     return runs.with_columns(pl.coalesce(name, assumed).alias(name) for name in _DIMENSIONS[1:])
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.browser.accessibility import assert_accessible, assert_chart_text_stands_out
-from tests.browser.visits import follow, opened, settled, until
+from tests.browser.visits import drawn, follow, opened, settled, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -98,7 +98,9 @@ def test_without_an_address_a_hang_is_chosen_from_the_list(browser: Any, diagnos
         page.get_by_text("No hang is chosen.").first.wait_for()
         cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
         assert page.locator(".ss-cases li *").evaluate_all(cut) == 0
-        follow(page, page.locator(".ss-cases a"), "Hang")
+        drawn(page)
+        case = page.locator(".ss-cases a").first
+        until(case.click, lambda: page.wait_for_url("**/hang?at=*", timeout=20_000))
         page.get_by_role("heading", name=re.compile("^Each rank")).wait_for()
 
 

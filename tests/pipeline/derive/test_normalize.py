@@ -208,7 +208,7 @@ def test_assumes_no_context_parallelism_where_all_other_degrees_are_stated(
 def test_assumes_data_parallelism_alone_where_states_are_sharded_and_no_degree_is_stated(
     known: Row, layout: tuple[int | None, ...]
 ) -> None:
-    run = normalise(are_whole=True, **NOTHING | {"num_gpus": 16} | known)
+    run = normalise(are_whole=True, **NOTHING | {"num_gpus": 16, "framework": "other"} | known)
     assert (run["dp"], run["tp"], run["pp"], run["gas"]) == layout
 
 
@@ -220,6 +220,8 @@ def test_assumes_data_parallelism_alone_where_states_are_sharded_and_no_degree_i
         ({"num_gpus": 32, "tp": 3}, (None, 3, None, None)),
         ({"num_gpus": 32}, (None, None, None, None)),
         ({"tp": 4, "pp": 2}, (None, 4, 2, None)),
+        ({"num_gpus": 32, "tp": 4, "pp": 2, "framework": "maxtext"}, (None, 4, 2, None)),
+        ({"num_gpus": 32, "pp": 1}, (None, None, 1, None)),
         (
             {"num_gpus": 32, "tp": 4, "mbs": 1, "gas": 2, "gbs": 8},
             (4, 4, None, None),
@@ -230,5 +232,5 @@ def test_assumes_data_parallelism_alone_where_states_are_sharded_and_no_degree_i
 def test_assumes_that_degrees_nobody_states_are_not_used_where_others_are_stated(
     known: Row, layout: tuple[int | None, ...]
 ) -> None:
-    run = normalise(are_whole=True, **NOTHING | {"num_gpus": None} | known)
+    run = normalise(are_whole=True, **NOTHING | {"num_gpus": None, "framework": "other"} | known)
     assert (run["dp"], run["tp"], run["pp"], run["cp"]) == layout
