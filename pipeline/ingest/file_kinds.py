@@ -33,10 +33,10 @@ _LAUNCH_SCRIPT = re.compile(
     r"(?:[._-][\w.-]*)?\.(?:sh|sbatch|slurm)"
 )
 """Names of scripts with the command of a training."""
-_OF_OTHERS = re.compile(
-    r"tokenizer|generation|processor|adapter|quant|eval|package|compiler|(?<![a-z])(?:test|infer|serve|convert|prepare|data|setup|install)"
-)
+_OF_OTHERS = re.compile(r"tokenizer|generation|processor|adapter|quant|eval|package|compiler")
 """In names of configurations that are none of a training."""
+_OF_OTHER_WORK = re.compile(r"(?<![a-z])(?:test|infer|serve|convert|prepare|data|setup|install)")
+"""In names of scripts that train nothing."""
 TABLE_SUFFIXES = (".csv", ".tsv")
 _TABLE_OF_STEPS = re.compile(
     r"(?:train(?:ing)?[-_])?(?:logs?|metrics|progress|loss(?:es)?|stats|steps|train(?:ing)?[-_]?(?:log|loss|steps))|"
@@ -68,8 +68,8 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: b
     ('bench_csv', 'bench_csv', 'other')
     >>> file_kind("sweep_config.json"), file_kind("config.resolved.json"), file_kind("notes.json")
     ('config', 'config', 'other')
-    >>> file_kind("train_8b.sh"), file_kind("run.sbatch"), file_kind("run_eval.sh"), file_kind("setup.sh")
-    ('config', 'config', 'other', 'other')
+    >>> file_kind("train_8b.sh"), file_kind("run_eval.sh"), file_kind("run_test.sh"), file_kind("data_config.yaml")
+    ('config', 'other', 'other', 'config')
     >>> file_kind("trainer_state.json"), file_kind("trainer_state.json", histories=False)
     ('history', 'config')
     """
@@ -140,7 +140,8 @@ def _kind_of_text(name: str, suffix: str) -> str:
     is_of_training = _OF_TRAINING.search(stem) is not None
     is_other = _OF_OTHERS.search(name) is not None
     is_config = suffix in _DOCUMENT_SUFFIXES and _CONFIGURATION.search(name)
-    if is_config or _LAUNCH_SCRIPT.fullmatch(name):
+    is_launch = _LAUNCH_SCRIPT.fullmatch(name) and not _OF_OTHER_WORK.search(name)
+    if is_config or is_launch:
         return "other" if is_other else "config"
     is_records = suffix in (".json", *RECORD_SUFFIXES) and not is_of_training
     if is_records and _OF_RESULTS.search(stem) and not is_other:

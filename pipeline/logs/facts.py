@@ -65,6 +65,9 @@ FACT_SCHEMAS = {"steps": STEP_FACTS, "settings": SETTING_FACTS, "peaks": PEAK_FA
 INFERRED = "inferred"
 """Dialect of a log that no dialect knows, read by what it seems to print (`pipeline.logs.inference`)."""
 
+EVIDENCE = "evidence"
+"""Parser of runs of logs in which no line of a trainer was found, only how their processes ended."""
+
 NOTHING = ("None", "null", "")
 """Printed values that mean that a setting is not set. Lower-case none is a word (of vocab.RECOMPUTE)."""
 

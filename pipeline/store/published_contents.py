@@ -15,8 +15,9 @@ from typing import Any
 import duckdb
 import polars as pl
 
+from sweepscope.pipeline.logs.facts import EVIDENCE
 from sweepscope.pipeline.logs.runs import kept_elsewhere
-from sweepscope.pipeline.logs.runs.job_outputs import PARSER, job_outputs, may_be_output, of_one_job
+from sweepscope.pipeline.logs.runs.job_outputs import job_outputs, may_be_output, of_one_job
 from sweepscope.pipeline.logs.runs.listed_runs import listed_runs
 from sweepscope.pipeline.logs.runs.same_runs import RATES, SAME, near_each_other, same_runs
 from sweepscope.pipeline.scheduler.match_jobs import match
@@ -146,7 +147,7 @@ def _repeated_runs(lake: Lake, release: Release, runs: pl.DataFrame, histories: 
 def _has_outputs(lake: Lake, release: Release) -> bool:
     """Whether a log may be the output of a job whose training logs elsewhere: without steps, or with them."""
     runs = lake.read("runs", ["parser", "job_id"], pl.col("origin") != "published", release=release)
-    return bool((runs["parser"] == PARSER).any() or runs["job_id"].drop_nulls().is_duplicated().any())
+    return bool((runs["parser"] == EVIDENCE).any() or runs["job_id"].drop_nulls().is_duplicated().any())
 
 
 def _outputs(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:

@@ -24,11 +24,12 @@ from sweepscope.pipeline.logs.declared.rule_reader import RuleReader
 from sweepscope.pipeline.logs.declared.rules import Arguments, Constants, Document, File
 from sweepscope.pipeline.logs.declared.stated_values import fitting
 from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.facts import EVIDENCE
 from sweepscope.schemas import vocab
 
 _MIN_SIGNATURE_CHARS = 5
 _NAME = re.compile(vocab.DECLARED_FRAMEWORK)
-_RESERVED = ("other", "evidence", "published", "built-in")
+_RESERVED = ("other", EVIDENCE, "published", "built-in")
 
 
 def read_document(

@@ -14,7 +14,7 @@ from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.io.spill import in_slices
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine.extract import of_sources
-from sweepscope.pipeline.logs.facts import INFERRED, Facts
+from sweepscope.pipeline.logs.facts import EVIDENCE, INFERRED, Facts
 from sweepscope.pipeline.logs.runs.attempts import number_attempts
 from sweepscope.pipeline.logs.runs.attribution import owners_of
 from sweepscope.pipeline.logs.runs.join_readings import Runs, in_own_logs, join_readings, with_own_paths
@@ -104,7 +104,7 @@ def _name_runs(rows: pl.DataFrame) -> pl.DataFrame:
         pl.Series("run_id", ids, dtype=pl.String),
         source_path=pl.col("path"),
         framework=pl.when(pl.col("dialect") != INFERRED).then("dialect").fill_null("other"),
-        parser=pl.coalesce("dialect", pl.lit("evidence")),
+        parser=pl.coalesce("dialect", pl.lit(EVIDENCE)),
         job_id=pl.col("job").replace("", None),
         line_no=pl.col("start_line").clip(1),
     )

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from sweepscope.pipeline.logs.facts import EVIDENCE
 from sweepscope.pipeline.logs.runs.same_runs import LAYOUT, SAME
 
 VERSION = 1
 """Raise it when other runs of the same rows would be found: stores are then published anew."""
-
-PARSER = "evidence"
-"""Of logs in which no trainer's line was found, only how their processes ended."""
 
 _OF_TRAINING = ("model", "params", "seq_len", "mbs", "gbs", "tp", "pp", "num_layers")
 """Columns of `runs` that a log of a training, or the configuration beside it, states. A launcher knows the ranks."""
@@ -27,7 +25,7 @@ _LEVELS = 3
 def may_be_output() -> pl.Expr:
     """Whether a row of `runs` may be such an output without steps."""
     is_stepless = pl.col("steps_logged").fill_null(0) == 0
-    return is_stepless & (pl.col("parser") == PARSER).fill_null(value=False) & pl.col("duplicate_of").is_null()
+    return is_stepless & (pl.col("parser") == EVIDENCE).fill_null(value=False) & pl.col("duplicate_of").is_null()
 
 
 def job_outputs(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:

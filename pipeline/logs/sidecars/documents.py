@@ -31,7 +31,7 @@ _SBATCH = re.compile(
 _LAUNCHER = re.compile(
     r"\b(?:(?P<one>torchrun|torch\.distributed\.(?:run|launch))|accelerate\s+launch|deepspeed)\b(?P<rest>[^\n;&|]*)"
 )
-"""Those that start one node unless something else is asked for."""
+"""Launchers and their options; `one` of those that start a single node unless something else is asked for."""
 _OF_LAUNCHER = ("nproc_per_node", "nnodes", "num_gpus", "num_nodes", "num_processes", "num_machines")
 """Options of torchrun (torch/distributed/run.py), DeepSpeed's launcher and accelerate's."""
 
