@@ -7,6 +7,7 @@ import streamlit as st
 
 from sweepscope.dashboard.app import contrast, links, named_views, shell
 from sweepscope.dashboard.navigation import PAGES
+from sweepscope.dashboard.sections import first_screen
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.widgets import basic
 
@@ -49,3 +50,4 @@ shell.watch_scheme()
 shell.watch_width()
 links.watch()
 contrast.watch()
+first_screen.read_ahead()

@@ -7,7 +7,7 @@ later one, which the shell offers. Connections are cached by path, because each 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from threading import Thread
@@ -36,6 +36,10 @@ class Store:
     version: int
     published_at: datetime
     con: Reader
+
+    def for_thread(self) -> Store:
+        """The same version for another thread: a DuckDB connection may not be used by two at once."""
+        return replace(self, con=Reader(self.con.cursor(), self.con.answers))
 
     def has(self, *names: str) -> bool:
         """Whether the store has all of these tables and views: one that was published earlier may lack later ones."""

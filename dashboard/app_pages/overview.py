@@ -21,7 +21,7 @@ from sweepscope.dashboard.queries import history, plans
 from sweepscope.dashboard.queries import live as live_queries
 from sweepscope.dashboard.queries import overview as queries
 from sweepscope.dashboard.queries.failures import Scope, totals
-from sweepscope.dashboard.sections import estimator_pick, page_head
+from sweepscope.dashboard.sections import first_screen, page_head
 from sweepscope.dashboard.sections.grid_cells import grid_cells
 from sweepscope.dashboard.selection.filters import GRID, Filters, to_query
 from sweepscope.dashboard.selection.slices import Slice, others
@@ -34,7 +34,6 @@ from sweepscope.dashboard.view_models import cells, live
 from sweepscope.dashboard.widgets import basic, folds, grid_panel, lists, tables, urls
 
 TITLE = "Overview"
-_GRIDS_LISTED = 4
 _NARROWEST_CELL = 84  # px: one line, a value or the word of an empty cell
 _NARROWEST_SHORT_CELL = 37  # px: a value without its unit
 _ROWS_BEHIND = {
@@ -182,18 +181,15 @@ def _draw_other_grids(chosen: Slice, view: View) -> None:
         size = texts.grid_size(other.runs_completed, other.runs_tried)
         lines.append((texts.grid_name(other), size, f"./?{urlencode(shell.slice_query(other.slice))}"))
     basic.section("Other grids", "other accelerator, sequence, batch or study; those with most results first")
-    lists.items(lines[:_GRIDS_LISTED])
-    if lines[_GRIDS_LISTED:]:
-        title = numbers.count(len(lines) - _GRIDS_LISTED, "more grid")
-        folds.fold(title, lambda: lists.items(lines[_GRIDS_LISTED:]), key="grids")
+    lists.items(lines[: first_screen.GRIDS_LISTED])
+    if lines[first_screen.GRIDS_LISTED :]:
+        title = numbers.count(len(lines) - first_screen.GRIDS_LISTED, "more grid")
+        folds.fold(title, lambda: lists.items(lines[first_screen.GRIDS_LISTED :]), key="grids")
 
 
 def _proposals(grid: pl.DataFrame, chosen: Slice, view: View) -> list[texts.Item]:
-    """What to run next in the cells that promise most; kept per version, because it takes a search per cell."""
-    if not view.store.has("estimator_residuals"):
-        return []
-    cells = texts.furthest_behind(grid, queries.behind(chosen.origin).run(view.store.con))
-    found = estimator_pick.proposed(view.store, chosen, cells, estimator_pick.usual_framework(grid))
+    """What to run next in the cells that promise most."""
+    found = first_screen.proposals(view.store, chosen, grid)
     return [texts.Item(*advisor_texts.worth_running(row), url=url) for row, url in found]
 
 

@@ -12,7 +12,7 @@ from sweepscope.dashboard.selection.slices import Slice
 
 
 @st.cache_resource(
-    max_entries=8,
+    max_entries=32,
     show_spinner=False,
     hash_funcs={Store: lambda store: str(store.path), Slice: repr, Filters: repr},
 )

@@ -10,6 +10,7 @@ import pytest
 from streamlit.components.v2 import manifest_scanner
 
 from sweepscope.dashboard.sandbox import run_query, turns, worker
+from sweepscope.dashboard.sections import first_screen
 from sweepscope.dashboard.widgets import folds
 from sweepscope.pipeline.io.sandbox import Answer, ProcessLimits, Stop
 
@@ -35,6 +36,14 @@ def _folds_are_open() -> Iterator[None]:
     """A page run by an AppTest has what a reader sees who opens all of it: an AppTest cannot open a part."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folds, "ARE_OPEN", True)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_read_ahead() -> Iterator[None]:
+    """A page run by an AppTest leaves no thread behind."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(first_screen, "start", lambda _store: None)
         yield
 
 
