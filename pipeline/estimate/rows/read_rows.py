@@ -126,22 +126,26 @@ def _booleans(values: pl.Series) -> pl.Series:
 def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     """Known columns under our names and in our types; cells that do not parse become NULL.
 
-    One query per step over all columns: a frame of a few rows costs what its queries cost, not what its cells do.
+    One query per step over all columns: a frame of a few rows costs what its queries cost, not what its cells do. Most
+    tables fill a third of the columns; the others are NULL without an expression.
     """
     frame = _with_all(frame)
+    filled = {column.name for column in frame if column.null_count() < frame.height}
     sharding = frame["zero_stage"].cast(pl.String)
     stage = _zero_stages(sharding).alias("stage")
     frame = frame.with_columns(stage)
     size = next((name for name in ("total_params_b", "params") if name in frame.columns), None)
     is_stage_known = pl.col("stage").is_not_null() | pl.col("zero_stage").cast(pl.String).str.contains(_UNSAID)
-    misread = {name: _misread(name, pl.col(name), _is_whole(name)) for name in _NUMBERS}
+    numbers = [name for name in _NUMBERS if name in filled]
+    words = {name: known for name, known in _WORDS.items() if name in filled}
+    misread = {name: _misread(name, pl.col(name), _is_whole(name)) for name in numbers}
     misread["zero_stage"] = _misread("zero_stage", pl.col("zero_stage"), is_stage_known)
-    misread |= {name: _misread(name, pl.col(name), _is_precision(frame, name)) for name in PRECISIONS}
+    misread |= {name: _misread(name, pl.col(name), _is_precision(frame, name)) for name in PRECISIONS if name in filled}
     misread["recompute_modules"] = _misread(
         "recompute_modules", pl.col("recompute_modules"), _are_modules(frame["recompute_modules"])
     )
-    misread |= {name: _misread(name, pl.col(name), _clean(name).is_in(known)) for name, known in _WORDS.items()}
-    is_rate = {name: _number(name).is_finite() & (_number(name) > 0) for name in _RATES}
+    misread |= {name: _misread(name, pl.col(name), _clean(name).is_in(known)) for name, known in words.items()}
+    is_rate = {name: _number(name).is_finite() & (_number(name) > 0) for name in _RATES if name in filled}
     misread |= {name: _misread(name, pl.col(name), is_good) for name, is_good in is_rate.items()}
     params = pl.lit(None, pl.Float64)
     if size is not None:
@@ -153,16 +157,25 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     typed = flagged.select(
         *(
             pl.when(pl.col(wrong[name]).is_null()).then(_number(name).round()).cast(pl.Int64, strict=False).alias(name)
-            for name in _NUMBERS
+            for name in numbers
         ),
         *(pl.when(is_good).then(_number(name)).alias(name) for name, is_good in is_rate.items()),
         *(pl.col(name).cast(pl.String) for name in _TEXTS),
-        *(pl.when(_clean(name).is_in(known)).then(_clean(name)).alias(name) for name, known in _WORDS.items()),
+        *(pl.when(_clean(name).is_in(known)).then(_clean(name)).alias(name) for name, known in words.items()),
         stated_sharding=pl.col("zero_stage").cast(pl.String).str.strip_chars(),
         stated_params=params,
         misread=pl.concat_str(list(wrong.values()), separator=", ", ignore_nulls=True),
     )
-    return typed.with_columns(*(_booleans(frame[name]) for name in _BOOLEANS), stage.alias("zero_stage"))
+    empty = {
+        **dict.fromkeys((name for name in _NUMBERS if name not in filled), pl.Int64),
+        **dict.fromkeys((name for name in _RATES if name not in filled), pl.Float64),
+        **dict.fromkeys((name for name in _WORDS if name not in filled), pl.String),
+    }
+    return typed.with_columns(
+        *(pl.Series(name, [None] * frame.height, dtype) for name, dtype in empty.items()),
+        *(_booleans(frame[name]) for name in _BOOLEANS),
+        stage.alias("zero_stage"),
+    )
 
 
 def recompute_mode(text: str) -> str | None:

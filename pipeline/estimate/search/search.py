@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -39,7 +40,8 @@ class Found:
 
     Attributes:
         layouts: the best first, with the breakdown, as `layout_table` has them.
-        front: the Pareto front, fastest first: nothing that fits is both faster and leaner.
+        front_layouts: the Pareto front, fastest first: nothing that fits is both faster and leaner.
+        request: the question.
         examined: cells of the grid; each is one of `fitting` or is counted in `pruned`, those of UNSEEN in both.
         launchable: cells that a framework would start.
         fitting: those of them that leave the margin of memory free.
@@ -51,7 +53,8 @@ class Found:
     """
 
     layouts: pl.DataFrame
-    front: pl.DataFrame
+    front_layouts: Layouts
+    request: Request
     examined: int
     launchable: int
     fitting: int
@@ -59,6 +62,11 @@ class Found:
     leanest_bytes: float
     speeds: Array
     ranked_by: str = PHYSICS
+
+    @cached_property
+    def front(self) -> pl.DataFrame:
+        """The Pareto front as `layout_table` has it: built when it is asked for, which most callers never do."""
+        return layout_table(self.request, self.front_layouts)
 
     def rank(self, tokens_per_s_per_gpu: float) -> int:
         """Rank by physics of a throughput among the layouts that fit: 1 is the fastest; equals share the better one."""
@@ -162,7 +170,8 @@ def search(request: Request, *, top: int = 10, margin: float = MARGIN, by: str =
         front = candidates.at[_front(candidates.speed, candidates.need)]
     return Found(
         layouts=layout_table(request, best),
-        front=layout_table(request, front),
+        front_layouts=front,
+        request=request,
         examined=survey.examined,
         launchable=survey.launchable,
         fitting=survey.fitting,
