@@ -4,7 +4,8 @@ Format: the "SQLite Schema Reference" of NVIDIA's user guide of Nsight Systems. 
 `_MEMSET`) have `start` and `end` in nanoseconds, `shortName` in `StringIds`, and since 2021 `globalPid`; `NVTX_EVENTS`
 has ranges with `text`, or `textId` in `StringIds`, and `globalTid`. Both numbers hold the process id in bits 24 to 47
 ("Serialized process and thread identifiers"). Tables are only there where something was recorded. One report may hold
-all processes that a launcher started.
+all processes that a launcher started. A range that was open when recording stopped is exported with the end of the
+recording as its own, which nothing tells apart; `nsys stats` counts it alike.
 
 A range is a step when its whole name is a word for one and a number (`ProfilerStep#7`, `iteration 7`, `train_step: 7`):
 frameworks have no name in common. Ranges of other names are left alone.

@@ -25,6 +25,13 @@ KERNELS = (
 NOT_THERE = 3
 
 
+class Anything:
+    """What a class of an empty module is: made with any arguments."""
+
+    def __init__(self, *_args: Any, **_named: Any) -> None:
+        pass
+
+
 class Empty(ModuleType):
     """A module that has every name."""
 
@@ -33,7 +40,7 @@ class Empty(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return type(name, (), {}) if name[0].isupper() else MagicMock()
+        return type(name, (Anything,), {}) if name[0].isupper() else MagicMock()
 
 
 class Kernels(importlib.abc.MetaPathFinder, importlib.abc.Loader):
