@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 SHOWN := awk '/^ *(Collecting|Downloading|Installing)/ { printf "\r\033[K%.70s", $$0; fflush() } END { printf "\r\033[K" }'
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test test-fast install lint format types docs site bench chaos load soak test-real test-loop audit validate screenshots clean
+.PHONY: demo test test-fast install lint format types docs site bench chaos load soak test-real test-loop test-accepted audit validate screenshots clean
 
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
@@ -85,6 +85,11 @@ test-real: install
 # From a plan to litgpt on the CPU and back, or to picotron: ARGS='--picotron CHECKOUT'. Uses the environment of test-real.
 test-loop: install
 	$(BIN)/python -m tests.real.loop $(ARGS)
+
+# Launch files read by the frameworks' own code, installed in a scratch environment. ARGS='nanotron/src Megatron-LM' names
+# checkouts of those that are no packages. Wants a package index; takes minutes.
+test-accepted: install
+	$(BIN)/python -m tests.real.accepted $(ARGS)
 
 # Known vulnerabilities of the pinned packages. Asks the package index, so it is no part of continuous integration, which may be
 # offline; a package that could not be asked about fails it, too.

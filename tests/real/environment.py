@@ -1,4 +1,4 @@
-"""The scratch environment with the real trainers: `SWEEPSCOPE_REAL_ENV`, or one in the user's cache."""
+"""Scratch environments: real trainers (`SWEEPSCOPE_REAL_ENV`, or in the user's cache) and what reads configurations."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ REQUIREMENTS = (
     "requests",
 )
 
+FRAMEWORKS = ("torchtitan==0.3.0", "omegaconf", "einops", "six", "dacite", "hjson", "py-cpuinfo", "msgpack", "ninja")
+"""Packages whose own code reads configurations, and what those below import to do so."""
+
+WITHOUT_NEEDS = ("megatron-bridge==0.3.1", "megatron-core==0.16.1", "axolotl==0.19.0", "deepspeed==0.19.8")
+"""Frameworks that want packages which are built for a GPU, and older versions of some than the trainers have."""
+
 
 def python() -> Path:
     """The interpreter of the environment, which is made if it is not there yet.
@@ -36,6 +42,24 @@ def python() -> Path:
     subprocess.run([found, "-m", "pip", "install", "--quiet", *wanted], check=True)
     # litgpt asks for a numpy that is too old for pyarrow, but runs with a new one.
     subprocess.run([found, "-m", "pip", "install", "--quiet", "--upgrade", "numpy>=2"], check=True)
+    stamp.touch()
+    return found
+
+
+def frameworks() -> Path:
+    """The interpreter with what reads configurations, made beside that of the trainers if it is not there yet."""
+    trainers = python()
+    folder = _cache() / "sweepscope" / "frameworks"
+    found, stamp = folder / "bin" / "python", folder / ".installed"
+    if stamp.exists():
+        return found
+    sys.stderr.write(f"installing {', '.join((*FRAMEWORKS, *WITHOUT_NEEDS))} into {folder}; minutes, once\n")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    (packages,) = folder.glob("lib/python3*/site-packages")
+    (of_trainers,) = trainers.parents[1].glob("lib/python3*/site-packages")
+    (packages / "trainers.pth").write_text(f"{of_trainers}\n")
+    subprocess.run([found, "-m", "pip", "install", "--quiet", *FRAMEWORKS], check=True)
+    subprocess.run([found, "-m", "pip", "install", "--quiet", "--no-deps", *WITHOUT_NEEDS], check=True)
     stamp.touch()
     return found
 
