@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sweepscope.pipeline.ingest.file_kinds import file_kind
 from sweepscope.pipeline.ingest.read_configuration import settings_beside
 from sweepscope.pipeline.launch.framework import Framework
+from sweepscope.pipeline.launch.frameworks.torchtitan import CONFIG, OPTIONS
 from sweepscope.pipeline.launch.jobs import launch_files
 from sweepscope.pipeline.launch.registry import FRAMEWORKS
 from sweepscope.pipeline.logs.registry import DIALECTS
@@ -61,6 +62,24 @@ def test_a_layout_is_read_back_as_it_was_written(name: str) -> None:
         if not run.is_sharded:
             others.pop("dp_replicate", None)
         assert others == {column: wanted[column] for column in others}
+
+    check()
+
+
+@pytest.mark.parametrize("file", [CONFIG, OPTIONS])
+def test_either_file_of_torchtitan_states_the_layout(file: str) -> None:
+    """The TOML and the options are of different versions, and a run directory may have one of them alone."""
+    torchtitan = FRAMEWORKS["torchtitan"]
+
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        run = data.draw(runs_of(torchtitan))
+        found = read_back(torchtitan, {file: launch_files(run, torchtitan)[file]})
+        wanted = {column: as_text(value) for column, value in row_of(run).items()}
+        assert {column: found.get(column) for column in torchtitan.states} == {
+            column: wanted[column] for column in torchtitan.states
+        }
+        assert found["model"] == "llama3 8B"
 
     check()
 

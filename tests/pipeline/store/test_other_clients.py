@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import adbc_driver_duckdb
+import adbc_driver_duckdb  # type: ignore[import-untyped] # DuckDB ships it without types
 import adbc_driver_manager.dbapi as adbc
 import duckdb
 import pytest

@@ -16,11 +16,10 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.dialects.torchtitan import rules
+from sweepscope.pipeline.logs.dialects.torchtitan import launch_files, rules
 from sweepscope.pipeline.logs.dialects.torchtitan import settings as torchtitan_settings
 from sweepscope.pipeline.logs.extractors import extract_numbers, milestones
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
-from sweepscope.pipeline.logs.sidecars import run_files
 from sweepscope.pipeline.text.quantities import NUMBER, divided, size
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
@@ -107,7 +106,7 @@ DIALECT = Dialect(
     events=milestones(launch=_LAUNCH, training_end=_END),
     combined=rules.COMBINED,
     finalize=finalize,
-    sidecars=run_files.TORCHTITAN,
+    sidecars=launch_files.SIDECARS,
     literals_by_function={
         "steps": ("step: ",),
         "settings": (*torchtitan_settings.LITERALS, *environment.LITERALS),
