@@ -34,24 +34,25 @@ class Profile:
     Compute: `gemm_*` shape the efficiency of a matrix product (see `compute`; `gemm_power_w_per_tflops` is the power of
     the card that `gemm_peak_share` was measured on, 0 where that does not matter), `attention_efficiency` is the share
     of the peak of fused attention forward, which falls below `attention_half_tokens` and with heads narrower than
-    `attention_half_width` (`tuned_attention_*` of kernels that are written for the generation, as cuDNN's and
-    FlashAttention-3 are for Hopper; 0: the same), `attention_backward` its backward over its forward cost,
-    `elementwise_passes` scales the traffic of everything that is neither (`elementwise`), `unfused_*_bytes` are what a
-    forward pass moves beyond fused kernels, per number of the hidden (norms apart), feed-forward and query width.
-    `kernel_launch_s` is what the processor spends on each kernel; `eager_launch_s`, `compiled_launch_s` and
-    `graph_launch_s` are what it spends where PyTorch runs operator by operator, compiles its layers, or replays CUDA
-    graphs. Communication: achieved shares of the links, latencies per hop, shares hidden behind compute. Memory: bytes
-    kept per parameter and per activation. Of experts: `dispatch_bytes` of a number in the mean of their four exchanges;
-    `nodes_per_token`, the most domains that a token is sent to, once each (0: a copy per expert). A dispatcher that
-    `sends_once_per_domain` sends a token once to each domain that its experts are in. `bf16_layers` keep their products
-    in 16 bit beside those in FP8 or FP4. `recomputed_modules` are words of MODULES, with commas between;
-    `kept_product_bytes` are those of a number that products and activation functions keep. `selective` says what
-    selective recomputation drops: "attention", the core of attention that is not fused (Korthikanti section 5.1), or
-    "products", every second matrix product and all between (torchtitan's `_get_custom_policy`). `softmax` is how that
-    of attention that is not fused runs (`elementwise.SCORES`). A replica that `frees_gradients` after its step has none
-    beside the activations of the next (`memory`). `software_*` say how kernels get faster with the year of the software
-    (`maturity`): the first of `software_since` lacked `software_gap`, constants are of `software_of`, and a row runs at
-    `software_rate` times their rate. `folder` is that of the profile's file and of its track record.
+    `attention_half_width` (`tuned_attention_*` of kernels that are written for the generation: cuDNN's, and
+    FlashAttention from `tuned_flash_version` on; 0: the same; software of `tuned_since` and later has them unasked),
+    `attention_backward` its backward over its forward cost, `elementwise_passes` scales the traffic of everything that
+    is neither (`elementwise`), `unfused_*_bytes` are what a forward pass moves beyond fused kernels, per number of the
+    hidden (norms apart), feed-forward and query width. `kernel_launch_s` is what the processor spends on each kernel;
+    `eager_launch_s`, `compiled_launch_s` and `graph_launch_s` are what it spends where PyTorch runs operator by
+    operator, compiles its layers, or replays CUDA graphs. Communication: achieved shares of the links, latencies per
+    hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation. Of experts: `dispatch_bytes`
+    of a number in the mean of their four exchanges; `nodes_per_token`, the most domains that a token is sent to, once
+    each (0: a copy per expert). A dispatcher that `sends_once_per_domain` sends a token once to each domain that its
+    experts are in. `bf16_layers` keep their products in 16 bit beside those in FP8 or FP4. `recomputed_modules` are
+    words of MODULES, with commas between; `kept_product_bytes` are those of a number that products and activation
+    functions keep. `selective` says what selective recomputation drops: "attention", the core of attention that is not
+    fused (Korthikanti section 5.1), or "products", every second matrix product and all between (torchtitan's
+    `_get_custom_policy`). `softmax` is how that of attention that is not fused runs (`elementwise.SCORES`). A replica
+    that `frees_gradients` after its step has none beside the activations of the next (`memory`). `software_*` say how
+    kernels get faster with the year of the software (`maturity`): the first of `software_since` lacked `software_gap`,
+    constants are of `software_of`, and a row runs at `software_rate` times their rate. `folder` is that of the
+    profile's file and of its track record.
     """
 
     gemm_peak_share: float
@@ -131,6 +132,8 @@ class Profile:
     tuned_attention_efficiency: float = 0.0
     tuned_attention_half_tokens: float = 300.0
     tuned_attention_half_width: float = 0.0
+    tuned_flash_version: float = 3.0
+    tuned_since: float = 0.0
     attention_half_width: float = 0.0
     unfused_hidden_bytes: float = 0.0
     unfused_norm_bytes: float = 0.0

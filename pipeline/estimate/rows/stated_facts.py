@@ -43,22 +43,25 @@ DISPATCHERS: Final = ("alltoall", "allgather", "flex", "deepep", "hybridep")
 _ONCE_PER_DOMAIN: Final = ("flex", "deepep", "hybridep")
 """Those that send a token once to each node and spread it there over links (deepseek-ai/DeepEP; Megatron-LM,
 `moe/fused_a2a.py`)."""
+_UNASKED: Final = {"overlap_tp": False}
+"""What code does that nobody wrote more of."""
+_MEGATRON: Final = {"attention_kernel": "cudnn", "fused_accumulation": True, "overlap_tp": True}
 USUAL: Final[dict[str, dict[str, Any]]] = {
-    "nemo": {"grad_precision": "bf16", "attention_kernel": "cudnn", "fused_accumulation": True},
-    "mlperf": {"grad_precision": "bf16", "attention_kernel": "cudnn", "fused_accumulation": True},
-    "megatron": {"attention_kernel": "cudnn", "fused_accumulation": True},
-    "megatron-deepspeed": {"flash_attention": "false", "overlap_dp": False, "overlap_tp": False},
-    "torchtitan": {"overlap_tp": False},
+    "nemo": {**_MEGATRON, "grad_precision": "bf16"},
+    "mlperf": {**_MEGATRON, "grad_precision": "bf16"},
+    "megatron": _MEGATRON,
+    "megatron-deepspeed": {"flash_attention": "false", "overlap_dp": False},
 }
 """What trainers do where a row does not say. NeMo's launcher synchronises gradients in the trainer's precision
 (`launcher_scripts/conf/training/gpt3`: `grad_sync_dtype`), and so do the MLPerf submissions that are made with it.
 Transformer Engine, on which these and Megatron-LM rest, prefers cuDNN's attention on Hopper and later
 (`transformer_engine/pytorch/attention`: `get_attention_backend`), and their products add up gradients
-(`gradient_accumulation_fusion`). Megatron-DeepSpeed's is not fused unless asked for
-(`--use-flash-attn`), and its pipeline reduces gradients after the last backward pass (DeepSpeed,
-`runtime/pipe/engine.py: _exec_reduce_grads`); in BigScience's, no exchange of tensor parallelism runs beside the
-gradients of weights, as those of later versions do (`megatron/mpu/layers.py`). torchtitan's waits for its exchanges
-unless asked for otherwise (`enable_async_tensor_parallel`)."""
+(`gradient_accumulation_fusion`). Megatron-LM starts exchanges of the backward pass before the gradients of weights
+(`core/tensor_parallel/layers.py`: `LinearWithGradAccumulationAndAsyncCommunication`); NeMo's recipes and MLPerf's
+overlap more (`tp_comm_overlap`). Trainers without such code wait for tensor exchanges: layouts of InternEvo, nanotron,
+torchtitan (but for `enable_async_tensor_parallel`) and SimuMax's machine are ranked better so. Megatron-DeepSpeed's
+attention is not fused unless asked for (`--use-flash-attn`), and its pipeline reduces gradients after the last backward
+pass (DeepSpeed, `runtime/pipe/engine.py: _exec_reduce_grads`)."""
 _PLAIN: Final = (
     *("", "other", "hf-trainer", "transformers", "trl", "accelerate", "lightning", "litgpt", "nanogpt", "torchtune"),
 )
@@ -98,8 +101,10 @@ activation function and the product with the gate apart (`models/llama.py: GLUAc
 queries in five kernels (`LlamaRotaryEmbedding`: negate and join halves 6, two products 4 each, sum 6, instead of 4) and
 copies queries and what attention returns to transpose them (4 each); Megatron-DeepSpeed writes and reads two masks of
 dropout (1 byte each) and copies what attention returns (4)."""
-TUNED: Final = re.compile(r"(?i)cudnn|transformer.?engine|\bte\b|(flash|fa|flash.?att(entio)?n)[-_ ]?[34]")
-"""Attention kernels that are written for the generation they run on."""
+TUNED: Final = re.compile(r"(?i)cudnn|transformer.?engine|\bte\b")
+"""Attention kernels that are written for the generation they run on, whichever that is."""
+_FLASH: Final = re.compile(r"(?i)\b(?:fa|flash(?:.?att(?:entio)?n)?)[-_ ]?v?(\d)")
+"""FlashAttention by its version, each of which is written for one generation (`tuned_flash_version`)."""
 _OF_ATTENTION: Final = ("attention_efficiency", "attention_half_tokens", "attention_half_width")
 _SDPA: Final = re.compile(r"(?i)\bsdpa\b|scaled_dot_product")
 _OF_SDPA: Final = (*_PLAIN, "torchtitan")
@@ -130,16 +135,20 @@ def with_usual(row: dict[str, Any], framework: str | None, profile: Profile) -> 
     A profile that was fitted to runs has their choices in its constants.
     """
     is_open = bool(profile.tuned_attention_efficiency) and not row["attention_kernel"]
-    chosen = ["cuDNN attention, the default of PyTorch 2.11 and later"] * (
-        is_open and has_tuned_attention(row, framework)
+    latest = (
+        "FlashAttention-2, that of its year"
+        if profile.tuned_since
+        else "cuDNN attention, the default of PyTorch 2.11 and later"
     )
+    chosen = [latest] * (is_open and has_tuned_attention(row, framework, profile))
     if profile.about.get("kind") == "fitted":
         return row, chosen
     if profile.software_since and not row["software_year"]:
         chosen = [*chosen, f"software of {profile.software_of:.0f}"]
     usual = {name: value for name, value in USUAL.get(framework or "", {}).items() if row[name] is None}
     words = [f"{name.replace('_', ' ')} {value}" for name, value in usual.items()]
-    return {**row, **usual}, [*chosen, *words, *with_kernels(profile, row, framework)[1]]
+    plain = {name: value for name, value in _UNASKED.items() if row[name] is None}
+    return {**row, **plain, **usual}, [*chosen, *words, *with_kernels(profile, row, framework)[1]]
 
 
 def modules_of(text: str) -> list[str]:
@@ -167,7 +176,8 @@ def with_facts(profile: Profile, row: dict[str, Any], framework: str | None = No
     changes: dict[str, Any] = dict(with_kernels(profile, row, framework)[0])
     if (flash := row["flash_attention"]) is not None:
         changes["is_flash"] = flash.strip().casefold() not in _NOT_FUSED
-    if profile.tuned_attention_efficiency and has_tuned_attention(row, framework):
+    is_fused = changes.get("is_flash", profile.is_flash)
+    if is_fused and profile.tuned_attention_efficiency and has_tuned_attention(row, framework, profile):
         changes |= {name: getattr(profile, f"tuned_{name}") for name in _OF_ATTENTION}
     if _EAGER.search(row["attention_kernel"] or ""):
         changes |= {"is_flash": False, "softmax": "megatron" if framework == "megatron" else "eager"}
@@ -187,13 +197,19 @@ def with_facts(profile: Profile, row: dict[str, Any], framework: str | None = No
     return replace(profile, **changes) if changes else profile
 
 
-def has_tuned_attention(row: dict[str, Any], framework: str | None) -> bool:
-    """Whether a row's attention is written for its card's generation: by its kernel's name, or as PyTorch chooses it.
+def has_tuned_attention(row: dict[str, Any], framework: str | None, profile: Profile) -> bool:
+    """Whether a row's attention is written for its card's generation: by its kernel's name, as PyTorch chooses it, or
+    as trainers of its year have it (`tuned_since`), which a profile that was fitted has in its constants.
 
-    >>> has_tuned_attention({"attention_kernel": "sdpa", "torch_version": "2.11.0+cu130"}, None)
+    >>> recent = {"attention_kernel": "sdpa", "torch_version": "2.11.0+cu130"}
+    >>> has_tuned_attention(recent, None, load_profiles()["hopper"])
     True
     """
     kernel = row["attention_kernel"] or ""
+    if flash := _FLASH.search(kernel):
+        return int(flash[1]) >= profile.tuned_flash_version
+    if profile.tuned_since:
+        return profile.about.get("kind") != "fitted" and (row["software_year"] or 0.0) >= profile.tuned_since
     is_torch = bool(_SDPA.search(kernel)) or (not kernel and (framework or "") in _OF_SDPA)
     version = _VERSION.match(row.get("torch_version") or "")
     is_recent = version is not None and tuple(map(int, version.groups())) >= _CUDNN_FIRST

@@ -114,7 +114,7 @@ def test_a_precision_that_is_none_of_ours_is_taken_as_the_card_s_usual() -> None
         row(precision="fp8"),
         row(precision="nvfp4"),
         row(precision="fp8 or nvfp4 (see config)"),
-        row(precision="not stated (8-bit and lower are allowed)", accelerator="A100"),
+        row(precision="not stated (8-bit and lower are allowed)", accelerator="A100", attention_kernel="flash-2"),
     ).iter_rows(named=True)
     assert eight["est_assumptions"] is None
     assert four["est_step_time_s"] == open_["est_step_time_s"] == eight["est_step_time_s"]

@@ -26,7 +26,16 @@ def estimated(**facts: str | None) -> dict[str, Any]:
     return estimate_frame(pl.DataFrame([{**ROW, **facts}])).row(0, named=True)
 
 
-@pytest.mark.parametrize("which", ["tp", "dp", "pp"])
+def test_tensor_exchanges_hide_where_a_framework_has_code_for_it() -> None:
+    unknown, megatron = (estimated(framework=framework, overlap_tp=None) for framework in (None, "megatron"))
+    alone, beside = (estimated(overlap_tp=stated) for stated in ("false", "true"))
+    part = "est_time_tp_s"
+    assert unknown[part] == alone[part] > 1.1 * beside[part]
+    assert megatron[part] == beside[part]
+    assert "overlap tp True" in megatron["est_assumptions"]
+
+
+@pytest.mark.parametrize("which", ["dp", "pp"])
 def test_an_exchange_that_does_not_overlap_is_exposed(which: str) -> None:
     usual, alone, beside = (estimated(**{f"overlap_{which}": said}) for said in (None, "false", "true"))
     part = f"est_time_{which}_s"
@@ -156,7 +165,29 @@ def test_a_profile_fitted_to_other_kernels_knows_those_of_its_generation() -> No
     assert fitted.attention_efficiency < 0.3
     found = with_usual_facts(fitted, "torchtitan", {"torch_version": "2.11.0"})
     assert found.attention_efficiency == plain.tuned_attention_efficiency
-    assert profiles["ampere-composer"].tuned_attention_efficiency == 0
+    assert profiles["ampere-composer"].tuned_attention_efficiency == profiles["ampere"].tuned_attention_efficiency
+
+
+@pytest.mark.parametrize(
+    ("kernel", "year", "flash", "is_second"),
+    [
+        (None, None, None, False),
+        (None, 2023.2, None, False),
+        (None, 2024.0, None, True),  # what trainers have by then
+        ("flash_attn 2.3", None, None, True),
+        ("flash_attention_2", 2023.0, None, True),
+        ("flash-attention-1", 2024.0, None, False),
+        (None, 2024.0, "false", False),
+    ],
+)
+def test_flash_attention_2_is_the_kernel_of_ampere(
+    kernel: str | None, year: float | None, flash: str | None, is_second: bool
+) -> None:
+    plain, stated = load_profiles()["ampere"], {"attention_kernel": kernel, "software_year": year}
+    found = with_usual_facts(plain, None, {**stated, "flash_attention": flash})
+    assert (found.attention_efficiency == plain.tuned_attention_efficiency) == is_second
+    notes = with_usual({**dict.fromkeys(FACTS), **stated}, None, plain)[1]
+    assert ("FlashAttention-2, that of its year" in notes) == (kernel is None and (year or 0.0) > plain.tuned_since)
 
 
 def test_what_a_source_decides_is_assumed_of_frameworks_without_a_profile() -> None:
