@@ -30,7 +30,8 @@ def recognise(batch: BatchState, similar: pl.DataFrame, beside: pl.DataFrame) ->
     shrunk = {path for path, row in batch.new.items() if row["status"] == "shrunk"}
     now = [batch.read[path] for path in shrunk] + [batch.new[path] for path in grown if path in batch.new]
     for one in held(now, batch.new_runs, batch.steps):
-        contents.add(one, is_new=True)
+        if one.names_run:  # a rank's log has no rows once that of a lower rank is there, which holds the same
+            contents.add(one, is_new=True)
     units = _Units([*batch.new.values(), *beside.iter_rows(named=True)])
     rows = (batch.new[path] for path in batch.fresh)
     fresh = (row for row in rows if row["status"] == "parsed" and row["kind"] in RECOGNISED)

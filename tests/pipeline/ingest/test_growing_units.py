@@ -97,3 +97,14 @@ def test_a_file_of_steps_without_a_log_becomes_that_of_the_log(logs: LakeOfLogs)
     assert logs.runs() == [("run/train.log", 9)]
     assert logs.lake.read("runs")["mbs"].to_list() == [1]
     assert logs.lake.read("steps").filter(pl.col("source_path").str.ends_with(".csv"))["step"].to_list() == [6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_ranks_that_print_the_same_come_one_after_another(logs: LakeOfLogs, order: tuple[int, int]) -> None:
+    logs.write("sweep/other/train.log", OTHER.log(range(9)))
+    for rank in order:
+        logs.write(f"sweep/run/rank_{rank}/train.log", RUN.log(range(9)))
+        logs.ingest()
+    assert logs.runs() == [("sweep/other/train.log", 9), ("sweep/run/rank_0/train.log", 9)]
+    logs.ingest()
+    assert logs.runs() == [("sweep/other/train.log", 9), ("sweep/run/rank_0/train.log", 9)]
