@@ -22,6 +22,16 @@ _OF_TRAINING = re.compile(
     r"(?:^|[^a-z])(?:metrics?|logs?|stats?|statistics|history|progress|scalars?|steps?|loss(?:es)?|telemetry)(?:[^a-z]|$)"
 )
 """In the name of a file of records that a training writes; others (`train.jsonl`) hold what it reads."""
+_OF_DATA = re.compile(
+    r"(?:^|[^a-z])(?:train|test|val(?:id(?:ation)?)?|dev|eval|data(?:set)?s?|corpus|sft|dpo|pref\w*|prompts?|samples?|"
+    r"questions?|answers?|instruct\w*|chats?|conversations?|generat\w*|predict\w*|shard|part|chunk|split)(?:[^a-z]|$)"
+)
+"""In the name of a file of records that a training reads, or that a model has written."""
+_UNNAMED_LOG = re.compile(
+    r"(?:std(?:out|err)|console|output|nohup)(?:[._-][\w-]*)?|(?:[\w-]*[_-])?logs?(?:[_-][\w-]*)?|"
+    r"(?:rank|worker|node|host|pod)[._-]?\d+"
+)
+"""Names of logs without a suffix: what Open MPI's `--output-filename` and shells' redirections leave."""
 _DOCUMENT_SUFFIXES = {".json", ".yaml", ".yml", ".toml"}
 _CONFIGURATION = re.compile(
     r"(?:^|[._-])(?:config(?:uration)?|conf|cfg|args|arguments|hparams|hyper_?param(?:eter)?s|params|opts?|options|settings)"
@@ -147,4 +157,17 @@ def _kind_of_text(name: str, suffix: str) -> str:
     if is_records and _OF_RESULTS.search(stem) and not is_other:
         return "bench_csv"
     is_log = suffix in _LOG_SUFFIXES or PBS_STREAM.fullmatch(suffix) is not None
-    return "log" if is_log or (suffix in RECORD_SUFFIXES and is_of_training) else "other"
+    is_log |= not suffix and _UNNAMED_LOG.fullmatch(name) is not None
+    is_log |= suffix in RECORD_SUFFIXES and (is_of_training or not _OF_DATA.search(stem))
+    is_log |= suffix == ".json" and is_of_training and not is_other
+    return "log" if is_log else "other"
+
+
+def may_be_data(name: str) -> bool:
+    """Whether nothing in the name of a file of records says that it holds a log, so that its begin has to.
+
+    >>> may_be_data("pod-0.jsonl"), may_be_data("train_log.jsonl"), may_be_data("train.log")
+    (True, False, False)
+    """
+    stem, suffix = posixpath.splitext(name.lower())
+    return suffix in RECORD_SUFFIXES and not _OF_TRAINING.search(stem)

@@ -21,6 +21,8 @@ _ELASTIC_RUN = re.compile(r"(?:none|\d{3,})_[a-z0-9_]{8}")
 _RANK = re.compile(
     r"(?P<of>(?:.*[-_.])?(?:rank|node|worker|host|proc|process))[-_.]?(?P<rank>\d{1,6})(?P<rest>(?:[-_.].*)?)"
 )
+# Pods of Kubeflow's PyTorchJob and MPIJob (training-operator pkg/common/util, mpi-operator): the job's name and a role.
+_POD = re.compile(r"(?P<job>.+)-(?:(?P<first>master|launcher|chief)-(?:0|[a-z0-9]{5})|worker-\d{1,5})")
 _ATTEMPT = re.compile(r"attempt_\d+")
 # Slurm's slurm-%j.out, names with a job id of PBS and SGE, and what users call the output of a shell or launcher.
 _CONSOLE = re.compile(
@@ -86,6 +88,8 @@ def log_roles(stems: Collection[str]) -> dict[str, tuple[str, str]]:
     {'train': ('train', ''), 'metrics': ('train', '')}
     >>> log_roles(["train", "slurm-4711"]), log_roles(["tp2", "tp4", "nohup"])["nohup"]
     ({'train': ('train', ''), 'slurm-4711': ('train', 'slurm-4711')}, ('nohup', ''))
+    >>> log_roles(["tp2-master-0", "tp2-worker-0"])
+    {'tp2-master-0': ('tp2', ''), 'tp2-worker-0': ('tp2', '')}
     """
     streams = {stem: _STREAMS.sub("std", stem) for stem in stems}
     of_ranks = ranks(set(streams.values()))
@@ -94,7 +98,7 @@ def log_roles(stems: Collection[str]) -> dict[str, tuple[str, str]]:
         if stream in of_ranks and len(of_ranks) > 1 and (hit := _RANK.fullmatch(stream.lower()))
         else stream
         for stem, stream in streams.items()
-    }
+    } | _jobs_of_pods(stems)
     own = {run for run in runs.values() if not _CONSOLE.fullmatch(run.lower())}
     # Records of a trainer beside its log, or beside the console alone.
     own = {run for run in own if not _RECORDS.fullmatch(run.lower())} or own
@@ -103,6 +107,13 @@ def log_roles(stems: Collection[str]) -> dict[str, tuple[str, str]]:
     (name,) = own
     # Records are of the log's own launch; a console's output may be of one of several.
     return {stem: (name, "" if run == name or _RECORDS.fullmatch(run.lower()) else run) for stem, run in runs.items()}
+
+
+def _jobs_of_pods(stems: Collection[str]) -> dict[str, str]:
+    """The job of each log of a pod; workers alone may be anything's."""
+    pods = {stem: hit for stem in stems if (hit := _POD.fullmatch(stem))}
+    with_first = {hit["job"] for hit in pods.values() if hit["first"]}
+    return {stem: hit["job"] for stem, hit in pods.items() if hit["job"] in with_first}
 
 
 def _count_from_zero(numbers: Collection[int]) -> bool:

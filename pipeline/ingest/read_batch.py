@@ -27,6 +27,7 @@ from sweepscope.pipeline.ingest.unread_logs import judge_unread
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.spill import SLICE_ROWS, release
 from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.dialects import bare_progress_bar
 from sweepscope.pipeline.logs.engine.detect import rank_dialects
 from sweepscope.pipeline.logs.engine.extract import Extract
 from sweepscope.pipeline.logs.engine.spans import ordered_spans, stamps_of
@@ -167,8 +168,8 @@ def _not_rejected_before(
 
 
 def _own_settings(batch: BatchAccumulator, sources: pl.DataFrame) -> list[dict[str, str]]:
-    """Settings of configurations that no reader knows, beside logs of which no dialect knows any."""
-    is_known = pl.col("kind").is_in(["log", "history"]) & (pl.col("dialect") != INFERRED)
+    """Settings of configurations that no reader knows, beside logs of trainers that no dialect knows by name."""
+    is_known = pl.col("kind").is_in(["log", "history"]) & ~pl.col("dialect").is_in([INFERRED, bare_progress_bar.DIALECT.name])
     known = set(sources.filter(is_known)["unit"])
     return [row for row in batch.own_settings if row["unit"] not in known]
 

@@ -27,7 +27,9 @@ from sweepscope.pipeline.ingest.read_sidecar import (
     reading_whole,
 )
 from sweepscope.pipeline.ingest.read_tracker import read_tracker
+from sweepscope.pipeline.io.log_envelopes import is_message_table
 from sweepscope.pipeline.io.reader import Reader
+from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
 
 _LOG_KINDS = ("log", "nccl", "scheduler")
 _BY_SOURCE = {"bench_csv": read_table, "history": read_history}
@@ -43,10 +45,20 @@ def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> d
     """
     if row["kind"] == "other":
         return {"status": "skipped", "error": "not a log or configuration that a parser reads"}
+    if row["kind"] == "bench_csv" and _is_of_messages(str(row["path"])):
+        row = {**row, "kind": "log"}  # what a collector exported
     reader = open_log(row) if row["kind"] in _LOG_KINDS else Reader(str(row["path"]))
     is_continued = begins_as_known(row, reader)
     note = read_contents(source, row, reader, batch)
     return {**content_columns(reader), **note, "is_continued": is_continued}
+
+
+def _is_of_messages(path: str) -> bool:
+    """Whether a table's header is that of times and messages; no for one that cannot be read, which its reader says."""
+    try:
+        return is_message_table(next(Reader(path, is_hashed=False).chunks(), b"")[:SNIFF_BYTES])
+    except InputError:
+        return False
 
 
 def open_log(row: Mapping[str, object], *, is_hashed: bool = True) -> Reader:

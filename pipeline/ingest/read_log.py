@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
-from sweepscope.pipeline.ingest.file_kinds import TABLE_SUFFIXES
+from sweepscope.pipeline.ingest.file_kinds import TABLE_SUFFIXES, may_be_data
 from sweepscope.pipeline.ingest.read_sidecar import (
     is_known_table,
     read_bench,
@@ -19,6 +19,7 @@ from sweepscope.pipeline.ingest.read_sidecar import (
 )
 from sweepscope.pipeline.ingest.resume import can_grow
 from sweepscope.pipeline.ingest.validate import RAW_LIMIT
+from sweepscope.pipeline.io.log_envelopes import is_of_training
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import HOLE, SNIFF_BYTES, Holes, text_chunks
 from sweepscope.pipeline.memory.gpu_samples.samples import is_table
@@ -35,7 +36,13 @@ def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAc
         holes = Holes(reader.position)
         return _read_lines(source, row, reader, holes.filled(reader.chunks()), batch, holes=holes, before=before)
     holes = Holes()
-    chunks = text_chunks(reader.path, holes.filled(reader.chunks()))
+    raw = holes.filled(reader.chunks())
+    if may_be_data(reader.path.rsplit("/", 1)[-1]):
+        first = next(raw, b"")
+        if not is_of_training(first[:SNIFF_BYTES]):
+            return {"kind": "other", "status": "skipped", "error": "records, but neither of steps nor of log messages"}
+        raw = itertools.chain([first], raw)
+    chunks = text_chunks(reader.path, raw)
     head = next(chunks, b"")
     whole = itertools.chain([head], chunks)
     with reading_whole(reader):

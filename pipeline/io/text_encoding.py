@@ -1,17 +1,16 @@
-"""UTF-8 bytes of a log from the bytes of a file: other encodings, and envelopes of Docker and JSON loggers."""
+"""UTF-8 bytes of a log from the bytes of a file: other encodings, holes, and what was wrapped around its lines."""
 
 from __future__ import annotations
 
 import codecs
 import itertools
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.io.log_envelopes import envelope, is_array, is_message_table
 
 SNIFF_BYTES = 8192
 
@@ -38,17 +37,6 @@ _MAGIC = (
 )
 # Control bytes apart from tab, line ends, form feed, backspace, bell, escape; NULs are counted apart.
 _STRANGE = bytes(set(range(1, 0x20)) - set(b"\t\n\r\x0b\x0c\x1b\x08\x07"))
-# Docker's json-file driver (daemon/logger/jsonfilelog): one object per line that a container wrote, its text first.
-_CONTAINER = re.compile(rb'\{"log": ?"')
-_CONTAINER_KEYS = (b'"stream":', b'"time":')
-# One object per line that a logger or a collector wrote: python-json-logger and structlog, Google Cloud (textPayload),
-# Fluent Bit and Vector (log, message), CloudWatch's export. With a metric in it, it is not a message in an envelope.
-_MESSAGES = ("message", "msg", "log", "textPayload", "text")
-_TIMES = ("timestamp", "time", "ts", "@timestamp", "asctime", "datetime", "receiveTimestamp")
-_METRIC = re.compile(r"(?:.*[_/.])?(?:step|iteration|iter|epoch|loss)")
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?")
-_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
-_MOST_OBJECT_BYTES = 16 << 20
 _CHINESE = re.compile(rb"(?:[\xb0-\xd7][\xa1-\xfe]|[\xa1-\xa3][\xa1-\xfe])")
 """Of GB 2312, which GB 18030 contains: the commoner half of the characters, and signs."""
 _MOSTLY = 0.9
@@ -94,8 +82,7 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
 
     - NULs at the beginning are left out: a log rotated by copy-and-truncate under an open writer starts with a hole.
     - UTF-16 with a byte order mark (PowerShell's `>`) is transcoded, and so is GB 18030 (Windows in Chinese).
-    - Docker's records of a container's output (`<id>-json.log`) become the lines that the container wrote.
-    - JSON objects with a message and a time, one per line, become the messages.
+    - What container platforms and collectors have wrapped around lines is taken off (`log_envelopes`).
 
     Raises:
         InputError: the file is binary; nothing has been yielded then.
@@ -110,10 +97,8 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield from _utf8("gb18030", first, stream)
     elif is_binary(first[:SNIFF_BYTES]) or (HOLE in first and b"\n" not in first):
         raise InputError(f"{path} is a binary file, not a log. Leave it out, or give the text log.")
-    elif is_container_log(first[:SNIFF_BYTES]):
-        yield from _unpacked(itertools.chain([first], stream), _text_of)
-    elif is_message_log(first[:SNIFF_BYTES]):
-        yield from _unpacked(itertools.chain([first], stream), _message_of)
+    elif unpack := envelope(first[:SNIFF_BYTES]):
+        yield from unpack(itertools.chain([first], stream))
     elif first:
         yield first
         yield from stream
@@ -143,33 +128,10 @@ def is_gb18030(head: bytes) -> bool:
     return False
 
 
-def is_container_log(head: bytes) -> bool:
-    """Whether a text is Docker's record of a container's output.
-
-    >>> is_container_log(b'{"log":"step 1\\\\n","stream":"stdout","time":"2025-05-16T16:39:51.2Z"}')
-    True
-    """
-    return _CONTAINER.match(head) is not None and any(key in head for key in _CONTAINER_KEYS)
-
-
-def is_message_log(head: bytes) -> bool:
-    """Whether a text has JSON objects, one per line, each with a message and a time.
-
-    >>> is_message_log(b'{"asctime": "2025-05-01 12:00:00", "levelname": "INFO", "message": "step: 1"}\\n')
-    True
-    >>> is_message_log(b'{"time": 1.5, "step": 1, "loss": 2.5}\\n'), is_message_log(b'{"message": "step: 1", "time')
-    (False, False)
-    """
-    line, end, _ = head.lstrip().partition(b"\n")
-    if not end or not line.startswith(b'{"'):
-        return False
-    found = _object(line)
-    return _message(found) is not None and any(key in found for key in _TIMES)
-
-
 def may_be_transcoded(head: bytes) -> bool:
     """Whether `text_chunks` may yield other bytes than the file's, so that offsets differ."""
-    return is_utf16(head) or is_gb18030(head) or head.lstrip().startswith(b'{"')
+    is_wrapped = head.lstrip().startswith(b'{"') or is_array(head) or is_message_table(head)
+    return is_utf16(head) or is_gb18030(head) or is_wrapped
 
 
 def is_binary(head: bytes) -> bool:
@@ -186,60 +148,6 @@ def is_binary(head: bytes) -> bool:
     undecodable = head.decode("utf-8", errors="replace").count("\ufffd")
     size = len(head)
     return strange > size / 10 or head.count(0) > size / 2 or undecodable > size * 0.3
-
-
-def _unpacked(chunks: Iterable[bytes], text_of: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """Texts of a log's objects. Docker splits lines after 16 KiB; they are joined again.
-
-    Lines that are no objects, or exceed _MOST_OBJECT_BYTES, stay as they are.
-    """
-    partial = b""
-    for chunk in chunks:
-        *whole, partial = (partial + chunk).split(b"\n")
-        yield b"".join(map(text_of, whole))
-        if len(partial) > _MOST_OBJECT_BYTES:
-            yield partial
-            partial = b""
-    if partial:
-        yield text_of(partial)
-
-
-def _text_of(line: bytes) -> bytes:
-    """The text that a container wrote, with its line feed."""
-    text = _object(line).get("log")
-    return text.encode("utf-8", errors="replace") if isinstance(text, str) else line + b"\n"
-
-
-def _message_of(line: bytes) -> bytes:
-    """The message as lines, after its time where it shows none itself."""
-    found = _object(line)
-    text = _message(found)
-    if text is None:
-        return line + b"\n"
-    time = _TIME.fullmatch(next((found[key] for key in _TIMES if isinstance(found.get(key), str)), ""))
-    if time and not _CLOCK.search(text):
-        text = f"{time[1]}T{time[2].replace(',', '.')}Z {text}"
-    return text.rstrip("\n").encode("utf-8", errors="replace") + b"\n"
-
-
-def _message(found: Mapping[str, Any]) -> str | None:
-    """The message of an object; None for one with metrics, which must stay whole."""
-    if any(map(_METRIC.fullmatch, found)):
-        return None
-    texts = (found[key] for key in _MESSAGES if isinstance(found.get(key), str))
-    return next(texts, None)
-
-
-def _object(line: bytes) -> Mapping[str, Any]:
-    """The JSON object of a line; an empty one for other lines."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    payload = found.get("jsonPayload")  # Google Cloud's, where the message was an object itself
-    return found | payload if isinstance(payload, dict) else found
 
 
 def _utf8(encoding: str, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

@@ -30,7 +30,7 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
 from sweepscope.pipeline.logs.extractors import as_commands, is_drawn_again, matched_settings
-from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_BASIS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, SETTING_FACTS, STEP_BASIS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.sidecars import wandb_files
 from sweepscope.pipeline.logs.trackers.histories import HISTORIES
 from sweepscope.pipeline.text.quantities import HUMAN, NUMBER, human, number
@@ -96,7 +96,14 @@ def finalize(facts: Facts) -> Facts:
     counted = timed.with_columns(
         step=pl.col("step") + offset, steps_planned=pl.lit(None, pl.Int64), step_basis=pl.lit("batch", STEP_BASIS)
     )
-    return replace(facts, steps=conform(counted, STEP_FACTS))
+    return replace(facts, steps=conform(counted, STEP_FACTS), events=pl.concat([facts.events, _ends(rows)]))
+
+
+def _ends(rows: pl.DataFrame) -> pl.DataFrame:
+    """EVENT_FACTS of files whose last bar is full: nothing of the training was left to draw."""
+    last = rows.group_by("source", maintain_order=True).last().filter(pl.col("step") == pl.col("steps_planned"))
+    text = pl.format("the progress bar is full: {}/{}", "step", "steps_planned")
+    return conform(last.with_columns(kind=pl.lit("finished"), text=text, host=pl.lit(None, pl.String)), EVENT_FACTS)
 
 
 def _one_per_count(rows: pl.DataFrame) -> pl.DataFrame:

@@ -47,7 +47,25 @@ def settings_of_document(values: Iterable[tuple[str, str]]) -> dict[str, str]:
     pairs = list(values)
     found = choose(stated(enumerate(_lines(pairs), 1)))
     settings = {one.column: one.value for one in found if one.is_used and one.column != "epochs"}
-    return settings | dict(_of_job(pairs)) if len(settings) >= _LEAST else {}
+    return settings | dict(_of_job(pairs)) | _of_ray(pairs) if len(settings) >= _LEAST else {}
+
+
+def _of_ray(values: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """`num_gpus` of Ray Train's ScalingConfig (ray/air/config.py): a worker has one card unless it asks for others.
+
+    >>> _of_ray([("scaling_config.num_workers", "16"), ("scaling_config.use_gpu", "True")])
+    {'num_gpus': '16'}
+    >>> _of_ray([("loader.num_workers", "16")])
+    {}
+    """
+    found = {
+        name.partition("scaling_config.")[2]: value for name, value in values if "scaling_config." in f".{name}"
+    }
+    gpus = found.get("resources_per_worker.GPU", "1" if found.get("use_gpu") == "True" else "0")
+    workers = found.get("num_workers", "")
+    if not (workers.isdigit() and gpus.isdigit() and int(gpus)):
+        return {}
+    return {"num_gpus": str(int(workers) * int(gpus))}
 
 
 def _of_job(values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

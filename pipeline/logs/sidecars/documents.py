@@ -16,6 +16,7 @@ from sweepscope.pipeline.logs.evidence.argument_values import (
     words_of,
 )
 from sweepscope.pipeline.logs.sidecars.hparams import plain
+from sweepscope.pipeline.logs.sidecars.kubernetes_manifest import is_manifest, manifest_commands
 
 _RESULTS = ("trainer_state.json", "train_results.json", "all_results.json", "eval_results.json")
 """Files with settings that hold what became of a run, too: these are no arguments."""
@@ -55,17 +56,26 @@ def is_script(path: str) -> bool:
 def _values(name: str, text: str) -> Iterator[tuple[str, str]]:
     if name.endswith(".json"):
         yield from _leaves(json.loads(text))
+    elif name.endswith((".yaml", ".yml")) and is_manifest(text):
+        values, commands = manifest_commands(text)
+        yield from values
+        for command in commands:
+            yield from _script_values(command)
     elif name.endswith((".yaml", ".yml")):
         yield from _leaves(plain(text))
     elif name.endswith(".toml"):
         yield from _leaves(tomllib.loads(text))
     elif name.endswith(_OPTIONS):
-        joined = text.replace("\\\n", " ")
-        if ".py" not in joined and not _LAUNCHER.search(joined):
-            yield from option_values(words_of(re.sub(r"(?m)^\s*#.*$", "", joined)))
-            return
-        yield from _launch_values(joined)
-        yield from command_values(joined)
+        yield from _script_values(text)
+
+
+def _script_values(text: str) -> Iterator[tuple[str, str]]:
+    joined = text.replace("\\\n", " ")
+    if ".py" not in joined and not _LAUNCHER.search(joined):
+        yield from option_values(words_of(re.sub(r"(?m)^\s*#.*$", "", joined)))
+        return
+    yield from _launch_values(joined)
+    yield from command_values(joined)
 
 
 def _launch_values(script: str) -> Iterator[tuple[str, str]]:

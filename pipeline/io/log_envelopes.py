@@ -1,0 +1,231 @@
+"""Lines of a log out of what a container platform or a collector wraps around them.
+
+- Docker's json-file driver (daemon/logger/jsonfilelog): one object per line that a container wrote, its text first.
+- One JSON object per line: python-json-logger and structlog, Google Cloud (`textPayload`), Fluent Bit and Vector (`log`,
+  `message`), Loki's logcli (`line`).
+- A JSON array of such objects: `gcloud logging read --format=json`, the download of Google Cloud's log explorer.
+- A table of times and messages: the exports of CloudWatch, Kibana, Grafana and Datadog.
+
+Collectors show the newest line first unless asked otherwise; the lines of such a file are turned round. Objects and
+tables with metrics are no messages in an envelope: an array of such objects becomes one object per line.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+_CONTAINER = re.compile(rb'\{"log": ?"')
+_CONTAINER_KEYS = (b'"stream":', b'"time":')
+_MESSAGES = ("message", "@message", "msg", "log", "textPayload", "text", "line", "content")
+_TIMES = (
+    *("timestamp", "time", "ts", "@timestamp", "asctime", "datetime", "date", "receiveTimestamp", "ingestionTime"),
+    "eventtime",
+)
+_METRIC = re.compile(r"(?:.*[_/.])?(?:step|iteration|iter|epoch|loss)")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?")
+_EPOCH_MS = re.compile(r"1[4-9]\d{11}")
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+_MOST_OBJECT_BYTES = 16 << 20
+_MOST_WHOLE_BYTES = 256 << 20
+"""Of a file that can only be read as a whole; a collector's export has ten thousand lines."""
+
+
+def envelope(head: bytes) -> Callable[[Iterable[bytes]], Iterator[bytes]] | None:
+    """What unpacks the chunks of a text that begins so; None for a text that is in no envelope.
+
+    Docker splits lines after 16 KiB; they are joined again. What is no object of the envelope stays as it is.
+    """
+    if is_container_log(head):
+        return lambda chunks: _unpacked(chunks, _text_of)
+    if is_message_log(head):
+        if _is_newest_first([_time(_object(line)) for line in head.split(b"\n")[:-1]]):
+            return lambda chunks: _turned(_unpacked(chunks, _message_of))
+        return lambda chunks: _unpacked(chunks, _message_of)
+    if is_array(head):
+        return _lines_of_array
+    return _lines_of_table if is_message_table(head) else None
+
+
+def is_container_log(head: bytes) -> bool:
+    """Whether a text is Docker's record of a container's output.
+
+    >>> is_container_log(b'{"log":"step 1\\\\n","stream":"stdout","time":"2025-05-16T16:39:51.2Z"}')
+    True
+    """
+    return _CONTAINER.match(head) is not None and any(key in head for key in _CONTAINER_KEYS)
+
+
+def is_message_log(head: bytes) -> bool:
+    """Whether a text has JSON objects, one per line, each with a message and a time.
+
+    >>> is_message_log(b'{"asctime": "2025-05-01 12:00:00", "levelname": "INFO", "message": "step: 1"}\\n')
+    True
+    >>> is_message_log(b'{"time": 1.5, "step": 1, "loss": 2.5}\\n'), is_message_log(b'{"message": "step: 1", "time')
+    (False, False)
+    """
+    line, end, _ = head.lstrip().partition(b"\n")
+    if not end or not line.startswith(b'{"'):
+        return False
+    found = _object(line)
+    return _message(found) is not None and any(key in found for key in _TIMES)
+
+
+def is_array(head: bytes) -> bool:
+    """Whether a text is a JSON array of objects.
+
+    >>> is_array(b'[\\n  {"message": "step: 1"'), is_array(b"[2026-01-01 10:00:00] step 1")
+    (True, False)
+    """
+    return re.match(rb'\s*\[\s*\{\s*"', head) is not None
+
+
+def is_message_table(head: bytes) -> bool:
+    """Whether a text is a table with a column of times and one of messages, and none of metrics.
+
+    >>> is_message_table(b"timestamp,message\\n1763600000000,step 1\\n"), is_message_table(b"time,step,text\\n")
+    (True, False)
+    """
+    line, end, _ = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
+    if not end or not line.isascii() or b"," not in line:
+        return False
+    return _columns(next(csv.reader([line.decode()]), [])) is not None
+
+
+def is_of_training(head: bytes) -> bool:
+    """Whether records that begin so are a log's messages or a training's steps, and no data."""
+    return is_container_log(head) or is_message_log(head) or any(map(_METRIC.fullmatch, _object(head.split(b"\n")[0])))
+
+
+def _columns(header: Sequence[str]) -> tuple[int, int] | None:
+    """Positions of the time and the message in a table's header."""
+    names = [name.strip().lower() for name in header]
+    if any(map(_METRIC.fullmatch, names)):
+        return None
+    time, message = (
+        next((at for at, name in enumerate(names) if name in wanted), None) for wanted in (_TIMES, _MESSAGES)
+    )
+    return None if time is None or message is None else (time, message)
+
+
+def _unpacked(chunks: Iterable[bytes], text_of: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """Texts of a log's objects. Lines that are no objects, or exceed _MOST_OBJECT_BYTES, stay as they are."""
+    partial = b""
+    for chunk in chunks:
+        *whole, partial = (partial + chunk).split(b"\n")
+        yield b"".join(map(text_of, whole))
+        if len(partial) > _MOST_OBJECT_BYTES:
+            yield partial
+            partial = b""
+    if partial:
+        yield text_of(partial)
+
+
+def _lines_of_array(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The elements of a JSON array, each as a line; chunks of another text as they are."""
+    text, rest = _whole(chunks)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        yield text
+        yield from rest
+        return
+    objects = [item if isinstance(item, dict) else {} for item in found]
+    lines = [_line_of(item, json.dumps(item).encode()) for item in objects]
+    yield b"".join(reversed(lines) if _is_newest_first(map(_time, objects)) else lines)
+
+
+def _lines_of_table(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The messages of a table, after their times; chunks of another text as they are."""
+    text, rest = _whole(chunks)
+    rows = csv.reader(io.StringIO(text.decode("utf-8-sig", "replace"), newline=""))
+    try:
+        time, message = _columns(next(rows)) or (0, 0)
+        wide = [row for row in rows if len(row) > max(time, message)]
+    except csv.Error:
+        yield text
+        yield from rest
+        return
+    lines = [_stamped(row[time], row[message]) for row in wide]
+    yield b"".join(reversed(lines) if _is_newest_first(row[time] for row in wide) else lines)
+    yield from rest
+
+
+def _whole(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Chunks joined, as many as may be read at once, and the others."""
+    stream, joined, size = iter(chunks), [], 0
+    for chunk in stream:
+        joined.append(chunk)
+        size += len(chunk)
+        if size > _MOST_WHOLE_BYTES:
+            break
+    return b"".join(joined), stream
+
+
+def _turned(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines in the opposite order."""
+    text, rest = _whole(chunks)
+    yield b"".join(reversed(text.splitlines(keepends=True)))
+    yield from rest
+
+
+def _is_newest_first(times: Iterable[str]) -> bool:
+    """Whether times fall, and never rise: they compare as texts, since all are of one form."""
+    known = [time for time in times if time]
+    return any(a > b for a, b in itertools.pairwise(known)) and all(a >= b for a, b in itertools.pairwise(known))
+
+
+def _text_of(line: bytes) -> bytes:
+    """The text that a container wrote, with its line feed."""
+    text = _object(line).get("log")
+    return text.encode("utf-8", errors="replace") if isinstance(text, str) else line + b"\n"
+
+
+def _message_of(line: bytes) -> bytes:
+    """The message of an object as lines, after its time where it shows none itself."""
+    return _line_of(_object(line), line)
+
+
+def _line_of(found: Mapping[str, Any], line: bytes) -> bytes:
+    text = _message(found)
+    return line + b"\n" if text is None else _stamped(_time(found), text)
+
+
+def _time(found: Mapping[str, Any]) -> str:
+    return next((str(found[key]) for key in _TIMES if isinstance(found.get(key), str | int)), "")
+
+
+def _stamped(time: str, text: str) -> bytes:
+    """A message with its line feed, behind its time where it shows none."""
+    if _EPOCH_MS.fullmatch(time):
+        time = datetime.fromtimestamp(int(time) / 1000, UTC).isoformat()
+    stamp = _TIME.match(time)
+    if stamp and not _CLOCK.search(text):
+        text = f"{stamp[1]}T{stamp[2].replace(',', '.')}Z {text}"
+    return text.rstrip("\r\n").encode("utf-8", errors="replace") + b"\n"
+
+
+def _message(found: Mapping[str, Any]) -> str | None:
+    """The message of an object; None for one with metrics, which must stay whole."""
+    if any(map(_METRIC.fullmatch, found)):
+        return None
+    texts = (found[key] for key in _MESSAGES if isinstance(found.get(key), str))
+    return next(texts, None)
+
+
+def _object(line: bytes) -> Mapping[str, Any]:
+    """The JSON object of a line; an empty one for other lines."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    payload = found.get("jsonPayload")  # Google Cloud's, where the message was an object itself
+    return found | payload if isinstance(payload, dict) else found
