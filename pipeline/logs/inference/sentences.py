@@ -12,6 +12,12 @@ SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
     (
+        "num_gpus",
+        re.compile(
+            r"(?i)(?<!local )(?<!local_)(?<!node )\b(?:rank|process)\s*[:#]?\s*\d+\s*(?:/|\bof\b|\bout of\b)\s*(?P<value>\d+)\b(?!\.\d)"
+        ),
+    ),
+    (
         "gbs_tokens",
         re.compile(
             r"(?i)\btok(?:en)?s\s*(?:/|\bper\b)\s*(?:(?:optimi[sz]er|global|train(?:ing)?|weight)\s)?"
