@@ -27,6 +27,7 @@ _SOURCES = {
     "argument_dump": "argument print",
     "log_line": "log",
     "command_line": "command line",
+    "named_config": "config file named by the command",
     "dialect_file": "dialect file",
     "stated": "stated by you",
     "stated_override": "stated by you, overrides",

@@ -14,6 +14,7 @@ from sweepscope.pipeline.ingest.dumped_settings import with_dumped
 from sweepscope.pipeline.ingest.infer_logs import read_inferred
 from sweepscope.pipeline.ingest.late_owners import with_late_owners
 from sweepscope.pipeline.ingest.line_numbers import LineNumbers, rows_of
+from sweepscope.pipeline.ingest.named_configurations import settings_named
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_file import read_file
 from sweepscope.pipeline.ingest.read_rotated import RotatedLogs
@@ -130,6 +131,10 @@ def read_batch(
     tracked = sources_of(batch.tracked, files.with_columns(dialect=pl.coalesce("dialect", "parser")))
     sources = pl.concat([sources, tracked.sources.select(sources.columns)])
     sidecars = [*batch.sidecars, *_own_settings(batch, sources), *folder_names(sources), *tracked.sidecars]
+    named, named_documents = settings_named(
+        arguments, sources, {row["unit"] for row in [*batch.sidecars, *batch.own_settings]}, dialects
+    )
+    sidecars += named
     other = {name: pl.concat(frames) for name, frames in batch.other.items()}
     return Batch(
         sources=rotated.under_their_logs(
@@ -153,7 +158,7 @@ def read_batch(
         },
         parts=pl.DataFrame(rotated.parts, schema=PARTS, orient="row"),
         arguments=arguments,
-        documents=pl.DataFrame([*batch.documents, *tracked.documents], schema=SIDECAR_SETTINGS),
+        documents=pl.DataFrame([*batch.documents, *tracked.documents, *named_documents], schema=SIDECAR_SETTINGS),
         tracked=tracked.places,
         table_arguments=batch.table_arguments,
     )
@@ -169,7 +174,9 @@ def _not_rejected_before(
 
 def _own_settings(batch: BatchAccumulator, sources: pl.DataFrame) -> list[dict[str, str]]:
     """Settings of configurations that no reader knows, beside logs of trainers that no dialect knows by name."""
-    is_known = pl.col("kind").is_in(["log", "history"]) & ~pl.col("dialect").is_in([INFERRED, bare_progress_bar.DIALECT.name])
+    is_known = pl.col("kind").is_in(["log", "history"]) & ~pl.col("dialect").is_in(
+        [INFERRED, bare_progress_bar.DIALECT.name]
+    )
     known = set(sources.filter(is_known)["unit"])
     return [row for row in batch.own_settings if row["unit"] not in known]
 

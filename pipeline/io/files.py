@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -187,3 +188,14 @@ def exists(path: str) -> bool:
     except OSError:
         return True
     return True
+
+
+def modified_at(path: str) -> float | None:
+    """Modification time of a file in seconds since 1970; None where there is no such file, or none that can be seen."""
+    if is_url(path):
+        return remote.modified_at(path)
+    try:
+        found = os.stat(on_disk(path))
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime if stat.S_ISREG(found.st_mode) else None

@@ -1,8 +1,8 @@
 """Lines of a log out of what a container platform or a collector wraps around them.
 
 - Docker's json-file driver (daemon/logger/jsonfilelog): one object per line that a container wrote, its text first.
-- One JSON object per line: python-json-logger and structlog, Google Cloud (`textPayload`), Fluent Bit and Vector (`log`,
-  `message`), Loki's logcli (`line`).
+- One JSON object per line: python-json-logger and structlog, Google Cloud (`textPayload`), Fluent Bit and Vector
+  (`log`, `message`), Loki's logcli (`line`).
 - A JSON array of such objects: `gcloud logging read --format=json`, the download of Google Cloud's log explorer.
 - A table of times and messages: the exports of CloudWatch, Kibana, Grafana and Datadog.
 
@@ -46,7 +46,7 @@ def envelope(head: bytes) -> Callable[[Iterable[bytes]], Iterator[bytes]] | None
         return lambda chunks: _unpacked(chunks, _text_of)
     if is_message_log(head):
         if _is_newest_first([_time(_object(line)) for line in head.split(b"\n")[:-1]]):
-            return lambda chunks: _turned(_unpacked(chunks, _message_of))
+            return lambda chunks: _unpacked(_turned(chunks), _message_of)
         return lambda chunks: _unpacked(chunks, _message_of)
     if is_array(head):
         return _lines_of_array
@@ -93,7 +93,8 @@ def is_message_table(head: bytes) -> bool:
     (True, False)
     """
     line, end, _ = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
-    if not end or not line.isascii() or b"," not in line:
+    line = line.removesuffix(b"\r")
+    if not end or not line.isascii() or b"," not in line or b"\r" in line:  # a bar that is redrawn
         return False
     return _columns(next(csv.reader([line.decode()]), [])) is not None
 
@@ -149,6 +150,8 @@ def _lines_of_table(chunks: Iterable[bytes]) -> Iterator[bytes]:
         time, message = _columns(next(rows)) or (0, 0)
         wide = [row for row in rows if len(row) > max(time, message)]
     except csv.Error:
+        wide = []
+    if not wide:
         yield text
         yield from rest
         return
@@ -171,7 +174,7 @@ def _whole(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
 def _turned(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Lines in the opposite order."""
     text, rest = _whole(chunks)
-    yield b"".join(reversed(text.splitlines(keepends=True)))
+    yield b"".join(line + b"\n" for line in reversed(text.removesuffix(b"\n").split(b"\n")))
     yield from rest
 
 

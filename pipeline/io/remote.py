@@ -169,3 +169,14 @@ def exists(url: str, *, if_unknown: bool = True) -> bool:
             return bool(filesystem.exists(inner))
     except (UsageError, InputError, ValueError, OSError):
         return if_unknown
+
+
+def modified_at(url: str) -> float | None:
+    """Modification time of the file behind a URL in seconds since 1970; None where there is none."""
+    try:
+        with as_os_error():
+            filesystem, inner = file_system(url)
+            found = filesystem.info(inner)
+    except (UsageError, InputError, ValueError, OSError):
+        return None
+    return modified(found) if found.get("type") == "file" else None

@@ -232,6 +232,7 @@ SETTING_SOURCE: dict[str, str] = {
     "log_line": "a line of the log",
     "scheduler": "the scheduler's table",
     "command_line": "the launch command echoed in the log",
+    "named_config": "a configuration file that the launch command names, wherever it lies",
     "dialect_file": "a constant of a dialect file: what somebody states of logs that do not print it",
     "stated": "what the user states of runs whose logs do not say it; what logs and configurations say counts more",
     "stated_override": "what the user states to count more than what logs and configurations say",

@@ -58,9 +58,7 @@ def _of_ray(values: Iterable[tuple[str, str]]) -> dict[str, str]:
     >>> _of_ray([("loader.num_workers", "16")])
     {}
     """
-    found = {
-        name.partition("scaling_config.")[2]: value for name, value in values if "scaling_config." in f".{name}"
-    }
+    found = {name.partition("scaling_config.")[2]: value for name, value in values if "scaling_config." in f".{name}"}
     gpus = found.get("resources_per_worker.GPU", "1" if found.get("use_gpu") == "True" else "0")
     workers = found.get("num_workers", "")
     if not (workers.isdigit() and gpus.isdigit() and int(gpus)):

@@ -14,9 +14,12 @@ SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "num_gpus",
         re.compile(
-            r"(?i)(?<!local )(?<!local_)(?<!node )\b(?:rank|process)\s*[:#]?\s*\d+\s*(?:/|\bof\b|\bout of\b)\s*(?P<value>\d+)\b(?!\.\d)"
+            r"(?i)(?<!local )(?<!local_)(?<!node )\b(?:rank|process)\s*[:#]?\s*\d+\s*(?:/|\bof\b|\bout of\b)\s*"
+            r"(?P<value>\d+)\b(?!\.\d)"
         ),
     ),
+    # Of srun: a task per card, unless one task per node starts the others.
+    ("gpus_per_node", re.compile(r"\bsrun\b.*\s--ntasks-per-node[= ](?P<value>[2-9]|1\d)\b")),
     (
         "gbs_tokens",
         re.compile(

@@ -17,6 +17,7 @@ PRECEDENCE = (
     "argument_dump",
     "config_file",
     "command_line",
+    "named_config",
     "dialect_file",
     "published_table",
     "result_table",

@@ -46,7 +46,7 @@ def manifest_commands(text: str) -> tuple[list[tuple[str, str]], list[str]]:
 
     Raises yaml.YAMLError for a text that is not YAML.
     """
-    documents = [node for node in yaml.load_all(text, safe_loader(text)) if isinstance(node, Mapping)]  # noqa: S506 - a loader of plain values
+    documents = [node for node in yaml.load_all(text, safe_loader(text)) if isinstance(node, Mapping)]
     pods = [found for node in documents for found in _pods(node, 1, 0) if found.gpus]
     values: list[tuple[str, str]] = []
     if pods:

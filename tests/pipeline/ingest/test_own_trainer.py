@@ -135,3 +135,10 @@ def test_a_table_named_after_its_run_and_its_metrics_is_read_as_steps(header: st
     files = {"grpo_no_kl_metrics.csv": "\n".join([header, *(row + end for row in rows)])}
     (run,) = tables_of(files)["runs"].to_dicts()
     assert (run["steps_logged"], run["last_step"], run["last_loss"]) == (30, 30, 2.4)
+
+
+def test_options_of_the_script_are_those_of_a_run_that_shows_a_bar_alone() -> None:
+    bars = "".join(f"\r{n}%|##  | {n}/100 [00:{n:02d}<01:00, 1.00s/it, loss={9 - n / 20:.3f}]" for n in range(1, 60))
+    script = "accelerate launch sft.py --model Qwen/Qwen2.5-14B --max-seq-len 8192 --micro-batch-size 2\n"
+    (run,) = tables_of({"run/nohup.out": bars + "\n", "run/run.sh": script})["runs"].to_dicts()
+    assert (run["seq_len"], run["mbs"], run["model"]) == (8192, 2, "Qwen/Qwen2.5-14B")

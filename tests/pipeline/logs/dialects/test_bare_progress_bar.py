@@ -129,3 +129,10 @@ def test_what_is_shown_beside_the_loss_is_read(tmp_path: Path) -> None:
     steps = tables_of(tmp_path, "".join(drawn) + "\n")["steps"]
     shown = steps.select("tokens_per_s", "learning_rate", "grad_norm").unique()
     assert shown.rows() == [(13800.0, 3e-4, 0.5)]
+
+
+def test_a_training_whose_last_bar_is_full_is_completed(tmp_path: Path) -> None:
+    first = "".join(bar(n, 4, n) for n in range(1, 5)) + "\n"
+    full = run_of(tmp_path, first + "".join(bar(n, 4, n) for n in range(1, 5)) + "\nsaved\n")
+    assert (full["status"], full["status_evidence"]) == ("completed", "the progress bar is full: 4/4")
+    assert run_of(tmp_path, first + bar(1, 4, 1) + bar(2, 4, 2) + "\n")["status"] != "completed"
