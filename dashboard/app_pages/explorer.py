@@ -13,6 +13,7 @@ from sweepscope.dashboard.app.store import own_constants, own_frameworks
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import explorer as queries
+from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.sections import (
     advisor,
     estimator_pick,
@@ -57,8 +58,7 @@ def _page(view: View) -> None:
             with head:
                 basic.head(TITLE, f"**This shape cannot be estimated.** {setup}")
             return
-        has_estimates = view.store.has("estimates")
-        alike = queries.alike(origin, setup.model, setup.shape, setup.accelerator, has_estimates=has_estimates)
+        alike = _runs_alike(view, setup, origin)
         request = setup.request(own_constants())
         found = explorer.found_for(request, setup.by)
         runs = alike.run(con)
@@ -66,7 +66,7 @@ def _page(view: View) -> None:
         cell = advisor.cell_query(setup, request, origin) if origin is not None else None
         basic.sql_popover({"Completed runs of this model": alike, **({"Runs of this question": cell} if cell else {})})
     with head:
-        origins = ("estimated", origin) if origin and runs.height else ("estimated",)
+        origins = ("estimated", *runs["origin"].head(1))
         basic.head(TITLE, texts.answer(setup, request, found, runs), texts.meta(setup, request, found), origins=origins)
         if left_out:
             basic.note(texts.left_out(left_out))
@@ -84,6 +84,16 @@ def _page(view: View) -> None:
     elif found.launchable:
         recipe.draw(view, setup.model, request, found, origin)
     basic.how_to_read(texts.HOW_TO_READ)
+
+
+def _runs_alike(view: View, setup: Setup, origin: str | None) -> Query:
+    """The completed runs of the model on this accelerator: published ones where the origin on screen has none."""
+    has_estimates = view.store.has("estimates")
+    asked = [
+        queries.alike(of, setup.model, setup.shape, setup.accelerator, has_estimates=has_estimates)
+        for of in (origin, "published")
+    ]
+    return next((query for query in asked if query.run(view.store.con).height), asked[0])
 
 
 def _part() -> str:
@@ -207,7 +217,7 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
         explorer_layout.draw_front(view.theme, request, found, estimate, on_select=_take_front)
     with right, st.container(gap="xsmall"):
         origin = view.chosen.origin if view.chosen else "measured"
-        explorer_layout.draw_nearest(runs, estimate, setup, request, origin)
+        explorer_layout.draw_nearest(runs, estimate, setup, request, next(iter(runs["origin"]), origin))
 
 
 def _take_front() -> None:

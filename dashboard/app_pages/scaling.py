@@ -100,7 +100,7 @@ def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, noun: str,
         basic.chart(figure, key="share", alt=texts.alt(points, lines, column, title=title, noun=noun))
     with right, st.container(gap="xsmall"):
         title = "Cluster throughput, tokens per second"
-        basic.section(title, "log scale; dots = ideal from the baseline")
+        basic.section(title, "log scale; dotted: ideal from the baseline")
         figure = charts.draw_throughput(points, theme, noun=noun, lines=lines, hovers=hovers)
         basic.chart(figure, key="throughput", alt=texts.alt(points, lines, "tokens_per_s", title=title, noun=noun))
 

@@ -77,7 +77,7 @@ def draw_patterns(patterns: Sequence[Pattern], overall: float, theme: Theme) -> 
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(patterns), 1) + _AXIS_HEIGHT,
         hoverdistance=30,
-        xaxis=value_axis(0, _RATE_AXIS_END, "Failure rate, %; dots = all runs", tickvals=list(range(0, 101, 20))),
+        xaxis=value_axis(0, _RATE_AXIS_END, "Failure rate, %; dotted line: all runs", tickvals=list(range(0, 101, 20))),
         yaxis=row_axis([plain(shortened(pattern.name, _MAX_LABEL)) for pattern in patterns], theme),
     )
     return figure

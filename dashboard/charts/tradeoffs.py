@@ -192,8 +192,8 @@ def _lay_out(figure: go.Figure, x: str, y: str) -> None:
         height=HEIGHT,
         margin={"l": 8, "r": 24, "t": 24, "b": 46},
         hoverdistance=20,
-        xaxis={"title": {"text": x}, "showgrid": True, **_whole_ticks(figure)},
-        yaxis={"title": {"text": y}, "showgrid": True, "rangemode": "tozero"},
+        xaxis={"title": {"text": x}, "showgrid": True, "separatethousands": True, **_whole_ticks(figure)},
+        yaxis={"title": {"text": y}, "showgrid": True, "separatethousands": True, "rangemode": "tozero"},
     )
 
 

@@ -41,7 +41,7 @@ def next_notes(proposed: NextRuns) -> str:
     if proposed.startup_s is not None:
         startup = f" and {seconds(proposed.startup_s)} of start-up"
     excluded = ", ".join(f"{number(amount)} {reason}" for reason, amount in proposed.excluded.items())
-    left_out = f" No candidates: {excluded}." if excluded else ""
+    left_out = f" Left out: {excluded}." if excluded else ""
     return f"A test is {TEST_STEPS} steps{startup}. Spread: {proposed.basis.replace('%', NBSP + '%', 1)}.{left_out}"
 
 

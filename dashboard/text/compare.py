@@ -265,7 +265,7 @@ def _contradiction(explained: Difference, name: str) -> str:
     expected = explained.total - explained.unexplained
     lead = f"{number(abs(expected) * 100, 1)} points {'ahead' if expected > 0 else 'behind'}"
     measured = number(explained.total * 100, 1)
-    return f"The estimate expects {name} {lead}, and {measured} were measured: it does not explain these runs."
+    return f"The estimate puts {name} {lead}; {measured} were measured, so it does not explain these runs."
 
 
 def _saved_and_paid(explained: Difference, name: str, *, most: int) -> str:

@@ -45,12 +45,13 @@ def difference_table(explained: Difference, first: str, second: str) -> pl.DataF
 
 def no_difference(first: Subject, second: Subject, estimated: set[str], reasons: dict[str, str]) -> str:
     """Why there are no two waterfalls to subtract."""
-    lacking = [
-        f"{one.letter}: {reasons.get(one.runs[0]['run_id'], 'no estimate in this store')}"
-        for one in (first, second)
-        if one.runs[0]["run_id"] not in estimated
-    ]
-    return f"No estimate for both, so the step times are not taken apart. {'; '.join(lacking)}."
+    lacking: dict[str, list[str]] = {}
+    for one in (first, second):
+        run_id = one.runs[0]["run_id"]
+        if run_id not in estimated:
+            lacking.setdefault(reasons.get(run_id, "not in this store"), []).append(one.letter)
+    which = " or ".join(f"{' and '.join(letters)} ({reason})" for reason, letters in lacking.items())
+    return f"The step times are not taken apart: there is no estimate for {which}."
 
 
 def curves_alt(overlay: Overlay) -> str:

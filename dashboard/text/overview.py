@@ -183,7 +183,8 @@ def figures(
     """
     answered = cells.filter(pl.col("run_id").is_not_null())
     best_mfu = _best_mfu(answered, own) or ("not computed", _why_no_mfu(without_mfu))
-    single = "; the rest are single runs" if repeated < layouts else ""
+    rest = "all" if repeated == 0 else "the rest"
+    single = f"; {rest} are single runs" if repeated < layouts and layouts > 1 else ""
     return [
         ("Model × nodes with a result", f"{number(answered.height)} of {number(cells.height)}", _unanswered(cells)),
         ("Best MFU", *best_mfu),

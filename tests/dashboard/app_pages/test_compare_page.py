@@ -81,7 +81,7 @@ def test_runs_without_steps_estimates_or_a_speed_have_their_reasons(home: Path) 
     assert "B ran out of GPU memory" in text
     assert "No curve: B logged no step time; C is published without steps." in text
     assert "CUDA &lt;out&gt; of memory" in text, "escaped"
-    assert "No estimate for both" in text
+    assert "The step times are not taken apart: there is no estimate for" in text
     assert "41.0 %" in text
 
 

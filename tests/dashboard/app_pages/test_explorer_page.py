@@ -147,6 +147,17 @@ def test_without_runs_the_question_is_a_known_model(tmp_path: Path, monkeypatch:
     assert "No run of it on this accelerator is in the store." in text
 
 
+def test_published_runs_are_shown_of_a_model_that_was_not_run_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = run_row("own", **{**SHAPE, "model": "tiny-4M", "num_layers": 2, "accelerator": "CPU"})
+    theirs = [{**row, "origin": "published", "sweep": "study"} for row in RUNS]
+    home = make_real_home(tmp_path / "home", runs=[own, *theirs])
+    text = text_of(open_page(home, monkeypatch, "explorer")).replace("\xa0", " ")
+    assert "The best of 2 published runs reached 35.0 %" in text
+    assert "Published runs like this" in text
+
+
 def test_a_store_from_before_estimates_existed_still_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make_real_home(tmp_path / "home", runs=RUNS, estimates=[estimate_row("near")])
     with duckdb.connect(str(home / "store" / "results-1.duckdb")) as con:

@@ -64,7 +64,7 @@ def test_what_a_test_costs_and_what_is_no_candidate_is_said() -> None:
     assert plain(texts.next_notes(proposed(ROW))) == (
         "A test is 20 steps; start-up is not counted, because no run logged it. "
         "Spread: 80 % of 21 runs of hopper-nanotron. "
-        "No candidates: 12 already measured."
+        "Left out: 12 already measured."
     )
 
 

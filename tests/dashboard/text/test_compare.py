@@ -90,7 +90,7 @@ def test_parts_of_an_estimate_that_is_far_off_are_not_named() -> None:
     text = sentence_on(*pair(), repeats=noise(0.01), explained=explained)
     expected = 100 * (explained.total - explained.unexplained)
     assert text.endswith(
-        f"The estimate expects DP2 TP8 {expected:.1f} points ahead, and {100 * explained.total:.1f} were measured: it "
+        f"The estimate puts DP2 TP8 {expected:.1f} points ahead; {100 * explained.total:.1f} were measured, so it "
         "does not explain these runs."
     )
     assert "TP communication" not in text

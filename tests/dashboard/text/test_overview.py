@@ -75,6 +75,17 @@ def test_the_four_figures() -> None:
     ]
 
 
+def test_layouts_that_ran_once_are_single_runs() -> None:
+    def note(layouts: int, repeated: int) -> str:
+        return overview.figures(grid(cell()), layouts, repeated, {"runs_judged": 1, "runs_failed": 0}, REASONS)[3][2]
+
+    assert [note(6, 0), note(6, 6), note(1, 0)] == [
+        "of 6 completed; all are single runs",
+        "of 6 completed",
+        "of 1 completed",
+    ]
+
+
 def test_the_best_mfu_is_that_of_the_answer_where_it_is_outside_of_the_grid() -> None:
     own = pl.DataFrame({"model": ["1.35B", "8.86B"], "num_gpus": [None, 128], "mfu": [0.41, 0.363]})
     judged = {"runs_judged": 1, "runs_failed": 0}
