@@ -25,6 +25,7 @@ from sweepscope.pipeline.ingest.statements import stated_rows
 from sweepscope.pipeline.ingest.surer_reading import Candidate
 from sweepscope.pipeline.ingest.tracked_runs import PLACES, sources_of
 from sweepscope.pipeline.ingest.unread_logs import judge_unread
+from sweepscope.pipeline.ingest.unread_recordings import read_recordings
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.spill import SLICE_ROWS, release
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -127,6 +128,7 @@ def read_batch(
     sources = _sources(found, {**extracted.dialect_of, **inferred.readers})
     files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), extracted)
     files, facts = judge_unread(files, facts, inferred.unread, batch.nccl.sources())
+    files = read_recordings(files, found, batch, current_versions(dialects))
     with_folders(batch)
     tracked = sources_of(batch.tracked, files.with_columns(dialect=pl.coalesce("dialect", "parser")))
     sources = pl.concat([sources, tracked.sources.select(sources.columns)])

@@ -12,7 +12,7 @@ _STATISTICS = re.compile(r"mem\w*[_.-]?(?:summary|stats?|statistics)\w*\.(?:txt|
 _TRACE = re.compile(r"(?:mem|trace|timeline|prof|kineto|snapshot).*\.(?:json|raw)$|\.raw$")
 _DEVICES = re.compile(r"^(?:gpus?|vram|nvidia|rocm|amd)(?:[_.-].*)?\.jsonl?$")
 _SAMPLES = re.compile(
-    r"(?:dcgm|dmon|gpustat|prometheus|query_range|(?:nvidia|rocm|amd)[_-]?smi).*\.(?:txt|log|out|prom|dat|jsonl?|xml)$|\.prom$"
+    r"(?:dcgm|dmon|gpustat|prometheus|query_range|(?:nvidia|rocm|amd)[_-]?smi).*\.(?:txt|log|out|prom|dat|jsonl?)$|\.prom$|\.xml$"
 )
 # Extensions of many formats: only with a name about memory.
 _NAMED = re.compile(r"\.html$|(?:mem|alloc|oom|snapshot).*\.(?:zip|pt|pth|bin|p)$")

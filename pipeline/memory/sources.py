@@ -6,6 +6,7 @@ Discovery selects files by name (`names.is_memory_file`). A new format is one mo
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,12 @@ from sweepscope.schemas import limits
 from sweepscope.schemas.registry import TABLES
 
 SNIFF_BYTES = 16 << 10
+
+_PRINTED = re.compile(
+    r"\s*(?:[|+=#<-]|\d|\[\d)|(?:GPU|Device|\w{3} \w{3} +\d|\s{4,})\S*|.*\s: |\S+ +\w{3} \w{3} +\d+ [\d:]{8} \d{4}\b"
+)
+"""A line of a box, of a table, of a list of values, or of when they were printed."""
+_PRINTED_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,17 @@ def read_memory_file(path: str, chunks: Iterable[bytes], location: Mapping[str, 
             raise RefusedError("not a pickle of protocol 2 to 5")
         return MemoryFile(None, skipped="holds no memory timeline, trace, statistics, snapshot or GPU samples")
     return reader(path, whole, location)
+
+
+def is_recording(start: str) -> bool:
+    """Whether a text consists of what monitors of GPUs or PyTorch's allocator print, after its beginning.
+
+    False for a document that quotes some of that.
+    """
+    if not (is_samples(start) or allocator_stats.is_summary(start)):
+        return False
+    lines = [line for line in start.splitlines() if line.strip()]
+    return sum(1 for line in lines if _PRINTED.match(line)) >= _PRINTED_SHARE * len(lines)
 
 
 def _snapshot(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:

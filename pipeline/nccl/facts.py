@@ -32,7 +32,7 @@ _COLUMNS = {
     "ring": f"{_THREAD} channels:int order:str",
     "channels": f"{_THREAD} coll:int collnet:int nvls:int p2p:int per_peer:int",
     "network": f"{_THREAD} network:str",
-    "link": f"{_THREAD} comm:str rank_from:int rank_to:int direction:str transport:str device:str lines:int",
+    "link": f"{_THREAD} comm:str nranks:int rank_from:int rank_to:int direction:str transport:str device:str lines:int",
     # ranks that send from each to the next one; of_ranks: a ring, closed if the communicator is of that size;
     # channels: a bit for each of 64, of which the first is the number 64 * sixty_fours
     "graph": f"{_THREAD} graph:str ranks:ranks of_ranks:int sixty_fours:int channels:bits",

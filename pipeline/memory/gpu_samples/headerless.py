@@ -1,8 +1,9 @@
 """Columns of nvidia-smi's rows without a header (`--format=csv,noheader`), inferred from their values.
 
-A time, a UUID, a name and values with a unit are known by their format. Memory is one column, or two of which one is
-constant on each GPU and at least as large: the total. Three are ambiguous (used, free and reserved look alike), and so
-are columns of plain numbers other than memory, except for an index that cycles.
+A time, a UUID, a name and values with a unit are known by their format. Memory is one column, or two: of those one may
+be constant on each GPU and at least as large, the total; or their sum is constant, and in use is the one that is larger
+while the GPU works. Others are ambiguous (used, free and reserved look alike), and so are columns of plain numbers
+other than memory, except for an index that cycles.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _FORMS = (
 )
 _MISSING = re.compile(r"\[[\w /]+\]|")
 _MIN_MEMORY_MIB = 256
+_ROUNDING_MIB = 2
+"""Used and free memory are each rounded."""
 _MAX_CELLS = 30
 _SEEN_ROWS = 5_000
 
@@ -65,8 +68,8 @@ def bare_columns(lines: Sequence[str]) -> list[str | None]:
     memory = [name for name, form in zip(table.columns, forms, strict=True) if form == "memory"] or [
         name for name, form in zip(table.columns, forms, strict=True) if form == "number" and _is_memory(table[name])
     ]
-    known = _memory_columns(table, memory, device)
     shares = [name for name, form in zip(table.columns, forms, strict=True) if form == "share"]
+    known = _memory_columns(table, memory, device, shares[:1])
     if shares:  # nvidia-smi prints the GPU's utilisation before the memory's
         known[shares[0]] = "gpu_utilisation"
     if len(shares) == 2:
@@ -103,8 +106,17 @@ def _index_column(table: pl.DataFrame, forms: Sequence[str | None]) -> str | Non
     return None
 
 
-def _memory_columns(table: pl.DataFrame, names: Sequence[str], device: str | None) -> dict[str, str | None]:
-    """Memory columns by name: which is the total and which is in use."""
+def _memory_columns(
+    table: pl.DataFrame, names: Sequence[str], device: str | None, shares: Sequence[str]
+) -> dict[str, str | None]:
+    """Memory columns by name: which is the total, in use or free.
+
+    Args:
+        table: texts of the cells.
+        names: of the columns with memory.
+        device: the column that names the GPU.
+        shares: the column of the utilisation, if there is one.
+    """
     if len(names) == 1:
         return {names[0]: "mem_used_bytes"}
     sizes = table.with_columns(pl.col(name).str.extract(r"(\d+)").cast(pl.Int64) for name in names)
@@ -117,4 +129,21 @@ def _memory_columns(table: pl.DataFrame, names: Sequence[str], device: str | Non
         total, (other,) = constant[0], [name for name in names if name not in constant]
         if (per_gpu[total] >= per_gpu[other]).all():
             return {total: "mem_total_bytes", other: "mem_used_bytes"}
+    if len(names) == len({"used", "free"}) and not constant and shares:
+        used = _used_of(sizes, names, device, shares[0])
+        if used:
+            return {name: "mem_used_bytes" if name == used else "mem_free_bytes" for name in names}
     raise ValueError("no header, and the column of the memory in use is ambiguous; record with a header")
+
+
+def _used_of(sizes: pl.DataFrame, names: Sequence[str], device: str | None, share: str) -> str | None:
+    """Of two columns with a constant sum, the one that is larger while a GPU works than while it is idle."""
+    both = pl.sum_horizontal(names)
+    spread = sizes.drop_nulls(names).group_by(device or pl.lit(0)).agg(spread=both.max() - both.min())
+    if (spread["spread"] > _ROUNDING_MIB).any():
+        return None
+    is_busy = pl.col(share).str.extract(r"(\d+)").cast(pl.Int64) > 0
+    means = sizes.group_by(is_busy.alias("is_busy")).agg(pl.col(names).mean()).sort("is_busy").drop_nulls("is_busy")
+    if means.height != len({"idle", "busy"}):
+        return None
+    return next((name for name in names if means[name][1] > means[name][0]), None)

@@ -66,7 +66,7 @@ _AMD_BOX_USE = re.compile(
 _GPUSTAT_HEADER = re.compile(r"(\S+)\s+(\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4})\b")
 _GPUSTAT = re.compile(
     r"\[(\d{1,4})\] (\S.*?)\s*\|\s*(?:(\d+)|\?+)['°]C,(?:\s*[\d?]+ %,)?\s*(?:(\d+)|\?+) %"
-    r"(?:,\s*(?:(\d+)|\?+) /[^|]*?W)?\s*\|\s*(\d+) /\s*(\d+) MB\b"
+    r"(?:,\s*(?:(\d+)|\?+) (?:/[^|]*?)?W)?\s*\|\s*(\d+) /\s*(\d+) MB\b"
 )
 
 Row = dict[str, Any]

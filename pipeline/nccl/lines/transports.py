@@ -18,7 +18,8 @@ _LINK_HEAD = r"(?:Channel|CollNet|Coll|Ring) [0-9]+(?:/[0-9]+)?"
 # The bracket is nvmlDev from 2.18 on, busId in hex before. RCCL names the communicator.
 _LINK_ENDS = (
     r"(?P<from>[0-9]{1,9})(?:\[[0-9a-f]+\])?(?: -> (?P<to>[0-9]{1,9})(?:\[[0-9a-f]+\])?)?"
-    r"(?: \[(?P<direction>send|receive)\])? via (?P<via>.*?)(?: comm (?P<comm>0x[0-9a-f]+) nRanks [0-9]+)?"
+    r"(?: \[(?P<direction>send|receive)\])? via (?P<via>.*?)"
+    r"(?: comm (?P<comm>0x[0-9a-f]+) nRanks (?P<nranks>[0-9]{1,9}))?"
 )
 # A ring: rank 0 only, one line per channel; the number after the slash, missing until 2.4, counts the ring channels.
 _RING = r"^Channel ([0-9]{1,9})(?:/([0-9]{1,9}))? :?((?:[ \t]+[0-9]+)+)$"
@@ -75,7 +76,7 @@ def _links(ends: pl.Series) -> pl.DataFrame:
     names = {via: name for via, (name, _) in found.items()}
     devices = {via: device for via, (_, device) in found.items()}
     return links.with_columns(
-        pl.col("rank_from").cast(pl.Int64),
+        pl.col("rank_from", "nranks").cast(pl.Int64),
         rank_to=pl.coalesce("rank_to", "rank_from").cast(pl.Int64),
         transport=pl.col("via").replace_strict(names, default=None, return_dtype=pl.String),
         device=pl.col("via").replace_strict(devices, default=None, return_dtype=pl.String),

@@ -10,12 +10,21 @@ from sweepscope.pipeline.nccl.bench import bench_rows
 from sweepscope.pipeline.nccl.facts import Facts
 
 
-def file_rows(sources: pl.Series, facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """One row per source. `tables`: rows of the other tables by `source`."""
+def file_rows(
+    sources: pl.Series, facts: Facts, tables: Mapping[str, pl.DataFrame], linked: pl.DataFrame
+) -> pl.DataFrame:
+    """One row per source.
+
+    Args:
+        sources: the files.
+        facts: of the files, but for those that only other tables are made of.
+        tables: rows of the other tables by `source`.
+        linked: `source` and `nranks` of the communicators that `via` lines name.
+    """
     rows = pl.DataFrame({"source": sources})
     parts = (
         _versions(facts),
-        _sizes(facts, tables),
+        _sizes(facts, tables, linked),
         _traffic(facts, tables),
         _warnings(facts["warn"]),
         _benchmarks(facts, tables["nccl_bench"]),
@@ -31,7 +40,8 @@ def file_rows(sources: pl.Series, facts: Facts, tables: Mapping[str, pl.DataFram
         pl.col("nccl_flavour").fill_null("NCCL"),
         # Hosts of the file are not counted: it may be the log of one node of many.
         num_nodes=pl.coalesce("nodes_printed", "nodes_of_ranks", "nodes_of_bench"),
-    ).drop("nodes_printed", "nodes_of_ranks", "nodes_of_bench")
+        nranks_max=pl.coalesce("nranks_max", "ranks_of_bench"),
+    ).drop("nodes_printed", "nodes_of_ranks", "nodes_of_bench", "ranks_of_bench")
 
 
 def _versions(facts: Facts) -> pl.DataFrame:
@@ -59,8 +69,9 @@ def _is_named(code: str, versions: list[str]) -> bool:
     return any(version == code or version.startswith((f"{code}+", f"{code}-")) for version in versions)
 
 
-def _sizes(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    sizes = pl.concat([facts[kind].select("source", "nranks") for kind in ("init", "timing", "shape", "coll")])
+def _sizes(facts: Facts, tables: Mapping[str, pl.DataFrame], linked: pl.DataFrame) -> pl.DataFrame:
+    named = [facts[kind] for kind in ("init", "timing", "shape", "coll")]
+    sizes = pl.concat([frame.select("source", "nranks") for frame in (*named, linked)])
     comms = tables["nccl_communicators"].group_by("source").agg(nodes_of_ranks=pl.col("num_nodes").max())
     # Communicators of which no rank became ready are not counted.
     came_up = (
@@ -103,6 +114,7 @@ def _benchmarks(facts: Facts, rows: pl.DataFrame) -> pl.DataFrame:
         bench_rows=pl.len().cast(pl.Int64),
         bench_tables=pl.col("table_no").n_unique().cast(pl.Int64),
         nodes_of_bench=pl.col("num_nodes").max(),
+        ranks_of_bench=pl.col("nranks").max(),
     )
     return _joined((counted, bench_rows.average_busbw(rows, facts["bench_mark"])))
 

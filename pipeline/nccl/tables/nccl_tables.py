@@ -149,13 +149,14 @@ def _tables_of(facts: Facts) -> Rows:
     """Rows of files with NCCL content, by `source`. Takes from the facts what is large."""
     sources = pl.concat([frame["source"].unique() for frame in facts.frames.values()]).unique().sort()
     if facts.frames.keys() <= _OF_FILES:
-        return _NO_ROWS | {"nccl_files": file_rows(sources, facts, _NO_ROWS)}
+        return _NO_ROWS | {"nccl_files": file_rows(sources, facts, _NO_ROWS, facts["link"])}
     comms = communicators.gather(facts["init"])
     timings = communicator_rows.timings(facts["timing"], comms.events)
     calls = collective_rows.with_ranks(facts["coll"], comms)
     by_rank = collective_rows.by_rank(calls)
     comm_rows = communicator_rows.communicator_rows(comms, timings, facts)
     rank_rows = communicator_rows.rank_rows(comms, timings)
+    linked = facts["link"].select("source", "nranks").unique()
     link_rows = links.link_rows(facts.take("link"), comms)
     give_back()
     key = ["source", "comm_index"]
@@ -173,7 +174,7 @@ def _tables_of(facts: Facts) -> Rows:
     }
     for name in ("nccl_ranks", "nccl_warnings"):
         tables[name] = tables[name].with_columns(pl.when(pl.col("host") != NO_HOST).then(pl.col("host", "pid")))
-    return tables | {"nccl_files": file_rows(sources, facts, tables)}
+    return tables | {"nccl_files": file_rows(sources, facts, tables, linked)}
 
 
 def _with_calls(rows: pl.DataFrame, calls: pl.DataFrame, key: list[str], names: list[str]) -> pl.DataFrame:

@@ -8,7 +8,7 @@ CREATE MACRO bytes_in(printed) AS CASE WHEN printed_size(printed) < 115292150460
     THEN CAST(printed_size(printed) AS BIGINT) END;
 -- The size that is printed behind a pattern, and the one before it.
 CREATE MACRO printed_after(printed, words) AS
-    nullif(regexp_extract(printed, words || ' ?([0-9.]+ (?:[KMGT]i?)?(?:B|bytes))', 1), '');
+    nullif(regexp_extract(printed, words || ' ?([0-9.]+ ?(?:[KMGT]i?)?(?:B|bytes))', 1), '');
 CREATE MACRO printed_before(printed, words) AS
     nullif(regexp_extract(printed, '[;(] ?([0-9.]+ (?:[KMGT]i?)?(?:B|bytes)) ' || words, 1), '');
 -- A size in words: GiB, or MiB where GiB would read as nearly nothing.

@@ -1,4 +1,5 @@
--- The figures of PyTorch's out-of-memory texts (c10/cuda/CUDACachingAllocator.cpp), one row per line that holds any.
+-- The figures of out-of-memory texts, one row per line that holds any: PyTorch's (c10/cuda/CUDACachingAllocator.cpp),
+-- and XLA's (xla/pjrt: "RESOURCE_EXHAUSTED: Out of memory while trying to allocate A bytes", later "allocating A").
 -- Until 2.0: "Tried to allocate A (GPU 0; B total capacity; C already allocated; D free; E reserved in total by
 -- PyTorch)", until 1.3 with "H cached)" at the end, which is what is not allocated; since: "GPU 0 has a total capacity of
 -- B of which D is free. Including non-PyTorch memory, this process has F memory in use. Of the allocated memory C is
@@ -9,7 +10,7 @@ WITH printed AS (
         run_id, source_path, line_no, rank, host, text,
         TRY_CAST(nullif(regexp_extract(text, '\b[GN]PU (\d+)', 1), '') AS BIGINT) AS gpu_index,
         -- Each pattern is a literal: DuckDB compiles one that it has to put together for every row again.
-        [printed_after(text, 'Tried to allocate'), printed_after(text, 'total capaci?ty of'),
+        [printed_after(text, '(?:[Tt]ried to allocate|[Oo]ut of memory (?:while trying to allocate|allocating))'), printed_after(text, 'total capaci?ty of'),
          printed_after(text, 'of which'), printed_after(text, 'this process has'),
          printed_after(text, 'Of the allocated memory'), printed_after(text, 'by PyTorch, and'),
          printed_after(text, 'Graphs\), and')] AS after_words,
@@ -19,7 +20,7 @@ WITH printed AS (
         -- A share of the device is all that the process may take (set_per_process_memory_fraction).
         bytes_in(nullif(regexp_extract(text, '[;.] ([0-9.]+ (?:[KMGT]i?)?(?:B|bytes)) allowed;', 1), '')) AS allowed
     FROM events
-    WHERE kind = 'oom' AND contains(text, 'ried to allocate')
+    WHERE kind = 'oom' AND regexp_matches(text, '[Tt]ried to allocate|[Oo]ut of memory (?:while trying|allocating)')
 ),
 sizes AS (
     SELECT

@@ -162,3 +162,48 @@ def test_names_that_hold_something_else(name: str) -> None:
 )
 def test_the_rank_is_in_the_path(path: str, rank: int | None) -> None:
     assert rank_of(path) == rank
+
+
+BOX = """\
+Wed May 14 08:21:05 2025
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 570.86.15              Driver Version: 570.86.15      CUDA Version: 12.8     |
+|   0  NVIDIA H100 80GB HBM3          On  |   00000000:1B:00.0 Off |                    0 |
+| N/A   41C    P0            312W /  700W |   60231MiB /  81559MiB |     97%      Default |
++-----------------------------------------+------------------------+----------------------+
+"""
+SUMMARY = """\
+|===========================================================================|
+|                  PyTorch CUDA memory summary, device ID 0                 |
+|            CUDA OOMs: 1            |        cudaMalloc retries: 1         |
+|        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  |
+| Allocated memory      |    1062 MB |    4877 MB |   89299 MB |   88237 MB |
+| GPU reserved memory   |   12420 MB |   12420 MB |   16924 MB |    4504 MB |
+|===========================================================================|
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "table"), [(BOX, "gpu_samples"), (SUMMARY, "memory_snapshots"), (f"$ show\n{BOX}", "gpu_samples")]
+)
+def test_a_recording_is_read_whatever_its_name(text: str, table: str) -> None:
+    read = batch_of({"node12.txt": text})
+    (row,) = read.other[table].to_dicts()
+    assert str(row["source_path"]).endswith("node12.txt")
+    (file,) = read.files.select("kind", "status", "error", "parser", "parser_version").to_dicts()
+    assert (file["kind"], file["status"], file["error"]) == ("memory", "parsed", None)
+    assert file["parser_version"] == current_versions()[file["parser"]]
+
+
+def test_a_document_that_quotes_a_recording_is_left_out() -> None:
+    prose = "".join(f"The node was slow on day {day}, and nobody could say why it was.\n" for day in range(1, 9))
+    read = batch_of({"node12.txt": prose + BOX})
+    assert read.files["status"].to_list() == ["skipped"]
+    assert "gpu_samples" not in read.other
+
+
+def test_a_training_that_begins_with_a_recording_is_a_training() -> None:
+    steps = "".join(f"step {step} | loss {9 / step:.3f} | lr 0.001\n" for step in range(1, 9))
+    read = batch_of({"node12.txt": BOX + steps})
+    assert read.files.select("kind", "status").rows() == [("log", "parsed")]
+    assert "gpu_samples" not in read.other

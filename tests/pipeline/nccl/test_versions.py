@@ -234,3 +234,8 @@ def test_rccl_names_the_communicator_behind_rings_and_trees(is_regular: bool, mo
     text = lines(f"Ring 00 : 3 -> 0 -> 1 {owner}", f"Trees [0] 1/-1/-1->0->2 {owner}", READY)
     edges = tables_of(text)["nccl_graphs"].select("graph", "rank_from", "rank_to").rows()
     assert set(edges) == {("ring", 0, 1), ("tree", 0, 2)}
+
+
+def test_rccls_links_tell_the_size_of_a_communicator() -> None:
+    text = lines("Channel 02/0 : 1[c6000] -> 4[c1000] [receive] via NET/Socket/1 comm 0xa0 nRanks 08")
+    assert row_of(tables_of(text)["nccl_files"])["nranks_max"] == 8

@@ -288,3 +288,17 @@ def test_every_verdict_is_a_word_of_the_vocabulary(con: duckdb.DuckDBPyConnectio
     body = text[text.index("memory_verdict_of(") : text.index("memory_evidence_of(")]
     told = {word for word in MEM_FIT if f"'{word}'" in body}
     assert told == set(MEM_FIT)
+
+
+@pytest.mark.parametrize(
+    ("printed", "requested"),
+    [
+        ("Out of memory while trying to allocate 18790481920 bytes.", 18790481920),
+        ("Out of memory while trying to allocate 17.50GiB.", 17.5 * GIB),
+        ("Out of memory allocating 18790481920 bytes.", 18790481920),
+    ],
+)
+def test_xla_tells_what_was_asked_for(printed: str, requested: float) -> None:
+    text = f"jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: {printed}"
+    (row,) = rows_of(store(run_row(status="oom"), events=[oom(text)]), "FROM gpu_oom_reports")
+    assert (row["oom_requested_bytes"], row["mem_total_bytes"], row["oom_missing_bytes"]) == (requested, None, None)

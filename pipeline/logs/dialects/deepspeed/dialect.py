@@ -76,8 +76,8 @@ def _gib(text: pl.Expr) -> pl.Expr:
 
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
-    """PEAK_FACTS of both forms of the timer line."""
-    peak = pl.col("text").str.extract(r"\bMaxMemAllocated=([\d.]+)GB")
+    """PEAK_FACTS of the timer line in both forms, and of see_memory_usage (deepspeed/runtime/utils.py): `Max_MA 5 GB`."""
+    peak = pl.col("text").str.extract(r"\b(?:MaxMemAllocated=|Max_MA )([\d.]+) ?GB")
     return computed_peaks(lines, {"mem_peak_allocated_bytes": _gib(peak)})
 
 
@@ -184,7 +184,7 @@ DIALECT = Dialect(
     literals_by_function={
         "steps": _STEP_LITERALS,
         "settings": _SETTING_LITERALS,
-        "peaks": ("MaxMemAllocated=",),
+        "peaks": ("MaxMemAllocated=", "Max_MA "),
         "events": ("saving ", *deepspeed_settings.EVENT_LITERALS),
     },
 )

@@ -297,3 +297,9 @@ def test_the_box_on_windows_names_the_drivers_model() -> None:
         "|  0%   45C    P8             20W /  450W |    1087MiB /  24564MiB |      3%      Default |\n"
     )
     assert (row["accelerator"], row["mem_used_bytes"]) == ("NVIDIA GeForce RTX 4090", 1087 * MIB)
+
+
+def test_gpustat_with_the_power_alone() -> None:
+    """--show-power draw, which leaves the limit out."""
+    (row,) = rows("[0] NVIDIA A100-SXM4-80GB | 56'C,  99 %, 312 W | 71203 / 81920 MB | eve(71190M)\n")
+    assert (row["power_w"], row["mem_used_bytes"]) == (312.0, 71203 * MIB)

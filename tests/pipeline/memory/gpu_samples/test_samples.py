@@ -294,3 +294,26 @@ def test_instances_of_a_divided_gpu_are_no_samples_of_the_whole() -> None:
         'DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-b"} 20\n'
     )
     assert [(row["gpu_index"], row["mem_used_bytes"]) for row in rows(text)] == [(1, 20 * MIB)]
+
+
+def test_rows_without_a_header_whose_memory_is_in_use_and_free() -> None:
+    """--query-gpu=timestamp,utilization.gpu,memory.used,memory.free and the same with free before used, noheader."""
+    figures = [(0, 2, 20146), (97, 18000, 2147), (100, 18400, 1748), (0, 2, 20146)]
+    stamp = "2026/04/25 16:06:06.780"
+    used_first = rows("".join(f"{stamp}, {share} %, {used} MiB, {free} MiB\n" for share, used, free in figures))
+    free_first = rows("".join(f"{stamp}, {share} %, {free} MiB, {used} MiB\n" for share, used, free in figures))
+    assert used_first == free_first
+    names = ("gpu_utilisation", "mem_used_bytes", "mem_free_bytes")
+    assert [tuple(row[name] for name in names) for row in used_first] == [
+        (share / 100, used * MIB, free * MIB) for share, used, free in figures
+    ]
+
+
+@pytest.mark.parametrize("shares", [(0, 0, 0), (50, 50, 50)])
+def test_memory_without_a_header_stays_ambiguous_where_the_gpu_is_never_idle_or_always(
+    shares: tuple[int, ...],
+) -> None:
+    memory = [(2, 20146), (18000, 2148), (18400, 1748)]
+    text = "".join(f"{share} %, {one} MiB, {other} MiB\n" for share, (one, other) in zip(shares, memory, strict=True))
+    with pytest.raises(ValueError, match="ambiguous; record with a header"):
+        read_samples(text)

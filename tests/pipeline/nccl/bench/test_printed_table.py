@@ -37,6 +37,7 @@ def test_a_table_is_read_with_its_header() -> None:
     assert row["in_place_algbw_bytes_per_s"] == pytest.approx(225.86e9)
     assert row["in_place_wrong_elements"] == 2
     summary = row_of(tables["nccl_files"])
+    assert summary["nranks_max"] == 2
     assert (summary["nccl_version"], summary["bench_rows"], summary["bench_avg_busbw"]) == ("2.29.2", 1, 113.265)
 
 

@@ -170,3 +170,13 @@ def test_what_the_profile_of_operations_is_headed_with(word: str) -> None:
     head = {"world size": 16, "data parallel size": 8, f"model {word} size": 2, "batch size per GPU": 80}
     text = "\n".join(f"{name + ': ':<70}  {value:<8}" for name, value in head.items())
     assert settings_of("deepspeed", text) == {"num_gpus": "16", "dp": "8", "tp": "2", "mbs": "80"}
+
+
+def test_the_memory_that_deepspeed_prints_at_its_stages_is_a_peak(tmp_path: Path) -> None:
+    stages = "".join(
+        f"[2026-02-21 23:35:29,951] [INFO] [utils.py:827:see_memory_usage] MA {now} GB         Max_MA {most} GB"
+        "         CA 6.39 GB         Max_CA 6 GB\n"
+        for now, most in ((4.89, 5.55), (4.89, 4.89))
+    )
+    run = run_of(tmp_path, CONFIG + stages + PROGRESS + "\n")
+    assert run["mem_peak_allocated_bytes"] == round(5.55 * 2**30)
