@@ -39,6 +39,8 @@ _COUNTS = {
 COORDINATES = ("dp", "tp", "pp", "cp", "ep")
 """Columns whose names also stand for a rank's own place; there they count from 0."""
 _SIZED = re.compile(r"/[A-Za-z][\w.]*-[\w.-]*\d[bBmM](?![A-Za-z0-9])[\w.-]*$")  # a path to a model with its size
+SIZE = re.compile(r"\d{1,4}(?:\.\d{1,2})?[bBmM]")
+"""A model by its size alone: `--model 8b`."""
 _SAVED = re.compile(r"(?i)(?:checkpoint|ckpt|epoch|step|iter|version)[-_]?\d")  # where a model was saved, and no name
 _LEAST = {"seq_len": 8, "hidden_size": 8, "vocab_size": 16, "params": 1_000}
 
@@ -48,13 +50,15 @@ def value_of(column: str, printed: str) -> str | None:
 
     >>> value_of("seq_len", "2,048"), value_of("tp", "-1"), value_of("params", "124.44M"), value_of("precision", "bf16")
     ('2048', None, '124440000', 'bf16')
+    >>> value_of("params", "1.5b"), value_of("seq_len", "8b")
+    ('1500000000', None)
     """
     text = printed.strip().strip("'\"").rstrip(".")
     if column == "zero_stage":
         stage = re.fullmatch("(?i)(?:zero[-_]?)?([0-3])", text)
         return stage[1] if stage else None
     if column == "params" or column in _COUNTS:
-        number = number_of(text)
+        number = number_of(text.upper() if column == "params" and SIZE.fullmatch(text) else text)
         if number == 0 and column in COORDINATES:
             return "0"
         if number is None or number != int(number) or number < _LEAST.get(column, 1):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sweepscope.pipeline.logs.inference.sentences import SENTENCES
-from sweepscope.pipeline.logs.inference.setting_values import value_of
+from sweepscope.pipeline.logs.inference.setting_values import SIZE, value_of
 from sweepscope.pipeline.logs.synonyms import AMBIGUOUS_BATCH, EVALUATION, FLAGS, PLANNED_EPOCHS, setting_of, words
 
 _MOST_CHARS = 16_384
@@ -216,7 +216,11 @@ def _is_neutral(before: str) -> bool:
 
 
 def _column(name: str, printed: str, *, is_whole: bool) -> tuple[str, int, str] | None:
-    """Column, sureness and value of a printed name; None where it means nothing, or its value is none of the column."""
+    """Column, sureness and value of a printed name; None where it means nothing, or its value is none of the column.
+
+    >>> _column("model size", "8b", is_whole=True), _column("model size", "4096", is_whole=True)
+    (('params', 0, '8000000000'), ('hidden_size', 0, '4096'))
+    """
     if flag := FLAGS.get(name):
         column, values = flag
         value = values.get(printed.lower())
@@ -235,5 +239,6 @@ def _column(name: str, printed: str, *, is_whole: bool) -> tuple[str, int, str] 
             break
     if found is None or EVALUATION.search(name):
         return None
-    value = value_of(found[0], printed)
-    return None if value is None else (found[0], found[1] + (not is_whole), value)
+    column = "params" if found[0] in ("model", "hidden_size") and SIZE.fullmatch(printed) else found[0]
+    value = value_of(column, printed)
+    return None if value is None else (column, found[1] + (not is_whole), value)
