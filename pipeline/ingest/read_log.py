@@ -61,7 +61,7 @@ def _read_table(
         return read_jobs(jobs, row, whole, batch)
     start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
     if is_table(start):
-        return read_memory(row, reader, whole, batch)
+        return {"kind": "memory", **read_memory(row, reader, whole, batch)}
     if reader.path.lower().endswith(TABLE_SUFFIXES) and is_known_table(start):
         return {"kind": "bench_csv", **read_table_of(source, row, reader, iter(whole), batch)}
     if read := formats.reader_of(start):

@@ -37,7 +37,7 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("peer_gone", "follower", r"Socket recv failed while polling"),
     ("connect_failed", "fatal", r"[Cc]onnect.* (?:returned|failed)|Connection (?:refused|timed out)|No route to host"),
     ("bootstrap_failed", "fatal", r"Message truncated|Bootstrap Root|no socket interface found|No interface found"),
-    ("out_of_memory", "fatal", r"out of memory|[Ff]ailed to (?:[cm]alloc|CUDA malloc|allocate)|Cannot allocate memory"),
+    ("out_of_memory", "fatal", r"out of memory|[Ff]ailed to (?:(?:CUDA )?[cm]alloc|allocate)|Cannot allocate memory"),
     ("version_mismatch", "fatal", r"Mismatched NCCL version"),
     ("duplicate_gpu", "fatal", r"Duplicate GPU detected"),
     ("nvml_failed", "fatal", r"nvml\w*\(|libnvidia-ml"),

@@ -207,3 +207,9 @@ def test_a_training_that_begins_with_a_recording_is_a_training() -> None:
     read = batch_of({"node12.txt": BOX + steps})
     assert read.files.select("kind", "status").rows() == [("log", "parsed")]
     assert "gpu_samples" not in read.other
+
+
+def test_a_table_of_samples_named_like_a_log_is_no_run() -> None:
+    read = batch_of({"query.txt": "index, memory.used [MiB]\n0, 575 MiB\n1, 1234 MiB\n"})
+    assert read.files.select("kind", "status", "parser").rows() == [("memory", "parsed", "gpu_samples")]
+    assert read.other["gpu_samples"].height == 2

@@ -41,6 +41,7 @@ from tests.pipeline.nccl.reading import row_of, tables_of
         ("MSCCL++: Cannot enable MSCCL++; environment is not MSCCL compatible", "mscclpp_unavailable", "fallback"),
         ("Call to connect returned Connection refused", "connect_failed", "fatal"),
         ("Cuda failure 'out of memory'", "out_of_memory", "fatal"),
+        ("Failed to CUDA calloc 6291456 bytes", "out_of_memory", "fatal"),
         ("Cuda failure 'an illegal memory access was encountered'", "cuda_failure", "fatal"),
         ("Mismatched NCCL version detected : rank 0 2.18.1 rank 3 2.20.5", "version_mismatch", "fatal"),
         ("Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000", "duplicate_gpu", "fatal"),
