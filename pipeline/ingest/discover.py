@@ -57,7 +57,8 @@ _Listing = dict[str, list[tuple[Entry, str]]]
 """Files with their kinds, by directory."""
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 _SAYS_NOTHING = re.compile(
-    r"(?i)\d*[-_ ]?(?:nodes?|gpus?|ranks?)[-_ ]?\d*|(?:logs?|outputs?|out|results?|slurm)(?:[-_ ]?\d+)?|[\d._-]+"
+    r"(?i)\d*[-_ ]?(?:nodes?|gpus?|ranks?)[-_ ]?\d*|[\d._-]+|"
+    r"(?:logs?|outputs?|out|results?|runs?|exps?|experiments?|slurm)(?:[-_ ]?\d+)?"
 )
 """Names of folders that many sweeps have: `1nodes`, `gpus_64`, `logs`, `2026-11-20`."""
 _MOST_FOLDERS = 3
@@ -242,6 +243,8 @@ def sweep_name(folder: str) -> str:
     ('tp_scan', 'llama8b/1nodes', 'llama8b/64gpus/logs')
     >>> sweep_name("/logs")
     'logs'
+    >>> sweep_name("/zero_study/runs"), sweep_name("/zero_study/exp_2")
+    ('zero_study/runs', 'zero_study/exp_2')
     """
     parts = folder.split("/")
     for kept in range(1, _MOST_FOLDERS + 1):

@@ -10,7 +10,7 @@ from itertools import pairwise
 _CONTAINER = re.compile(
     r"out|outputs?|train_output|logs?|logging|train_logs?|csv|csv_logs|tb|tb_logs|tf_logs|tensorboard|tensorboard_logs"
     r"|lightning_logs|results?|metrics|checkpoints?|ckpts?|saves?|artifacts|model|final_model|wandb|files"
-    r"|console|stdout|stderr|slurm|slurm_logs|slurm_out"
+    r"|console|stdout|stderr|slurm|slurm_logs|slurm_out|user_logs"
 )
 """Folders that trainers, their users and launchers make inside a run's own."""
 _NUMBERED = re.compile(r"(?:checkpoint|ckpt|version|attempt|restart|epoch|step|global_step|iter)[-_]?\d+")
