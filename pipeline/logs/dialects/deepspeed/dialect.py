@@ -76,7 +76,7 @@ def _gib(text: pl.Expr) -> pl.Expr:
 
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:
-    """PEAK_FACTS of the timer line in both forms, and of see_memory_usage (deepspeed/runtime/utils.py): `Max_MA 5 GB`."""
+    """PEAK_FACTS of the timer line in both forms, and of see_memory_usage (runtime/utils.py): `Max_MA 5 GB`."""
     peak = pl.col("text").str.extract(r"\b(?:MaxMemAllocated=|Max_MA )([\d.]+) ?GB")
     return computed_peaks(lines, {"mem_peak_allocated_bytes": _gib(peak)})
 
