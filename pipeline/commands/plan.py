@@ -132,7 +132,10 @@ def _requests(args: argparse.Namespace, launcher: Framework | None) -> list[Requ
     largest = make_request(args)
     largest = replace(largest, max_cp=args.max_cp or max(args.seq_len // CP_TOKENS, 1))
     if launcher is not None:
-        if reason := launcher.refusal_of_model(largest.asked.shape.num_experts):
+        asked = largest.asked
+        if reason := launcher.refusal_of_model(asked.shape.num_experts) or launcher.refusal_of_precision(
+            asked.precision
+        ):
             raise UsageError(f"{args.model} cannot be planned for it: {reason}. Plan without --framework.")
         largest = narrowed(largest, launcher)
     if args.purpose != "scaling":

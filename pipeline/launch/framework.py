@@ -42,6 +42,7 @@ class Framework:
         environment: variables that it needs beside those of every run.
         refuse: further reasons why it cannot run a layout.
         takes_moe: whether its files can describe experts.
+        precisions: of matrix products, that its files can ask for.
         most_cpu_ranks: ranks that it can start on a CPU, for a trial; 0 where it needs an accelerator.
     """
 
@@ -58,6 +59,7 @@ class Framework:
     environment: Mapping[str, str] = field(default_factory=dict)
     refuse: Callable[[Mapping[str, Any]], str | None] = lambda _row: None
     takes_moe: bool = False
+    precisions: tuple[str, ...] = ("bf16",)
     most_cpu_ranks: int = 0
 
     def refusal(self, row: Mapping[str, Any]) -> str | None:
@@ -72,7 +74,7 @@ class Framework:
             return f"{self.name} has no {row['recompute']} recomputation"
         if (row.get("pp") or 1) > 1 and row["pipeline_schedule"] not in self.schedules:
             return f"{self.name} has no {row['pipeline_schedule']} schedule"
-        return self.refuse(row)
+        return self.refuse(row) or self.refusal_of_precision(row.get("precision"))
 
     def refusal_on_cpu(self, num_gpus: int) -> str | None:
         """Why a run of so many ranks cannot be tried on a CPU; None where it can."""
@@ -93,3 +95,9 @@ class Framework:
         return (
             f"its launch files for {self.name} cannot describe experts" if num_experts and not self.takes_moe else None
         )
+
+    def refusal_of_precision(self, precision: str | None) -> str | None:
+        """Why its files cannot ask for a precision of matrix products; None where they can, as for NULL."""
+        if precision is None or precision in self.precisions:
+            return None
+        return f"its launch files for {self.name} cannot ask for {precision.upper()}"

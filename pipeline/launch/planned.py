@@ -15,7 +15,8 @@ CPU = "CPU"
 
 @dataclass(frozen=True)
 class Planned:
-    """A row of `planned_runs`. Degrees, `mbs`, `gas` and `gbs` as in the store; `walltime_s` is the time limit."""
+    """A row of `planned_runs`. Degrees, `mbs`, `gas` and `gbs` as in the store; `walltime_s` is the time limit,
+    `precision` that of matrix products; NULL in plans of before it was kept, which are in 16 bit."""
 
     name: str
     model: str
@@ -39,6 +40,7 @@ class Planned:
     pipeline_schedule: str
     steps: int
     walltime_s: int
+    precision: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Planned:

@@ -53,7 +53,7 @@ PLANNED_RUNS = Table(
         time("created_at", "when the plan, or this addition to it, was made (UTC)"),
         "framework cluster accelerator num_nodes gpus_per_node num_gpus model",
         _SHAPE,
-        "seq_len",
+        "seq_len precision",
         PLAN_LAYOUT,
         "layout",
         "steps_planned",

@@ -9,7 +9,7 @@ from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.estimate.rows.asking import ChooseProfile, question_on
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.whatif import Choice
-from sweepscope.pipeline.reference.clusters import find_cluster, with_network
+from sweepscope.pipeline.reference.clusters import Precision, find_cluster, with_network
 from sweepscope.pipeline.reference.models import shape_of
 
 
@@ -28,7 +28,10 @@ def request_of(row: Mapping[str, Any], choose: ChooseProfile, described: Mapping
         )
     if on.get("nic_gbit_per_s"):
         cluster = with_network(cluster, on["nic_gbit_per_s"] * on["nics_per_node"] / on["gpus_per_node"])
-    asked = question_on(cluster, shape_of(dict(row)), row["seq_len"], "bf16", choose=choose, framework=row["framework"])
+    # Plans of versions that kept no precision are in 16 bit.
+    precision: Precision = row["precision"] or "bf16"
+    shape = shape_of(dict(row))
+    asked = question_on(cluster, shape, row["seq_len"], precision, choose=choose, framework=row["framework"])
     return Request(asked, num_gpus=row["num_gpus"], gbs=row["gbs"])
 
 

@@ -87,6 +87,7 @@ def arguments(run: Planned) -> dict[str, Any]:
         "attention_dropout": 0.0,
         "hidden_dropout": 0.0,
         "bf16": True,
+        **({"fp8_format": "hybrid"} if run.precision == "fp8" else {}),
         "mock_data": True,
         "tokenizer_type": "NullTokenizer",
         "vocab_size": shape.vocab_size,
@@ -203,6 +204,7 @@ MEGATRON = Framework(
     environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1"},
     refuse=_refuse,
     takes_moe=True,
+    precisions=("bf16", "fp8"),
 )
 BRIDGE = Framework(
     name="megatron-bridge",

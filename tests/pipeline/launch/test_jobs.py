@@ -108,6 +108,8 @@ def test_toml_is_read_back_as_it_was_given(sections: dict[str, dict[str, object]
         ("litgpt", {"tp": 1, "zero_stage": 3}, "litgpt shards within nodes and copies over them, no other way"),
         ("torchtitan", {"model": "Llama 2 7B"}, "torchtitan has no flavor for Llama 2 7B"),
         ("torchtitan", {"cp": 2}, "torchtitan shards over context parallel ranks, too"),
+        ("nanotron", {"precision": "fp8"}, "its launch files for nanotron cannot ask for FP8"),
+        ("megatron", {"precision": "fp4"}, "its launch files for megatron cannot ask for FP4"),
         ("megatron", {"pp": 3}, "layers do not divide evenly into pipeline stages"),
         ("megatron", {"zero_stage": 3, "pp": 2}, "Megatron-FSDP runs without pipelines"),
     ],

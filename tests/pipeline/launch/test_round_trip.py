@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sweepscope.pipeline.ingest.file_kinds import file_kind
 from sweepscope.pipeline.ingest.read_configuration import settings_beside
 from sweepscope.pipeline.launch.framework import Framework
+from sweepscope.pipeline.launch.frameworks.megatron import argument_lines
 from sweepscope.pipeline.launch.frameworks.torchtitan import CONFIG, OPTIONS
 from sweepscope.pipeline.launch.jobs import launch_files
 from sweepscope.pipeline.launch.registry import FRAMEWORKS
@@ -89,6 +90,11 @@ def test_experts_are_read_back(name: str) -> None:
     run = planned(model=EXPERTS, ep=2)
     found = read_back(FRAMEWORKS[name], launch_files(run, FRAMEWORKS[name]))
     assert (found["num_experts"], found["experts_per_token"], found["ep"]) == ("8", "2", "2")
+
+
+def test_megatrons_products_are_in_the_planned_precision() -> None:
+    short, wide = (argument_lines(planned(precision=precision)) for precision in ("fp8", None))
+    assert set(short) - set(wide) == {"--fp8-format hybrid"}
 
 
 def test_interleaving_is_read_back() -> None:

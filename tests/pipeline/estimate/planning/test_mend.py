@@ -86,6 +86,7 @@ def test_a_planned_run_is_its_question_and_its_layout_again() -> None:
         "num_gpus": 16,
         "gbs": 256,
         "seq_len": 4096,
+        "precision": None,
         **{name: value for name, value in vars(of.asked.shape).items() if not name.startswith("shared")},
         **vars(Choice(tp=2, mbs=4, zero_stage=1)),
     }

@@ -17,6 +17,7 @@ from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.planning.candidates import Terms, oom_probability, pool_of
 from sweepscope.pipeline.estimate.planning.order import by_gain
 from sweepscope.pipeline.estimate.planning.plan import TOO_DEAR, Budget, Plan, make_plan
+from sweepscope.pipeline.estimate.planning.planned_requests import request_of
 from sweepscope.pipeline.estimate.planning.planned_rows import Heading, new_plan_id, planned_rows
 from sweepscope.pipeline.estimate.rows.stated_facts import with_usual_facts
 from sweepscope.pipeline.estimate.search.enumerate import Request
@@ -200,3 +201,12 @@ def test_rows_of_a_plan_keep_the_rules_of_their_table() -> None:
     assert (rows["walltime_s"] >= 20 * rows["believed_hi_s"]).all()
     empty = planned_rows(name, (), replace(heading, steps=1))
     assert empty.is_empty()
+
+
+@pytest.mark.parametrize(("stated", "asked"), [("fp8", "fp8"), ("bf16", "bf16"), (None, "bf16")])
+def test_a_planned_run_is_asked_again_in_its_precision(stated: str | None, asked: str) -> None:
+    plan = make_plan([(request(1), RUNS.empty())], "scaling", TERMS, Budget(20.0, 1))
+    heading = Heading("scaling", None, "Llama 3 8B", 20, datetime(2026, 1, 1))
+    row = planned_rows("plan-000001", plan.picks, heading).row(0, named=True)
+    assert row["precision"] == "bf16"
+    assert request_of({**row, "precision": stated}, choose_profile).asked.precision == asked
