@@ -89,7 +89,7 @@ def _page(view: View) -> None:
     meta = texts.meta(scope, chosen.study, view.store.version, numbers.moment(view.store.published_at))
     is_own = chosen.origin == "measured"
     ended = cell_queries.outcomes(chosen, Filters())
-    own_runs, in_grid = int(own["runs_completed"].sum()), _completed(ended.run(view.store.con)) if is_own else 0
+    own_runs, in_grid = int(own["runs_completed"].sum()), cells.completed(ended.run(view.store.con)) if is_own else 0
     is_narrowed = any(getattr(view.filters, name) is not None for name in GRID if name != "origin")
     has_more = own_runs > in_grid
     outside = own if is_own and has_more and not is_narrowed else None
@@ -129,10 +129,6 @@ def _draw_own_first(view: View, own: pl.DataFrame) -> None:
         basic.note(lacks)
     _draw_own(own, 0)
     page_head.own_runs_links()
-
-
-def _completed(outcomes: pl.DataFrame) -> int:
-    return int(outcomes.drop_nulls(["model", "num_nodes"]).filter(status="completed")["runs"].sum())
 
 
 def _draw_own(own: pl.DataFrame, in_grid: int) -> None:

@@ -51,16 +51,18 @@ def headline(con: Reader, chosen: Slice | None, origin: str | None) -> Section:
         answer = overview_texts.own_answer(own) if own.height else best_texts.NO_GRID
         return Section("headline", "Overview", answer, listings=listings, queries=queries)
     grid = whole_grid(con, chosen)
+    in_grid = cells.completed(cell_queries.outcomes(chosen, _NO_FILTERS).run(con))
+    wide = own if own.height and own["runs_completed"].sum() > in_grid else None
     counts = overview_queries.repeats(chosen).run(con).row(0, named=True)
     wider = totals(Scope(chosen.origin, chosen.sweep)).run(con).row(0, named=True)
     reasons = overview_queries.without_mfu(chosen).run(con)
     return Section(
         "headline",
         "Overview",
-        overview_texts.answer(grid),
+        overview_texts.answer(grid) if wide is None else overview_texts.own_answer(wide),
         overview_texts.slice_words(chosen),
         (chosen.origin,),
-        figures=overview_texts.figures(grid, counts["layouts"], counts["repeated"], wider, reasons),
+        figures=overview_texts.figures(grid, counts["layouts"], counts["repeated"], wider, reasons, own=wide),
         listings=listings,
         queries={**queries, "Repeats": overview_queries.repeats(chosen)},
     )

@@ -169,3 +169,8 @@ def short_reason(cell: Row, state: str, tried: int, needed: tuple[int, str]) -> 
     if state in ("quarantined", "running"):
         return numbers.count(tried, "run")
     return f"{numbers.number(tried)} of {numbers.number(tried)}"  # all of them failed, or the state would be another
+
+
+def completed(outcomes: pl.DataFrame) -> int:
+    """Completed runs in the cells of a grid; `outcomes` are rows of `queries.cells.outcomes`."""
+    return int(outcomes.drop_nulls(["model", "num_nodes"]).filter(status="completed")["runs"].sum())

@@ -82,6 +82,12 @@ def test_the_question_is_what_the_runs_state(tmp_path: Path, monkeypatch: pytest
     assert asked.endswith("tried in 5 runs, of which 4 completed.")
 
 
+def test_runs_outside_of_the_chosen_grid_are_in_the_headline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    two_batches = [grid_run("a"), grid_run("b", 2), grid_run("c", gbs_tokens=8_388_608)]
+    summary, _ = written(make_grid_home(tmp_path / "home", two_batches), monkeypatch)
+    assert summary["sections"][1]["answer"].startswith("3 completed runs of 1 model")
+
+
 def dated_sweep() -> list[Row]:
     """A cell whose lead changed in the second week, a first result, a failure, and a run without a time."""
     week = {"started_at": datetime(2026, 11, 10), "ended_at": datetime(2026, 11, 10, 1), "gpu_hours": 8.0}
