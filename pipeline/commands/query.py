@@ -47,8 +47,7 @@ def run_query(home: Home, sql: str, parameters: Mapping[str, object] | None = No
         relation = connection.sql(sql, params=dict(parameters)) if parameters else connection.sql(sql)
         if relation is None:
             raise QueryError("The query returns no rows. The store is read-only: ask it with SELECT.")
-        frame: pl.DataFrame = relation.pl()
-        return frame
+        return _frame(relation)
     except (duckdb.CatalogException, duckdb.BinderException) as error:  # mostly a name that there is not
         raise QueryError(
             f"The query failed: {_plain(str(error))} `show tables` and `describe runs` are queries, too; "
@@ -60,6 +59,30 @@ def run_query(home: Home, sql: str, parameters: Mapping[str, object] | None = No
         raise QueryError("The result has a type no table holds, such as an interval. Cast it to VARCHAR.") from error
     finally:
         connection.close()
+
+
+_NOT_POLARS = ("INTERVAL", "UNION")
+"""Types that polars cannot hold, at which its reader of Arrow streams panics instead of raising an error."""
+
+
+def _frame(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:
+    """The rows, over Arrow's C interface: `relation.pl()` imports pyarrow for the same, a quarter of a short query."""
+    if any(name in str(column) for column in relation.types for name in _NOT_POLARS):
+        return relation.pl()
+    return pl.DataFrame(_ArrowStream(relation))
+
+
+class _ArrowStream:
+    """A relation as Arrow's C interface alone.
+
+    polars keeps the types that it was given to the end of the process, and DuckDB reports those of its own as leaks.
+    """
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
+        self._relation = relation
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._relation.__arrow_c_stream__(requested_schema)
 
 
 def _plain(message: str) -> str:

@@ -85,6 +85,15 @@ def test_a_verb_that_there_is_not_is_answered_with_the_nearest(
     )
 
 
+def test_a_query_prints_its_rows_alone_and_does_not_wait_for_pyarrow(filled: Path) -> None:
+    program = (
+        f"import sys; from sweepscope.pipeline.__main__ import main; main(['query', 'select 1 as one', '--format', 'csv', "
+        f"'--home', {str(filled)!r}]); sys.exit('pyarrow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "one\n1\n", "")
+
+
 def test_query_formats(filled: Path, tmp_path: Path) -> None:
     sql = "select status, count(*) as n from runs group by 1 order by 1"
     assert started("query", sql, "--format", "csv", home=filled).stdout == "status,n\ncompleted,2\noom,1\n"
@@ -133,6 +142,8 @@ def test_a_bad_query_is_one_line(filled: Path, sql: str, says: str) -> None:
     [
         (["select [1, 2] as both", "--format", "csv"], "csv"),
         (["select interval 1 day as span"], "VARCHAR"),
+        (["select [interval 1 day] as spans"], "VARCHAR"),
+        (["select union_value(number := 1) as either"], "VARCHAR"),
         (["select 1 as n", "--out", "no/such/folder/x.csv"], "no/such/folder/x.csv"),
         (["select 1 as n", "--format", "parquet", "--out", "no/such/folder/x.parquet"], "no/such/folder/x.parquet"),
     ],
