@@ -9,6 +9,7 @@ from typing import IO
 
 import duckdb
 import polars as pl
+from duckdb.sqltypes import DuckDBPyType
 
 from sweepscope.pipeline.commands.output import say
 from sweepscope.pipeline.commands.verb import Verb
@@ -55,21 +56,28 @@ def run_query(home: Home, sql: str, parameters: Mapping[str, object] | None = No
         ) from error
     except duckdb.Error as error:
         raise QueryError(f"The query failed: {_plain(str(error))}") from error
-    except pl.exceptions.PolarsError as error:
-        raise QueryError("The result has a type no table holds, such as an interval. Cast it to VARCHAR.") from error
     finally:
         connection.close()
 
 
-_NOT_POLARS = ("INTERVAL", "UNION")
-"""Types that polars cannot hold, at which its reader of Arrow streams panics instead of raising an error."""
-
-
 def _frame(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:
-    """The rows, over Arrow's C interface: `relation.pl()` imports pyarrow for the same, a quarter of a short query."""
-    if any(name in str(column) for column in relation.types for name in _NOT_POLARS):
-        return relation.pl()
+    """The rows, over Arrow's C interface: `relation.pl()` imports pyarrow for the same, a quarter of a short query.
+
+    Raises QueryError for types that polars cannot hold, at which its reader of Arrow streams panics.
+    """
+    if any(map(_is_beyond_polars, relation.types)):
+        raise QueryError("The result has a type no table holds, such as an interval. Cast it to VARCHAR.")
     return pl.DataFrame(_ArrowStream(relation))
+
+
+def _is_beyond_polars(column: object) -> bool:
+    """Whether a type is an interval or a union, or has one within; labels of an enum are no types."""
+    if not isinstance(column, DuckDBPyType):
+        return False
+    if column.id in {"interval", "union"}:
+        return True
+    nested = column.children if column.id in {"list", "array", "struct", "map"} else []
+    return any(_is_beyond_polars(child) for _, child in nested)
 
 
 class _ArrowStream:
