@@ -22,6 +22,8 @@ _FILES = (
     *("status", "kind", "parser", "files", "size", "rows_parsed", "lines_rejected", "secrets_hidden"),
     *("error", "advice", "example"),
 )
+_SELDOM = ("secrets_hidden", "error", "advice")
+"""Columns that are left out where no file has a value in them."""
 
 _FILES_HEIGHT = 292  # px: eight kinds of files
 
@@ -64,7 +66,8 @@ def _draw_files(view: View) -> None:
         size=pl.Series([texts.size(size) for size in files["bytes"]], dtype=pl.String),
         advice=pl.Series([texts.file_remedy(row) or None for row in files.iter_rows(named=True)], dtype=pl.String),
     )
-    tables.table(shown, _FILES, wide=("advice", "example"), height=_FILES_HEIGHT)
+    columns = [name for name in _FILES if name not in _SELDOM or shown[name].count()]
+    tables.table(shown, columns, wide=("advice", "example"), height=_FILES_HEIGHT)
     tables.csv_later(queries.file_list(), view.store.con, "files", rows=int(files["files"].sum()))
 
 

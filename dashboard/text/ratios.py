@@ -104,10 +104,12 @@ def checked(item: Item) -> str:
 
 
 def checklist_qualifier(items: list[Item]) -> str:
-    """How many items hold, do not, and are not stated."""
-    held, missed = (sum(item.state == state for item in items) for state in ("holds", "open"))
-    silent = sum(item.state == "not_stated" for item in items)
+    """How many items hold, do not, are not needed, and are not stated: all of them."""
+    held, missed, unneeded, silent = (
+        sum(item.state == state for item in items) for state in ("holds", "open", "not_needed", "not_stated")
+    )
     parts = [f"{held} of {len(items)} hold"]
     parts += [f"{missed} {'does' if missed == 1 else 'do'} not"] if missed else []
+    parts += [f"{unneeded} not needed"] if unneeded else []
     parts += [f"{silent} not stated"] if silent else []
     return ", ".join(parts)

@@ -136,7 +136,7 @@ def alike(more: int) -> str:
 _BASIS = {
     "given": "as given by the scheduler or the source",
     "timestamps": "from its first to its last timestamp",
-    "steps": "at least: steps times step time, its log has no times for them",
+    "steps": "at least: steps × step time, for its log has no time stamps",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sweepscope.dashboard.text import ratios as texts
@@ -77,4 +78,7 @@ def test_a_run_faster_than_its_estimate_says_that_figures_are_slow() -> None:
 def test_the_checklist_is_counted() -> None:
     items = checklist({"dp": 8, "pp": 4, "gas": 4, "precision": "bf16", "recompute": "full"})
     assert texts.checklist_qualifier(items) == "2 of 5 hold, 1 does not, 2 not stated"
+    single = checklist({"dp": 1, "pp": 1, "gas": 4, "precision": "fp32", "recompute": "none"})
+    assert sum(map(int, re.findall(r"(\d+) (?:of|do|does|not)", texts.checklist_qualifier(single)))) == len(single)
+    assert "not needed" in texts.checklist_qualifier(single)
     assert texts.checked(items[2]) == "✕ does not hold · 4 micro-batches on 4 stages"
