@@ -87,7 +87,7 @@ def _needs(verdict: str, runs: int) -> str:
         "recompute": f"need{s} recompute",
         "micro_batch": f"need{s} a smaller micro-batch",
         "sharding": f"need{s} sharding",
-    }.get(verdict, "logged no sizes")
+    }.get(verdict, f"leave{s} open what would help")
 
 
 def _fragmentation(spread: pl.DataFrame) -> str:

@@ -41,7 +41,7 @@ MEM_FIT: dict[str, str] = {
     "sharding": "needs sharding: model states and the activations that remain exceed the GPU",
     "fragmented": "fits, near the limit; expandable_segments would give back most of the gap",
     "fits": "fits, near the limit",
-    "unknown": "what would make it fit is unknown: the sizes or the shape are not known",
+    "unknown": "what would make it fit is unknown: the sizes or the shape are not known, or enough was free",
 }
 
 VERDICT_BASIS: dict[str, str] = {

@@ -101,12 +101,16 @@ def _apart(case: Case) -> Verdict | None:
     return [], f"not determinable: ranks wait in different collectives ({waits}){quiet}; {dump}"
 
 
+def _ranks(number: int) -> str:
+    return f"{number} rank{'' if number == 1 else 's'}"
+
+
 def _unknown_group(case: Case) -> Verdict | None:
     if case.silent is not None:
         return None
     return (
         [],
-        f"not determinable: {case.waiting} ranks timed out on {case.what}; the group's other ranks are not printed",
+        f"not determinable: {_ranks(case.waiting)} timed out on {case.what}; the group's other ranks are not printed",
     )
 
 
@@ -114,7 +118,7 @@ def _all_present(case: Case) -> Verdict | None:
     if case.silent:
         return None
     return [], (
-        f"not determinable: all {case.waiting} ranks entered {case.what}, none is missing; suspect the network or a GPU"
+        f"not determinable: all {_ranks(case.waiting)} entered {case.what}, none is missing; suspect the network or a GPU"
     )
 
 

@@ -37,6 +37,7 @@ CREATE MACRO memory_verdict_of(
         WHEN inactive > 0 AND NOT coalesce(is_expandable, false) AND allocated < mem_near_limit() * card
             THEN 'fragmented' ELSE 'fits' END
     WHEN by_others THEN 'others'
+    WHEN missing <= 0 THEN 'unknown'  -- enough was free when the line was written: the allocator was not the reason
     WHEN inactive >= missing + page AND coalesce(est_missing, 0) <= 0
         THEN CASE WHEN coalesce(is_expandable, false) THEN 'pools' ELSE 'expandable_segments' END
     WHEN states > usable_for_states() * card THEN 'sharding'
@@ -55,8 +56,10 @@ CREATE MACRO memory_evidence_of(
     CASE WHEN verdict IN ('fits', 'fragmented')
         THEN format('held {} of {}', size_text(held), size_text(card))
         ELSE coalesce(others, 'asked for ' || size_text(requested) || CASE
+            WHEN requested > card THEN ', more than the whole card of ' || size_text(card)
             WHEN requested > free THEN ', ' || size_text(requested - free) || ' more than the GPU had free'
-            WHEN requested <= free THEN ' although the GPU had ' || size_text(free) || ' free'
+            WHEN requested <= free THEN ' although the GPU had ' || size_text(free)
+                || ' free when the line was written: another process, or a limit on this one, may have held it before'
             ELSE '' END)
     END,
     CASE

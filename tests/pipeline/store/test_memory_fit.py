@@ -302,3 +302,18 @@ def test_xla_tells_what_was_asked_for(printed: str, requested: float) -> None:
     text = f"jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: {printed}"
     (row,) = rows_of(store(run_row(status="oom"), events=[oom(text)]), "FROM gpu_oom_reports")
     assert (row["oom_requested_bytes"], row["mem_total_bytes"], row["oom_missing_bytes"]) == (requested, None, None)
+
+
+def test_memory_that_was_free_is_no_fragmentation() -> None:
+    row = verdict(ENOUGH_IN_PIECES.replace("which 1.00 GiB is free", "which 17.73 GiB is free"))
+    assert row["oom_device_free_bytes"] > row["oom_requested_bytes"]
+    assert (row["mem_verdict"], row["verdict_evidence"]) == (
+        "unknown",
+        "asked for 2.50 GiB although the GPU had 17.73 GiB free when the line was written: another process, or a limit "
+        "on this one, may have held it before; 4.00 GiB were free inside the allocator's segments",
+    )
+
+
+def test_a_request_beyond_the_card_says_so() -> None:
+    row = verdict(NEW.format(asked="80.00 GiB", allocated="1.00 GiB", kept="0.25 GiB"))
+    assert row["verdict_evidence"].startswith("asked for 80.00 GiB, more than the whole card of 79.00 GiB; ")
