@@ -105,21 +105,30 @@ def _ranks(number: int) -> str:
     return f"{number} rank{'' if number == 1 else 's'}"
 
 
+def _without_timeout(hang: Hang) -> list[int]:
+    """Ranks, as the group counts them, below the highest that reported and that did not report themselves.
+
+    `[rank37]:` is the job's rank, and `[Rank 1]` behind it the group's.
+    """
+    reported = {row["printed_rank"] for row in hang.reporters.values() if row["printed_rank"] is not None}
+    return sorted(set(range(max(reported, default=0))) - reported)
+
+
 def _unknown_group(case: Case) -> Verdict | None:
     if case.silent is not None:
         return None
-    return (
-        [],
-        f"not determinable: {_ranks(case.waiting)} timed out on {case.what}; the group's other ranks are not printed",
-    )
+    within = _without_timeout(case.hang)
+    names = f"rank{'s' if len(within) > 1 else ''} {listed(within)}"
+    quiet = f" {names} of the group printed no timeout;" if within else ""
+    waited = f"{_ranks(case.waiting)} timed out on {case.what};"
+    return [], f"not determinable: {waited}{quiet} the group's other ranks are not printed"
 
 
 def _all_present(case: Case) -> Verdict | None:
     if case.silent:
         return None
-    return [], (
-        f"not determinable: all {_ranks(case.waiting)} entered {case.what}, none is missing; suspect the network or a GPU"
-    )
+    waited = f"all {_ranks(case.waiting)} entered {case.what}, none is missing"
+    return [], f"not determinable: {waited}; suspect the network or a GPU"
 
 
 def _few_silent(case: Case) -> Verdict | None:

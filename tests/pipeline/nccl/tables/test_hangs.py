@@ -226,6 +226,23 @@ def test_files_of_one_run_are_read_together() -> None:
     assert (row["ranks_reporting"], row["suspect"], row["source_path"]) == ("0,1,2", "3", "0/stderr.log")
 
 
+def test_the_ranks_of_a_group_that_printed_no_timeout_are_named() -> None:
+    """Megatron's tensor parallel ranks wait for the batch that the first of each group broadcasts: it never came."""
+    row = hang(
+        "37: [rank37]:[E522 03:29:26.353 ProcessGroupNCCL.cpp:694] [Rank 1] Watchdog caught collective operation "
+        "timeout: WorkNCCL(SeqNum=805827, OpType=BROADCAST, NumelIn=32768, NumelOut=32768, Timeout(ms)=600000) ran for "
+        "600012 milliseconds before timing out.\n"
+        "37: [rank37]:[E522 03:29:26.354 ProcessGroupNCCL.cpp:2290] [PG ID 5 PG GUID 111(TENSOR_MODEL_PARALLEL_GROUP) "
+        "Rank 1]  failure detected by watchdog at work sequence id: 805827 PG status: last enqueued work: 805831, last "
+        "completed work: 805826\n"
+    )
+    assert (row["ranks_reporting"], row.get("suspect")) == ("37", None)
+    assert row["suspect_reason"] == (
+        "not determinable: 1 rank timed out on BROADCAST seq 805827; rank 0 of the group printed no timeout; "
+        "the group's other ranks are not printed"
+    )
+
+
 def test_without_the_size_of_the_job_nothing_is_guessed() -> None:
     row = hang(timeout(0) + timeout(1))
     assert (row.get("num_ranks"), row.get("suspect")) == (None, None)
