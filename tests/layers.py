@@ -36,8 +36,8 @@ LAYERS = (
 ROOMS = {
     "schemas": "vocab thresholds limits < core < columns < tables < registry",
     "pipeline.logs": "synonyms facts < expressions < dialect < figures < steady_state < evidence < engine < sidecars"
-    " < trackers < extractors < diagnostics < dialects < declared < inference < result_tables < bundled < registry"
-    " < runs",
+    " < trackers < extractors < diagnostics < dialects < declared < inference < result_tables < benchmarks < bundled"
+    " < registry < runs",
     "pipeline.estimate": "physics < learned < search < rows < calibration < advice < planning",
     "pipeline.nccl": "names facts codes hang_row < bench < flight_recorder < lines < tables < summary inspector",
     "pipeline.memory": "names < snapshot < analysis < isolation < gpu_samples < profiler < sources < report",

@@ -142,10 +142,13 @@ def evidence_line(run: Row, shown: Sequence[Row]) -> str:
     return " · ".join(parts)
 
 
+_STATED = ("whole_run", "summary", "time_stamps")
+
+
 def figures(run: Row) -> list[tuple[str, str, str]]:
     """Four figures as label, value and note."""
     steady = "median of the steady steps" if run["steps_logged"] else "as published"
-    steady = MEANS[run["step_time_basis"]] if run["step_time_basis"] in ("whole_run", "time_stamps") else steady
+    steady = MEANS[run["step_time_basis"]] if run["step_time_basis"] in _STATED else steady
     return [
         ("MFU (recomputed)", percent(run["mfu"]), _mfu_note(run)),
         ("Tokens/s/GPU", number(run["tokens_per_s_per_gpu"]), steady if run["tokens_per_s_per_gpu"] else _absent(run)),

@@ -25,6 +25,7 @@ _NOTES = {
 }
 MEANS = {
     "whole_run": "mean over the whole training",
+    "summary": "mean or median that its script states",
     "throughput": "step time from tokens/s",
     "time_stamps": "median by the log's time stamps",
 }

@@ -15,6 +15,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.ingest import log_blocks
+from sweepscope.pipeline.ingest.benchmark_logs import with_benchmark
 from sweepscope.pipeline.ingest.line_numbers import rows_of
 from sweepscope.pipeline.ingest.surer_reading import (
     Candidate,
@@ -65,7 +66,7 @@ class InferredLogs:
 
     Attributes:
         facts: of all of them.
-        readers: dialect by source, of those in which steps were found, or that a confirmed file knows.
+        readers: dialect by source, of those in which steps or a summary were found, or that a confirmed file knows.
         with_steps: those in which steps were found.
         columns: INFERRED_COLUMNS rows.
         dialects: INFERRED_DIALECTS rows.
@@ -109,15 +110,16 @@ def read_inferred(logs: Mapping[int, Candidate], known: Facts, confirmed: Sequen
     for source, log in logs.items():
         try:
             reading = _reading(source, log, confirmed, known.steps)
+            measured = with_benchmark(source, reading.sample, reading.facts, known)
         except (InputError, UsageError) as error:  # it was read a moment ago; or what was inferred is no dialect file
             event(_LOG, logging.WARNING, "not_inferred", path=log.path, reason=str(error))
             reason = "no dialect reads the steps of this log, and inferring them failed"
             rejects.append({"file": log.path, "table": "steps", "reason": reason, "raw": str(error)})
             continue
         inference, name = reading.inference, reading.confirmed.name if reading.confirmed else INFERRED
-        parts.append(reading.facts)
+        parts.append(reading.facts if measured is None else measured)
         with_steps += [source] if reading.has_steps else []
-        if reading.has_steps or reading.confirmed:
+        if reading.has_steps or reading.confirmed or (measured is not None and not log.is_known):
             readers[source] = name
         elif not log.is_known:
             unread[source] = kind_of(

@@ -65,6 +65,9 @@ FACT_SCHEMAS = {"steps": STEP_FACTS, "settings": SETTING_FACTS, "peaks": PEAK_FA
 INFERRED = "inferred"
 """Dialect of a log that no dialect knows, read by what it seems to print (`pipeline.logs.inference`)."""
 
+RUN_HEADER = "run_header"
+"""Kind of the event of a line with which a script announces the run that it launches next, with its settings."""
+
 EVIDENCE = "evidence"
 """Parser of runs of logs in which no line of a trainer was found, only how their processes ended."""
 

@@ -81,6 +81,7 @@ STEP_BASIS: dict[str, str] = {
 STEP_TIME_BASIS: dict[str, str] = {
     "steps": "median of the steady steps",
     "whole_run": "mean over the training, start-up, evaluations and checkpoints included: its trainer states no more",
+    "summary": "mean or median of its measured steps, as its script states it at the end",
     "throughput": "tokens of a step over the tokens/s that the trainer states",
     "time_stamps": "median of the times between its lines of steps, by their time stamps: its trainer states no time",
 }
@@ -298,6 +299,7 @@ EVENT_KIND: dict[str, str] = {
     "epilogue": "lines that the trainer prints only behind its last step",
     "aborted": "the trainer reports that it stopped before its goal",
     "launch": "a launcher or trainer starts (a new attempt)",
+    "run_header": "a script states the settings of the run that it launches next (a new attempt)",
     "job": "the scheduler's job that prints what follows",
     "status_file": "content of the run directory's status file",
     "scheduler": "a scheduler's table on the job that the run was",

@@ -25,7 +25,7 @@ RESULTS = (
 MEASURES = (*RESULTS, "last_loss", "last_step", "gpu_hours", "params")
 """Meanings whose cells are amounts, or words for the lack of one."""
 
-_OF_STEPS: Mapping[str, tuple[str, int]] = {
+OF_STEPS: Mapping[str, tuple[str, int]] = {
     "step_time": ("step_time_s", 0),
     "tokens_per_s": ("tokens_per_s", 0),
     "tokens_per_s_per_gpu": ("tokens_per_s_per_gpu", 0),
@@ -123,19 +123,19 @@ def _result(name: str, cells: Sequence[str]) -> Meaning | None:
     label, unit = in_label(words(_THOUSANDS.sub("", name)))
     if unit and unit.quantity == "other rate":
         return Meaning(name, "samples_per_s", factor=factor)
-    column = _measured(label, unit)
+    column = measured(label, unit)
     word = unit.word if unit and unit.word != "human" else ""
-    return Meaning(name, _OF_STEPS[column][0], word, factor) if column else None
+    return Meaning(name, OF_STEPS[column][0], word, factor) if column else None
 
 
-def _measured(label: str, unit: Unit | None) -> str | None:
+def measured(label: str, unit: Unit | None) -> str | None:
     """The column of `steps` that a label and its unit name."""
-    named = {column for column, sure in step_columns(label) if column in _OF_STEPS and sure <= _OF_STEPS[column][1]}
+    named = {column for column, sure in step_columns(label) if column in OF_STEPS and sure <= OF_STEPS[column][1]}
     if unit and unit.columns:
         named = named & {*unit.columns} or {unit.columns[0]}
     elif unit and unit.quantity in _OF_QUANTITY:
         named &= _OF_QUANTITY[unit.quantity]
-    return next((column for column in _OF_STEPS if column in named), None)
+    return next((column for column in OF_STEPS if column in named), None)
 
 
 def _setting(name: str, cells: Sequence[str]) -> Meaning | None:

@@ -21,7 +21,7 @@ from sweepscope.pipeline.logs.runs.join_readings import Runs, in_own_logs, join_
 from sweepscope.pipeline.logs.runs.launches import ends, launches
 from sweepscope.pipeline.logs.runs.primary_logs import primary_logs
 from sweepscope.pipeline.logs.runs.settings import configured_from
-from sweepscope.pipeline.logs.runs.stepless import headings
+from sweepscope.pipeline.logs.runs.stepless import headings, run_headers
 from sweepscope.pipeline.logs.runs.summary import step_lines
 
 
@@ -81,7 +81,7 @@ def fold(
     lines_of_steps = step_lines(in_own_logs(steps) if joined.height else steps)
     return Folded(
         runs=runs,
-        configured=configured_from(runs, lines_of_steps),
+        configured=configured_from(runs, lines_of_steps, run_headers(facts.events)),
         steps=(with_own_paths(steps, sources) if joined.height else steps).drop("run_source"),
         lines_of_steps=lines_of_steps,
         owners=owners_of(sources, runs, joined),

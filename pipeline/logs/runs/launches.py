@@ -8,7 +8,7 @@ import polars as pl
 
 from sweepscope.pipeline.io.spill import SLICE_ROWS
 from sweepscope.pipeline.logs.evidence import endings, jobs, symptoms
-from sweepscope.pipeline.logs.facts import Facts, in_order
+from sweepscope.pipeline.logs.facts import RUN_HEADER, Facts, in_order
 
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64})
 """One row per such line."""
@@ -29,11 +29,14 @@ _TRAINED_KINDS = ("training_end", endings.KIND)
 def launches(facts: Facts) -> pl.DataFrame:
     """LINES with which a launch begins.
 
-    A launcher or trainer announces itself, a trainer dumps its configuration again, or another job begins to write.
+    A launcher or trainer announces itself, a script the run that comes next, a trainer dumps its configuration again,
+    or another job begins to write.
     """
     announced = facts.events.filter(pl.col("kind") == "launch").select(LINES.names())
     lines = _without_other_ranks(pl.concat([announced, _dumped_again(facts)]).unique().sort(LINES.names()), facts)
-    return pl.concat([lines, jobs.launches(facts.events, facts.steps)]).unique().sort(LINES.names())
+    announced_by_script = facts.events.filter(kind=RUN_HEADER).select(LINES.names())
+    every = [lines, announced_by_script, jobs.launches(facts.events, facts.steps)]
+    return pl.concat(every).unique().sort(LINES.names())
 
 
 def ends(facts: Facts) -> pl.DataFrame:

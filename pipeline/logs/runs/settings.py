@@ -24,19 +24,27 @@ SHARDED = CombinedSetting("dp", whole("dp_shard") * whole("dp_replicate"), ("dp_
 _FACT = ("value", "setting_source", "source_path", "line_no")
 
 
-def configured_from(runs: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
-    """`runs` with `start_line` moved up to just behind the previous attempt's last step.
+def configured_from(runs: pl.DataFrame, stretches: pl.DataFrame, announced: pl.DataFrame) -> pl.DataFrame:
+    """`runs` with `start_line` moved up to just behind the previous attempt's last step, and `announced_from`.
+
+    The latter is the first line of its log that announces a run, NULL where none does.
 
     A launcher echoes the command before the trainer starts, so the lines between two attempts configure the later one.
+    A line that announces a run is the first of it: those before it are of the run that has ended.
 
     Args:
         runs: attempts with `source`, `attempt_in_source` and `start_line`.
         stretches: lines of each run's steps (`summary.step_lines`).
+        announced: `source`, `line_no` of lines that announce runs (`stepless.run_headers`).
     """
     last = stretches.select("run_id", "last_line")
     ordered = runs.join(last, on="run_id", how="left").sort("source", "attempt_in_source")
     behind = pl.col("last_line").shift(1).over("source") + 1
-    return ordered.with_columns(start_line=pl.min_horizontal("start_line", behind)).drop("last_line")
+    first = announced.group_by("source").agg(announced_from=pl.col("line_no").min())
+    ordered = ordered.join(first, on="source", how="left", maintain_order="left")
+    is_announced = pl.col("announced_from").is_not_null()
+    start_line = pl.when(is_announced).then("start_line").otherwise(pl.min_horizontal("start_line", behind))
+    return ordered.with_columns(start_line=start_line).drop("last_line")
 
 
 def settings_of_runs(
@@ -53,7 +61,7 @@ def settings_of_runs(
         sources: `assemble.SOURCES` rows.
         owners: `source`, `run_id` of logs without runs of their own (`attribution.owners_of`).
     """
-    primary = _inherited(attempt_of(settings, runs).drop_nulls("run_id"), runs)
+    primary = _inherited(_with_common(attempt_of(settings, runs).drop_nulls("run_id"), runs), runs)
     same = ["run_id", "name", "setting_source"]
     of_others = settings.join(owners, on="source", maintain_order="left")
     added = of_others.join(primary, on=same, how="anti", maintain_order="left")
@@ -93,6 +101,18 @@ def accumulated(micro_batches: pl.DataFrame, runs: pl.DataFrame, settings: pl.Da
     whole = settings.join(known.select("run_id", "source_path", "ratio"), on=["run_id", "source_path"], how="left")
     whole = whole.with_columns(value=pl.when(is_of_batch).then(seconds.cast(pl.String)).otherwise("value"))
     return pl.concat([whole.select(settings.columns), gas.select(settings.columns)])
+
+
+def _with_common(settings: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+    """`settings` plus copies of those above the first line that announces a run, for the runs behind that lack them."""
+    announced = runs.drop_nulls("announced_from").select("source", "run_id", "announced_from")
+    if announced.is_empty():
+        return settings
+    of_logs = announced.select("source", "announced_from").unique()
+    above = settings.join(of_logs, on="source").filter(pl.col("line_no") < pl.col("announced_from"))
+    copies = above.select(settings.columns).drop("run_id").join(announced.select("source", "run_id"), on="source")
+    added = copies.join(settings, on=["run_id", "name"], how="anti", maintain_order="left")
+    return pl.concat([settings, added.select(settings.columns)])
 
 
 def _inherited(settings: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:

@@ -10,12 +10,16 @@ from datetime import timedelta
 
 import polars as pl
 
+from sweepscope.pipeline.logs.facts import RUN_HEADER
+
 _APART = timedelta(seconds=20)
 """Between the headings of two launches; the processes of one print it within less."""
 
 
 def headings(events: pl.DataFrame) -> pl.DataFrame:
     """`source` and `line_no` of the headings of launches, at least two of a log: each has the first one's words.
+
+    Where a script announces its runs, these lines are the headings.
 
     Args:
         events: EVENT_FACTS rows.
@@ -24,8 +28,15 @@ def headings(events: pl.DataFrame) -> pl.DataFrame:
     begun = begun.with_columns(heading=pl.col("text").str.replace_all("[0-9]+", "0").str.strip_chars_end(" .!:"))
     same = begun.filter(pl.col("heading") == pl.col("heading").first().over("source")).drop_nulls("ts")
     is_apart = (pl.col("ts").diff().over("source") >= _APART).fill_null(value=True)
-    found = same.filter(is_apart & (pl.len().over("source") > 1))
-    return found.select("source", "line_no").unique().sort("source", "line_no")
+    found = same.filter(is_apart & (pl.len().over("source") > 1)).select("source", "line_no")
+    by_script = run_headers(events)
+    others = found.join(by_script, on="source", how="anti")
+    return pl.concat([others, by_script]).unique().sort("source", "line_no")
+
+
+def run_headers(events: pl.DataFrame) -> pl.DataFrame:
+    """`source` and `line_no` of the lines with which a script announces one run after the other."""
+    return events.filter(kind=RUN_HEADER).select("source", "line_no").unique().sort("source", "line_no")
 
 
 def with_stepless(attempts: pl.DataFrame, firsts: pl.DataFrame, begun: pl.DataFrame) -> pl.DataFrame:

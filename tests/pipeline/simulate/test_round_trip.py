@@ -49,6 +49,7 @@ _EVIDENCE = {
 }
 _FATAL = {*vocab.EVENT_KIND} - {
     "launch",
+    "run_header",
     "training_end",
     "epilogue",
     "tracker_closed",
