@@ -216,6 +216,7 @@ SETTING_WORDS = (
     r"(?i)batch|bs\b|acc|gas\b|seq|ctx|context|block|len|layer|depth|embd|embed|hidden|dim|width|model|head|ffn|mlp|inner|"
     r"vocab|expert|gpu|rank|world|proc|device|node|parallel|\b[tpdce]p\b|_[tp]p|stage|zero|shard|replica|step|iter|update|param|"
     r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token|epochs|mesh|tensor|pipe|host|"
+    r"epoch\W{1,3}[0-9]+ ?(?:/|of)|"
     r"模型|长度|大小|步数|梯度累积|层数|维度|头数|参数量"
 )
 """Found in any line that states a setting under one of its names."""
@@ -254,7 +255,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"(?:ce|nll|lm|xent|nlp|cross entropy|mlm|total|language model(?:ing)?|sum|loss)(?: loss)?|"
         r"(?:train )?(?:ce|nll|xent|"
         r"total|all|overall|combined|lm|cross entropy) loss|cross entropy|"
-        r"loss (?:total|ce|lm|nll|value|sum|all|scaled)|train total loss|"
+        r"loss (?:total|ce|lm|nll|value|sum|all|scaled|(?:per )?tok(?:en)?)|train total loss|"
         r"(?:train )?loss(?: train)? total",
         r"(?:avg|average|mean|running|smooth(?:ed)?|ema|batch|step|current|cur|mini ?batch|iter|last|raw|"
         r"global|moving avg)"
@@ -273,14 +274,15 @@ STEPS: Mapping[str, tuple[str, ...]] = {
     ),
     "step_time": (
         r"(?:train )?(?:step|iter|iteration|batch|it) ?(?:time|duration|timing|dt|latency|took)(?: avg)?|dt|"
-        r"train step timing|"
+        r"train step timing|(?:time )?metrics end to end|"  # the second: torchtitan
         r"(?:elapsed )?time (?:per|a) (?:step|iter(?:ation)?|batch|it|global step)|(?:sec(?:ond)?s?|ms|s) (?:per )?"
         r"(?:step|it|iter|iteration|batch)|delta t|time it|time iter|time step|time batch|step avg|ms step|t step",
         r"time|took|duration|t|elapsed time|seconds|secs|ms|speed|train time",
     ),
     "tokens_per_s": (
         r"(?:train )?(?:tok(?:en)?s?|toks) (?:per |p )?s(?:ec(?:ond)?s?)?|tps|(?:token )?throughput(?: tok(?:en)?s?)?"
-        r"(?: (?:per )?s(?:ec(?:ond)?)?)?|tok(?:en)?s throughput|wps|throughput tokens per sec(?:ond)?|tok sec",
+        r"(?: (?:per )?s(?:ec(?:ond)?)?)?|tok(?:en)?s throughput|wps|throughput tokens per sec(?:ond)?|tok sec|"
+        r"thru?put",
     ),
     "tokens_per_s_per_gpu": (
         rf"tgs|(?:tok(?:en)?s?|toks) (?:per )?(?:s(?:ec(?:ond)?)?) (?:per )?{DEVICE}|"

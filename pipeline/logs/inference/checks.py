@@ -37,12 +37,14 @@ class Evidence:
         interval: steps from one line to the next.
         settings: believed values by column.
         clock: what `seconds` come from, in words.
+        ranks: how many print the counter.
     """
 
     seconds: float | None
     interval: float
     settings: Mapping[str, float]
     clock: str = "the clock"
+    ranks: int = 1
 
     @property
     def batch_tokens(self) -> float | None:
@@ -76,9 +78,10 @@ def evidence(counter: Series, lines: Sequence[Line], settings: Mapping[str, str]
             continue
     rates, gaps = _by_clock(counter, lines)
     interval = median(gaps) / of_a_step if gaps else 1.0
+    ranks = len({lines[row].rank for row in counter.by_row})
     if rates:
-        return Evidence(median(rates) * of_a_step, interval, numbers)
-    return Evidence(_mean_time(lines), interval, numbers, clock="the mean at the end")
+        return Evidence(median(rates) * of_a_step, interval, numbers, ranks=ranks)
+    return Evidence(_mean_time(lines), interval, numbers, clock="the mean at the end", ranks=ranks)
 
 
 def _mean_time(lines: Sequence[Line]) -> float | None:
@@ -210,7 +213,8 @@ def _rate(guess: Guess, series: Series, known: Evidence, seconds: float | None, 
     if guess.confidence == LOW or _OF_ALL.search(series.label):
         return guess
     doubted = _doubted(guess, "of all cards or of one is not stated")
-    return replace(doubted, is_kept=series.label != "tps")
+    # What each rank prints is more likely its own.
+    return replace(doubted, is_kept=series.label != "tps" and known.ranks == 1)
 
 
 def tokens_of_a_step(

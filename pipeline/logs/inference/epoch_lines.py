@@ -54,20 +54,38 @@ def with_epoch_line(
     return replace(counter, epoch_line=epochs[0].piece, first_epoch=0 if any(not one.epoch for one in epochs) else 1)
 
 
-def without_total_of_epoch(counter: Counter, found: Mapping[Key, Series], settings: Mapping[str, str]) -> Counter:
+def without_total_of_epoch(
+    counter: Counter, found: Mapping[Key, Series], settings: Mapping[str, str], *, is_one_epoch: bool = False
+) -> Counter:
     """The counter, without its total where it came to that, and the log plans more: it is the length of an epoch.
+
+    Of a log that plans one epoch, that is the whole training, and what it plans besides is a limit that is not reached.
 
     Args:
         counter: what numbers the steps.
         found: all series.
         settings: believed values by column.
+        is_one_epoch: the log states that it plans one epoch.
     """
     total, planned = found.get((counter.key[0], "of", counter.key[2])), settings.get("steps_planned", "")
-    if total is None or not planned.isdigit() or counter.epoch or counter.epoch_line or counter.is_epoch:
+    if (
+        is_one_epoch
+        or total is None
+        or not planned.isdigit()
+        or counter.epoch
+        or counter.epoch_line
+        or counter.is_epoch
+    ):
         return counter
     length = max(total.numbers, default=0)
     is_reached = max(found[counter.key].numbers, default=0) >= length - 1
     return replace(counter, has_total=False) if is_reached and int(planned) > length else counter
+
+
+def is_once_an_epoch(count: int, others: Iterable[tuple[int, str]]) -> bool:
+    """Whether `count` lines of steps are one for each line that begins an epoch, but for the last."""
+    begun = len({one.line_no for one in epoch_lines(others)})
+    return begun > 0 and count in (begun - 1, begun)
 
 
 def epoch_lines(lines: Iterable[tuple[int, str]]) -> list[EpochLine]:

@@ -12,7 +12,11 @@ from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.inference.columns import LOW
 from sweepscope.pipeline.logs.inference.counter import Counter, find_counter
 from sweepscope.pipeline.logs.inference.ends import ending, whole_share
-from sweepscope.pipeline.logs.inference.epoch_lines import with_epoch_line, without_total_of_epoch
+from sweepscope.pipeline.logs.inference.epoch_lines import (
+    is_once_an_epoch,
+    with_epoch_line,
+    without_total_of_epoch,
+)
 from sweepscope.pipeline.logs.inference.evaluations import with_evaluations
 from sweepscope.pipeline.logs.inference.found_steps import Steps, steps_of, steps_of_table
 from sweepscope.pipeline.logs.inference.headings import heading
@@ -43,12 +47,16 @@ IsWanted = Callable[[Collection[int], bool], bool]
 
 @dataclass(frozen=True)
 class _Counted:
-    """What numbers the lines, the other lines, and the settings that these state, with the rules that read them."""
+    """What numbers the lines, the other lines, and the settings that these state, with the rules that read them.
+
+    `is_one_epoch`: the log states that it plans one epoch.
+    """
 
     counter: Counter | None
     others: pl.DataFrame
     chosen: list[Chosen]
     rules: SettingRules
+    is_one_epoch: bool = False
 
     @property
     def settings(self) -> dict[str, str]:
@@ -76,7 +84,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inferen
     counter, others, settings = counted.counter, counted.others, counted.settings
     if counter and not counter.is_lines:
         counter = with_epoch_line(in_samples(counter, found, lines, settings), found, lines, others.iter_rows())
-        counter = without_total_of_epoch(counter, found, settings)
+        counter = without_total_of_epoch(counter, found, settings, is_one_epoch=counted.is_one_epoch)
     steps = steps_of(found, lines, counter, settings) if counter else steps_of_table(table) if table else Steps()
     # A line with the counter may be none of a step: `"key": "run_stop", .. "samples_count": 3072, "status": "success"`.
     others = _others(sample, set(steps.line_nos)) if steps.line_nos else others
@@ -123,9 +131,11 @@ def _counting(
 
     def with_settings(counter: Counter | None, line_nos: set[int]) -> _Counted:
         others = _others(sample, line_nos)
-        return _Counted(
-            counter, others, *_settings(others, line_nos, in_epochs=counter is not None and counter.is_epoch)
+        in_epochs = counter is not None and (
+            counter.is_epoch or (counter.is_lines and is_once_an_epoch(len(line_nos), others.iter_rows()))
         )
+        found_settings = _settings(others, line_nos, in_epochs=in_epochs)
+        return _Counted(counter, others, *found_settings, is_one_epoch=_plans_one_epoch(others, line_nos))
 
     if table:
         return with_settings(None, set(table.line_nos)) if is_good(set(table.line_nos)) else None
@@ -187,6 +197,12 @@ def _settings(
     ]
     chosen = choose(statements, step_tokens)
     return chosen, tried_settings(chosen, statements, others)
+
+
+def _plans_one_epoch(others: pl.DataFrame, counted: Collection[int]) -> bool:
+    """Whether the lines in front of the last step state one number of epochs, and it is one."""
+    before = others.filter(pl.col("line_no") <= max(counted)) if counted else others
+    return {one.value for one in stated(_telling(before)) if one.column == "epochs"} == {"1"}
 
 
 def _written(draft: Draft) -> Inference:

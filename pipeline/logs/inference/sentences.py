@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+MAGNITUDES = {"million": ("M", "millions"), "百万": ("M", "millions"), "billion": ("B", "billions")}
+"""Words behind a number: the suffix that means the same, and how a dialect file calls a number in front of it."""
+
 SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "num_gpus",
@@ -40,11 +43,27 @@ SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?i)(?<![\w.])(?P<value>\d[\d,]*\.?\d*\s?[KMBT]?)\s*(?:trainable\s|total\s|model\s|learnable\s)?param(?:eter)?s\b"
         ),
     ),
+    (
+        "params",
+        re.compile(
+            rf"(?i)(?:\bparam(?:eter)?s?|参数量?)(?: (?:count|number|size))?\s?[:：=]?\s*"
+            rf"(?P<value>\d[\d,]*\.?\d*)\s*(?P<magnitude>{'|'.join(MAGNITUDES)})"
+        ),
+    ),
+    (
+        "params",
+        re.compile(
+            rf"(?i)(?<![\w.])(?P<value>\d[\d,]*\.?\d*)\s*(?P<magnitude>{'|'.join(MAGNITUDES)})\s*"
+            r"(?:(?:trainable|total|model|learnable)\s)?(?:param(?:eter)?s?\b|参数)"
+        ),
+    ),
     ("num_layers", re.compile(r"(?i)\b(?P<value>\d+)\s+(?:transformer\s|decoder\s|hidden\s)?layers\b")),
     (
         "steps_planned",
         re.compile(r"(?i)\btraining\s(?:\w+\s)?for\s(?P<value>\d[\d,]*)\s(?:steps|iterations|iters|updates)\b"),
     ),
+    # What an epoch's number counts up to; steps only where epochs are what the log counts (`infer`).
+    ("epochs", re.compile(r"(?i)\bepoch\W{1,3}\d+\s?(?:/|of)\s?(?P<value>\d+)\b(?![.,]\d)")),
     ("num_heads", re.compile(r"(?i)\b(?P<value>\d+)\s+(?:attention\s)?heads\b")),
 )
-"""Column of `runs`, and the expression whose group `value` is what the sentence says."""
+"""Column of `runs`, and the expression whose group `value` is what the sentence says, in units of `magnitude`."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from sweepscope.pipeline.logs.inference.sentences import MAGNITUDES
 from sweepscope.pipeline.logs.inference.settings import Chosen
 from sweepscope.pipeline.logs.inference.stated import Stated
 from sweepscope.pipeline.logs.inference.units import number_of
@@ -18,6 +19,7 @@ _LINES = {"=": "{name} = {value}", ":": "{name} : {value}", ":=": "{name} := {va
 }
 _OPTIONS = {"": "--{name} {value}", "=": "--{name}={value}"}
 _FEW_VALUES = 5
+_MAGNITUDE = re.compile(rf"(?i)\s*({'|'.join(MAGNITUDES)})")
 _SWITCHED = {"True": "full", "true": "full", "False": "none", "false": "none", "None": "none"}
 _WORDS = {
     "recompute": {**_SWITCHED, **{word: word for word in ("full", "selective", "none")}},
@@ -118,6 +120,9 @@ def _as_line(rules: SettingRules, source: Stated) -> bool:
         before = before[: dotted.start()] + " {_} "
     if not re.search(r"[^\W\d_]", before.replace("{_}", "") + behind):
         return False
+    magnitude = _MAGNITUDE.match(source.text, source.end) if source.form == "sentence" else None
+    if magnitude:
+        word = f":{MAGNITUDES[magnitude[1].lower()][1]}"
     kind = ":text" if source.column in ("accelerator",) else word
     line = f"{before}{{{source.column}{kind}}}{behind}"
     rules.settings[line] = source.text

@@ -51,7 +51,7 @@ def choose(found: Iterable[Stated], step_tokens: float | None = None) -> list[Ch
         if one.column not in COORDINATES or _printed_as(one) not in places:
             by_column.setdefault(one.column, []).append(one)
     ranked = {column: _ranked(ones) for column, ones in _of_shards(by_column).items()}
-    ranked = _of_whole_model(_batches(ranked, step_tokens))
+    ranked = _of_whole_job(_of_whole_model(_batches(ranked, step_tokens)))
     decided = _decide(ranked)
     chosen = []
     for column, values in ranked.items():
@@ -110,6 +110,16 @@ def _of_whole_model(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated
     total = [one for names, one in named if "total" in names and "trainable" not in names]
     whole = total or [one for names, one in named if "trainable" not in names]
     return {**ranked, "params": whole} if whole else dict(ranked)
+
+
+def _of_whole_job(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
+    """The candidates without GPUs that are fewer than a node has processes: those that one process sees.
+
+    `device: cuda:3 n_gpu: 1, distributed training: True` of transformers' older examples, below `--nproc_per_node=8`.
+    """
+    least = min((int(one.value) for one in ranked.get("gpus_per_node", ())), default=0)
+    kept = [one for one in ranked.get("num_gpus", ()) if int(one.value) >= least]
+    return {column: values for column, values in {**ranked, "num_gpus": kept}.items() if values}
 
 
 def _batches(ranked: Mapping[str, list[Stated]], step_tokens: float | None) -> dict[str, list[Stated]]:

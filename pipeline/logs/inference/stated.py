@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sweepscope.pipeline.logs.inference.sentences import SENTENCES
+from sweepscope.pipeline.logs.inference.sentences import MAGNITUDES, SENTENCES
 from sweepscope.pipeline.logs.inference.setting_values import SIZE, value_of
 from sweepscope.pipeline.logs.synonyms import AMBIGUOUS_BATCH, EVALUATION, FLAGS, PLANNED_EPOCHS, setting_of, words
 
@@ -137,7 +137,8 @@ def _in_line(line_no: int, text: str) -> Iterator[Stated]:
     for column, pattern in SENTENCES:
         for hit in pattern.finditer(text):
             printed, begin = hit["value"].rstrip(), hit.start("value")
-            value = value_of(column, printed)
+            magnitude = hit.groupdict().get("magnitude")
+            value = value_of(column, printed + MAGNITUDES[magnitude.lower()][0] if magnitude else printed)
             if value is not None and begin not in taken:
                 end = begin + len(printed)
                 yield Stated(column, value, 1, "", "sentence", "", printed, line_no, text, hit.start(), begin, end)

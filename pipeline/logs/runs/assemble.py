@@ -39,6 +39,7 @@ from sweepscope.pipeline.logs.runs.run_outcomes import outcomes_of_runs
 from sweepscope.pipeline.logs.runs.settings import (
     accumulated,
     arguments_of_runs,
+    counted_ranks,
     rejected_settings,
     settings_of_runs,
     stepped,
@@ -118,6 +119,8 @@ def assemble(
     beside = of_folders(sidecars, runs, folded.joined, sources)
     logged = settings_of_runs(facts.settings, beside, folded.configured, sources, folded.owners)
     logged = accumulated(folded.found.micro_batches, runs, logged)
+    steps_by_rank = steps_of_all_ranks(parsed, runs)
+    logged = counted_ranks(steps_by_rank, logged)
     named = _chosen_settings(folded, logged, users, dialects)
     rows = _run_rows(folded, named.chosen, peaks, spans, dialects)
     silences = _silences(steps, rows, now=now)
@@ -128,7 +131,7 @@ def assemble(
         conform(rows, diagnose.RUNS),
         steps,
         events.drop_nulls("run_id"),
-        steps_by_rank=steps_of_all_ranks(parsed, runs),
+        steps_by_rank=steps_by_rank,
         silences=silences,
         trainer_starts=trainer_starts(facts, _with_process_tables(runs, events)),
     )

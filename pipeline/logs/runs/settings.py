@@ -115,6 +115,37 @@ def _with_common(settings: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([settings, added.select(settings.columns)])
 
 
+_OF_SIZE = ("num_gpus", "num_nodes", "gpus_per_node", "dp", "dp_shard")
+
+
+def counted_ranks(steps_by_rank: pl.DataFrame, settings: pl.DataFrame) -> pl.DataFrame:
+    """`settings` with the GPUs of runs that state no size, and whose steps every rank prints, numbered from 0.
+
+    A log that begins with another rank, leaves one out or has few lines of one is a part; so is one of a run's several.
+
+    Args:
+        steps_by_rank: `attribution.steps_of_all_ranks`.
+        settings: rows of `settings_of_runs`.
+    """
+    known = settings.filter(pl.col("name").is_in(_OF_SIZE))
+    unknown = steps_by_rank.drop_nulls(["run_id", "rank"]).join(known, on="run_id", how="anti")
+    if unknown.is_empty():
+        return settings
+    rank, count = pl.col("rank"), pl.col("rank").value_counts().struct.field("count")
+    counted = unknown.group_by("run_id", maintain_order=True).agg(
+        pl.col("source_path", "line_no").first(),
+        logs=pl.col("source").n_unique(),
+        is_even=2 * count.min() >= count.max(),
+        count=rank.n_unique(),
+        is_gapless=(rank.min() == 0) & (rank.max() == rank.n_unique() - 1),
+    )
+    is_whole = pl.col("is_gapless") & pl.col("is_even") & (pl.col("logs") == 1) & (pl.col("count") > 1)
+    gpus = counted.filter(is_whole).with_columns(
+        name=pl.lit("num_gpus"), value=pl.col("count").cast(pl.String), setting_source=pl.lit("derived")
+    )
+    return pl.concat([settings, gpus.select(settings.columns)])
+
+
 def _inherited(settings: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
     """`settings` plus copies for attempts without any: a restart may not repeat those of the attempt before it."""
     ordered = runs.select("source", "attempt_in_source", "run_id").sort("source", "attempt_in_source")

@@ -34,7 +34,7 @@ _KEY = r'"key": ?"([^"]+)"'
 _NUMBER_OR_NAN = rf"({NUMBER}|-?Infinity)"
 _TIME = rf'"train_step_tim(?:e|ing)(?: in s)?": ?{_NUMBER_OR_NAN}'
 _LOSS = rf'"(?:reduced_train_loss|train_loss|loss)": ?{_NUMBER_OR_NAN}'
-_COUNTERS = ("step", "samples_count", "epoch_num")
+_COUNTERS = ("step", "samples_count", "epoch_num", "step_num")
 _COUNTER = rf'"(?:{"|".join(_COUNTERS)})": ?{_NUMBER_OR_NAN}'
 _COUNTER_NAME = rf'"({"|".join(_COUNTERS)})": ?[-\d]'
 _BLOCK = r'"()(?:throughput|validation_\w+|val_loss)":'
@@ -58,6 +58,8 @@ _FIELDS = {
     "throughput": _THROUGHPUT,
     "counter": rf"{_COUNTER}[,}}]",
     "counted": _COUNTER_NAME,
+    # DeepCAM's events have the number of the epoch in front of it.
+    "steps_done": r'"step_num": ?(\d+)',
     "loss": _LOSS,
     "value": rf'"value": ?{_NUMBER_OR_NAN}[,}}]',
     "seconds": _TIME,
@@ -80,11 +82,14 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     of_events = conform(
         fields.with_columns(
             ts=stamped(),
-            step=number(pl.col("counter")).round(),
+            step=number(pl.coalesce("steps_done", "counter")).round(),
             loss=number(pl.coalesce("loss", "value")),
             step_time_s=number(pl.col("seconds")),
             learning_rate=number(pl.col("rate")),
-            consumed_tokens=pl.col("counted").replace_strict(counters, default=None, return_dtype=pl.Int64)
+            consumed_tokens=pl.when(pl.col("steps_done").is_null())
+            .then(pl.col("counted"))
+            .otherwise(pl.lit("step_num"))
+            .replace_strict(counters, default=None, return_dtype=pl.Int64)
             + pl.when(is_block).then(_OF_BLOCK).otherwise(0),
         ),
         STEP_FACTS,
@@ -97,6 +102,8 @@ _NAMES = {
     "global_batch_size": "gbs",
     "gradient_accumulation_steps": "gas",
     "max_steps": "steps_planned",
+    # BERT: its schedule ends there, as far as it does not reach its quality before.
+    "opt_learning_rate_training_steps": "steps_planned",
     "max_sequence_length": "seq_len",
     "sequence_length": "seq_len",
     # Intel's submissions of GPT-3
@@ -114,6 +121,10 @@ _NAMES = {
     "number_of_ranks": "num_gpus",
     "number_of_nodes": "num_nodes",
     "accelerators_per_node": "gpus_per_node",
+    "gradient_accumulation_frequency": "gas",
+    # Of OpenFold
+    "model_parameters_count": "params",
+    "train_sequence_crop_size": "seq_len",
 }
 _SYSTEM = {
     "number_of_nodes": "num_nodes",
@@ -191,8 +202,8 @@ def finalize(facts: Facts) -> Facts:
     """Counters to optimizer steps.
 
     The unit is the largest that divides all numbers of a counter in the file: the tokens of a batch, its samples, else
-    the counter is of steps. `samples_count` is of samples at least. Where the batch is not known, neither is the step:
-    such events become rejects.
+    the counter is of steps. `samples_count` is of samples at least, `step_num` of steps. Where the batch is not known,
+    neither is the step: such events become rejects.
     """
     steps = console.without_spare(facts.steps)
     if steps.is_empty():
@@ -204,7 +215,10 @@ def finalize(facts: Facts) -> Facts:
     known = _of_training(known.rename({"consumed_tokens": "kind"}))
     gbs, tokens = pl.col("gbs"), pl.col("gbs") * pl.col("seq_len")
     unit = cases(
-        (pl.col("steps_planned").is_not_null(), pl.lit(1, pl.Int64)),
+        (
+            pl.col("steps_planned").is_not_null() | (pl.col("kind") == _COUNTERS.index("step_num")),
+            pl.lit(1, pl.Int64),
+        ),
         (_divides(tokens), tokens),
         (_divides(gbs) | (pl.col("kind") == _COUNTERS.index("samples_count")), gbs),
         (gbs.is_not_null(), pl.lit(1, pl.Int64)),

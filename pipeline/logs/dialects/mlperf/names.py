@@ -40,7 +40,7 @@ _CARDS = rf"{_PLATFORM}(\d+) ?x ?(?:NVIDIA |AMD |Instinct )*{_CARD}(?: GPUs?|_\d
 _PLATFORM_PARTS = {
     "num_gpus": rf"{_PLATFORM}(?:[Gg]audi\d?|tpu-v(?:5l|5e|6e))-(\d+)\"",
     "accelerator": rf"{_PLATFORM}[^\"]*?(?:\b|\dx|x\d+|_\d+x)"
-    r"(MI\d{3}X|(?:[AHB]\d{3}|GB\d{3})(?:-(?:NVL|PCIE|PCIe|SXM)\d?(?:-\d+GB)?)?)(?:\b|_)",
+    r"([Tt][Pp][Uu]-v(?:[234]|5[ep]|6e)|MI\d{3}X|(?:[AHB]\d{3}|GB\d{3})(?:-(?:NVL|PCIE|PCIe|SXM)\d?(?:-\d+GB)?)?)(?:\b|_)",
     "gpus_per_node": rf"{_PLATFORM}[^\"]+?(?:x|_|\(|-| )(\d+)x? ?(?:NVIDIA |AMD |Instinct )*{_CARD}",
     "arg:boards_of_four": rf"{_PLATFORM}[^\"]*?\b(GB[23]00)\b",
     "arg:board": rf"{_PLATFORM}[^\"]*?(DGX ?[AHB]\d{{3}}|HGX ?(?:H[12]|B[23])00|MI3\d\dX)\b",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import polars as pl
 import pytest
@@ -960,3 +960,65 @@ def test_a_setting_is_read_where_its_value_is_not_cut_off() -> None:
     head = 'python train.py --seq_len 512 -\n-lr 0.001\nConfiguration:\n{\n  "seq_len": 512,\n  "warmup": 5\n}\n'
     (run,) = tables_of({"train.log": log(FORMS["pairs"], head=head)})["runs"].to_dicts()
     assert run["seq_len"] == 512
+
+
+def test_a_limit_beside_one_planned_epoch_is_no_plan() -> None:
+    head = "Namespace(epochs=1, max_steps=1000000, lr=0.0003)\n"
+    (run,) = tables_of({"train.log": log(FORMS["brackets"], head=head)})["runs"].to_dicts()
+    assert (run["last_step"], run["steps_planned"], run["status"]) == (STEPS, STEPS, "completed")
+
+
+@pytest.mark.parametrize(
+    ("line", "params"),
+    [
+        ("LLM总参数量: 28.976 百万", 28_976_000),
+        ("Model has 124.5 million trainable parameters", 124_500_000),
+        ("Parameters: 1.2 billion", 1_200_000_000),
+    ],
+)
+def test_parameters_in_words(line: str, params: int) -> None:
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], head=f"{line}\n")})["runs"].to_dicts()
+    assert run["params"] == params
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda step, loss: f"Epoch {step}/90\nTrain Loss: {loss:.4f}, Train Acc: 58.05%",
+        lambda step, loss: f"metrics after epoch {step}:\nTrain loss: {loss:.4f}\nEpoch {step}/90 done in 4.5 s",
+    ],
+    ids=["above its losses", "behind its losses"],
+)
+def test_epochs_that_are_counted_up_to_a_number_are_planned(form: Callable[[int, float], str]) -> None:
+    (run,) = tables_of({"train.log": log(form)})["runs"].to_dicts()
+    assert (run["last_step"], run["steps_planned"]) == (STEPS, 90)
+
+
+def test_a_process_that_sees_one_gpu_is_one_of_its_launch() -> None:
+    head = "torchrun --nproc_per_node=8 run.py --lr 1e-4\n" + "device: cuda:3 n_gpu: 1, distributed training: True\n"
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], head=head)})["runs"].to_dicts()
+    assert (run.get("num_gpus"), run["gpus_per_node"]) == (None, 8)
+
+
+def by_ranks(ranks: Sequence[int], head: str = "") -> str:
+    return log(
+        lambda step, loss: "\n".join(
+            f"{rank}: step {step}/{STEPS} loss {loss + rank / 100:.4f} tokens/s {9000 + step + rank}" for rank in ranks
+        ),
+        head=head,
+    )
+
+
+@pytest.mark.parametrize(
+    ("ranks", "head", "gpus"),
+    [((0, 1, 2, 3), "", 4), ((0, 2, 3), "", None), ((4, 5, 6, 7), "", None), ((0, 1), "num_gpus: 16\n", 16)],
+    ids=["all", "one is missing", "of another node", "stated otherwise"],
+)
+def test_ranks_that_print_their_steps_are_the_gpus(ranks: Sequence[int], head: str, gpus: int | None) -> None:
+    (run,) = tables_of({"train.log": by_ranks(ranks, head)})["runs"].to_dicts()
+    assert (run["steps_logged"], run.get("num_gpus")) == (STEPS, gpus)
+
+
+def test_a_rate_that_each_rank_prints_is_not_that_of_the_job() -> None:
+    (run,) = tables_of({"train.log": by_ranks((0, 1, 2, 3))})["runs"].to_dicts()
+    assert run["tokens_per_s"] is None

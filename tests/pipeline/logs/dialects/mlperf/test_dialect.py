@@ -63,6 +63,25 @@ def test_losses_as_events_of_their_own_count_samples(tmp_path: Path) -> None:
     assert [(s["step"], s["loss"], s["learning_rate"]) for s in steps] == [(10, 2.0, 4e-4), (20, 1.0, 4e-4)]
 
 
+def test_losses_of_deepcam_count_steps_behind_their_epoch(tmp_path: Path) -> None:
+    losses = [event("train_loss", 0.02 / n, epoch_num=n, step_num=842 * n) for n in (1, 2, 3)]
+    lines = [*begin(gbs=144, seq_len=None), event("gradient_accumulation_frequency", 1), *losses, stop()]
+    run = run_of(tmp_path, "\n".join(lines))
+    assert (run["first_step"], run["last_step"], run["steps_logged"], run["last_loss"]) == (842, 2526, 3, 0.02 / 3)
+
+
+def test_the_schedule_of_bert_is_what_it_plans(tmp_path: Path) -> None:
+    lines = [*begin(gbs=448, seq_len=512), event("opt_learning_rate_training_steps", 6365), stop()]
+    run = run_of(tmp_path, "\n".join(lines))
+    assert (run["steps_planned"], run["status"]) == (6365, "completed")
+
+
+def test_parameters_and_crops_of_openfold(tmp_path: Path) -> None:
+    stated = [event("model_parameters_count", 93229082), event("train_sequence_crop_size", 256)]
+    run = run_of(tmp_path, "\n".join([*begin(gbs=144, seq_len=None), *stated, stop()]))
+    assert (run["params"], run["seq_len"]) == (93229082, 256)
+
+
 def test_two_counters_of_one_file_are_of_the_same_steps(tmp_path: Path) -> None:
     lines = begin(seq_len=None)
     for step in range(1, 41):
