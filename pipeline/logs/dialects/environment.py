@@ -37,6 +37,8 @@ _LAUNCH = {
 _LAUNCH_OPTION = r"--(nproc[-_]per[-_]node|nnodes)[= ](\d+)(?:\s|$)"
 # torchrun without --nnodes: one node (torch/distributed/run.py). A command that goes on in the next line may name more.
 _ALONE = r"\b(?:torchrun|torch\.distributed\.(?:run|launch))\b.*--nproc[-_]per[-_]node[= ]\d+(?:\s.*[^\\\s])?\s*$"
+# A configuration that is printed may show in a comment how its author launched it (nanoGPT config/train_gpt2.py).
+_COMMENT = r"^\s*#(?:\s|$)"
 _LAUNCH_VARIABLE = r"\b(NNODES|GPUS_PER_NODE)(?:=|:\s*)(\d+)\s*$"
 
 RANK = "arg:torch_rank"
@@ -71,11 +73,12 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     near = lines.filter(holding(LITERALS))
     if near.is_empty():
         return pl.DataFrame(schema=SETTING_FACTS)
+    commands = near.filter(~pl.col("text").str.contains(_COMMENT))
     launched = [
-        named_settings(near, pattern, _LAUNCH, setting_source="command_line")
+        named_settings(commands, pattern, _LAUNCH, setting_source="command_line")
         for pattern in (_LAUNCH_OPTION, _LAUNCH_VARIABLE)
     ]
-    return pl.concat([matched_settings(near, _LINE), *launched, _alone(near), _scheduled(near)])
+    return pl.concat([matched_settings(near, _LINE), *launched, _alone(commands), _scheduled(near)])
 
 
 def ranks(lines: pl.DataFrame) -> pl.DataFrame:

@@ -95,6 +95,10 @@ class Field:
         return self.label, self.role, word
 
 
+_OWN_KEY = re.compile(r"""\s*,\s*["'][^"']*["']\s*:\s*""")
+"""In front of a value of a dict behind the first: its key is its own, and names no values behind it."""
+
+
 def fields(text: str, start: int = 0) -> list[Field]:
     """The values of a line from a character on, from left to right."""
     found: list[Field] = []
@@ -105,7 +109,7 @@ def fields(text: str, start: int = 0) -> list[Field]:
         if first < position:
             continue
         gap = text[position:first]
-        own = split_of(gap)
+        own, before_split = split_of(gap), split
         split = own or split
         if not found and split:
             leader = split
@@ -145,6 +149,8 @@ def fields(text: str, start: int = 0) -> list[Field]:
             )
         )
         position = stop
+        if own and _OWN_KEY.fullmatch(gap):
+            split = before_split
         if "|" in gap or ";" in gap:
             split = split_of(gap[max(gap.rfind("|"), gap.rfind(";")) :])
     return _completed(text, found)

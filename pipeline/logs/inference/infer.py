@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.inference.below import find_below
 from sweepscope.pipeline.logs.inference.columns import LOW
 from sweepscope.pipeline.logs.inference.counter import Counter, find_counter
 from sweepscope.pipeline.logs.inference.ends import ending, whole_share
@@ -20,7 +21,7 @@ from sweepscope.pipeline.logs.inference.epoch_lines import (
 from sweepscope.pipeline.logs.inference.evaluations import with_evaluations
 from sweepscope.pipeline.logs.inference.found_steps import Steps, steps_of, steps_of_table
 from sweepscope.pipeline.logs.inference.headings import heading
-from sweepscope.pipeline.logs.inference.losses import losses_are_elsewhere, prints_losses
+from sweepscope.pipeline.logs.inference.losses import loss_rows, losses_are_elsewhere, prints_losses
 from sweepscope.pipeline.logs.inference.ordinals import find_ordinals
 from sweepscope.pipeline.logs.inference.result import NOTHING, Inference, Inferred
 from sweepscope.pipeline.logs.inference.samples import in_samples, of_amounts
@@ -147,10 +148,18 @@ def _counting(
     if amount and is_good(more := _lines_of(amount, found, lines)):
         counter, counted = amount, more
     best = with_settings(counter, counted)
-    ordinals = find_ordinals(found, counter, lines, best.settings)
+    # Below an epoch's number, a loss is found by a sign behind its name; without one, its lines are counted.
+    is_apart = counter is not None and counter.is_epoch and _is_apart(counter, found, lines)
+    ordinals = find_ordinals(found, None if is_apart else counter, lines, best.settings)
     if ordinals and is_good(more := _lines_of(ordinals, found, lines)):
         return with_settings(ordinals, more)
     return best
+
+
+def _is_apart(counter: Counter, found: Mapping[Key, Series], lines: Sequence[Line]) -> bool:
+    """Whether no loss stands in the lines of a counter, nor can be read below them."""
+    is_beside = not loss_rows(found).isdisjoint(found[counter.key].rows)
+    return not is_beside and all(one.column != "loss" for one in find_below(found, counter, lines).values())
 
 
 def _lines_of(counter: Counter | None, found: Mapping[Key, Series], lines: Sequence[Line]) -> set[int]:

@@ -32,6 +32,9 @@ _DECIMALS = {
 _RATE_OFF = 0.01
 """By which a rate may be off, as a share of it."""
 
+_FEW = 3
+"""Learning rates from which on the last one may be told from a constant of 0."""
+
 _DICT, _TABLE = "arg:dict_", "arg:table_"
 LITERALS = ("train_samples_per_second", "train_steps_per_second", "train_runtime", "  train_loss  ", "  epoch    ")
 _ROW = r"^(?:.*>> +)?\s*(epoch|train_\w+) +=  *([\d.,:e+-]+|[\d.]+ days?, [\d:.]+)\s*$"
@@ -134,7 +137,7 @@ def concluded(rows: pl.DataFrame, dicts: pl.DataFrame, known: Mapping[tuple[int,
 
 
 def _of_training(end: End, rows: pl.DataFrame, dicts: pl.DataFrame) -> dict[str, object]:
-    steps = None if end.speed.steps else end.speed.steps_planned() or _all_logged(end, dicts)
+    steps = None if end.speed.steps else end.speed.steps_planned() or _all_logged(end, dicts) or _end_of_schedule(dicts)
     batch = None if end.is_batch_stated else end.speed.total_batch()
     return {"steps_planned": steps, "arg:total_batch": batch, **_means(end, rows, dicts)}
 
@@ -144,6 +147,16 @@ def _all_logged(end: End, dicts: pl.DataFrame) -> int | None:
     count = dicts.height
     is_each = count > 1 and dicts["step"].to_list() == list(range(1, count + 1)) and not _is_ordinal(dicts)
     return count if is_each and end.speed.last_logged(count) == count else None
+
+
+def _end_of_schedule(dicts: pl.DataFrame) -> int | None:
+    """Planned steps of a training whose last log dict has come to a learning rate of 0, as the Trainer's schedules do
+    with the last planned step (optimization.py: `linear`, `cosine`), and of which no step is an ordinal."""
+    rates = dicts.drop_nulls("learning_rate")
+    if rates.height < _FEW or _is_ordinal(dicts) or rates["step"][-1] != dicts["step"][-1]:
+        return None
+    is_end = rates["learning_rate"][-1] == 0 and (rates["learning_rate"][1:-1] > 0).all()
+    return int(rates["step"][-1]) if is_end else None
 
 
 def _is_ordinal(dicts: pl.DataFrame) -> bool:
@@ -162,6 +175,7 @@ def _means(end: End, rows: pl.DataFrame, dicts: pl.DataFrame) -> dict[str, objec
     planned = end.speed.steps_planned()
     if planned is None and end.speed.last_logged(len(logged)) == logged[-1]:
         planned = logged[-1]
+    planned = planned or _end_of_schedule(dicts)
     done = _steps_done(planned, rows, logged)
     if done is None or runtime_s is None:
         return {"gbs_tokens": each, **_by_rate(end)}

@@ -36,6 +36,7 @@ LINES: list[tuple[str, dict[str, str]]] = [
     ("export SLURM_JOB_ID=$SLURM_JOB_ID SLURM_NNODES=${SLURM_NNODES} SLURM_JOB_NUM_NODES=0", {}),
     ("SLURM_JOB_ID=tba SLURM_JOB_NODELIST=gpu[1-", {}),
     ("torchrun --nproc_per_node=$GPUS_PER_NODE --nnodes=1:4 train.py", {}),
+    ("# $ torchrun --standalone --nproc_per_node=8 train.py config/train_gpt2.py", {}),
 ]
 
 COMMANDS = [

@@ -1022,3 +1022,20 @@ def test_ranks_that_print_their_steps_are_the_gpus(ranks: Sequence[int], head: s
 def test_a_rate_that_each_rank_prints_is_not_that_of_the_job() -> None:
     (run,) = tables_of({"train.log": by_ranks((0, 1, 2, 3))})["runs"].to_dicts()
     assert run["tokens_per_s"] is None
+
+
+def test_a_key_that_names_an_evaluation_names_its_own_value_only() -> None:
+    def form(step: int, loss: float) -> str:
+        return f'{{"step": {step}, "loss": {loss:.4f}, "val_loss": 3.5, "grad_norm": 0.5, "tokens_per_second": 9000.5}}'
+
+    tables = tables_of({"train.log": log(form)})
+    assert tables["steps"]["grad_norm"].unique().to_list() == [0.5]
+    assert tables["runs"]["tokens_per_s"].to_list() == [9000.5]
+
+
+def test_losses_below_epochs_need_no_sign_behind_their_names() -> None:
+    text = log(lambda step, loss: f"Epoch [{step}/{STEPS}]\nTraining loss {loss:.4f}\nTesting loss 3.5", head="")
+    tables = tables_of({"train.log": text})
+    (run,) = tables["runs"].to_dicts()
+    assert (run["last_step"], run["steps_planned"]) == (STEPS, STEPS)
+    assert tables["steps"].sort("step")["loss"].to_list() == [round(loss, 4) for loss in losses()]
