@@ -22,8 +22,7 @@ _FILES = (
     *("status", "kind", "parser", "files", "size", "rows_parsed", "lines_rejected", "secrets_hidden"),
     *("error", "advice", "example"),
 )
-_SELDOM = ("secrets_hidden", "error", "advice")
-"""Columns that are left out where no file has a value in them."""
+_SELDOM = ("secrets_hidden", "error", "advice")  # left out where no file has a value in them
 
 _FILES_HEIGHT = 292  # px: eight kinds of files
 
