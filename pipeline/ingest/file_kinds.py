@@ -48,6 +48,8 @@ _OF_OTHERS = re.compile(r"tokenizer|generation|processor|adapter|quant|eval|pack
 _OF_OTHER_WORK = re.compile(r"(?<![a-z])(?:test|infer|serve|convert|prepare|data|setup|install)")
 """In names of scripts that train nothing."""
 TABLE_SUFFIXES = (".csv", ".tsv")
+_REPORT_SUFFIXES = (".md", ".markdown", ".rst", ".xlsx")
+"""Of documents and workbooks, in which people keep tables of results."""
 _TABLE_OF_STEPS = re.compile(
     r"(?:train(?:ing)?[-_])?(?:logs?|metrics|progress|loss(?:es)?|stats|steps|train(?:ing)?[-_]?(?:log|loss|steps))|"
     r"(?!.*(?:eval|valid|test|gpu|cpu|smi|dcgm|sys|mem|power|net|bench|result|summary|sweep|runs)).+[-_.]"
@@ -87,6 +89,16 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: b
     if lower == NAME:
         return "statements"
     return _kind_by_dialect(lower, dialects, histories=histories) or _kind_by_suffix(lower)
+
+
+def is_report(name: str) -> bool:
+    """Whether a name is that of a document or a workbook.
+
+    >>> is_report("a/README.md"), is_report("results.md.gz"), is_report("results.csv")
+    (True, True, False)
+    """
+    stem, suffix = posixpath.splitext(name.lower())
+    return (posixpath.splitext(stem)[1] if suffix in _COMPRESSED else suffix) in _REPORT_SUFFIXES
 
 
 def _kind_by_dialect(lower: str, dialects: Sequence[Dialect], *, histories: bool) -> str | None:
@@ -137,6 +149,8 @@ def _kind_by_suffix(lower: str) -> str:
         suffix = posixpath.splitext(name)[1]
     if suffix in TABLE_SUFFIXES:
         return "log" if _TABLE_OF_STEPS.fullmatch(name.removesuffix(suffix)) else "bench_csv"
+    if suffix in _REPORT_SUFFIXES:
+        return "bench_csv"
     if is_memory_file(lower):
         return "memory"
     if name in _NEVER_LOGS:

@@ -17,6 +17,7 @@ from sweepscope.pipeline.ingest.line_numbers import LineNumbers, rows_of
 from sweepscope.pipeline.ingest.named_configurations import settings_named
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_file import read_file
+from sweepscope.pipeline.ingest.read_results import read_listing_logs
 from sweepscope.pipeline.ingest.read_rotated import RotatedLogs
 from sweepscope.pipeline.ingest.read_sidecar import folder_names
 from sweepscope.pipeline.ingest.read_tracker import PARSER, with_folders
@@ -24,7 +25,7 @@ from sweepscope.pipeline.ingest.resume import ResumeState
 from sweepscope.pipeline.ingest.statements import stated_rows
 from sweepscope.pipeline.ingest.surer_reading import Candidate
 from sweepscope.pipeline.ingest.tracked_runs import PLACES, sources_of
-from sweepscope.pipeline.ingest.unread_logs import judge_unread
+from sweepscope.pipeline.ingest.unread_logs import judge_unread, without
 from sweepscope.pipeline.ingest.unread_recordings import read_recordings
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.spill import SLICE_ROWS, release
@@ -121,12 +122,14 @@ def read_batch(
     _read_files(found, batch, rotated, on_file)
     extracted = with_late_owners(batch.merged(), batch.dropped, lambda source: rotated.opened(source, found))
     _log_dialects(found, extracted)
+    listing = read_listing_logs(found, batch, extracted, rotated.opener)
     inferred = read_inferred(_unknown_logs(found, batch, rotated, extracted), extracted.facts, confirmed)
     facts = Facts.concat([extracted.facts.without_steps(inferred.with_steps), inferred.facts]).map(in_order)
     arguments = read_arguments(extracted.argument_lines)
     facts = with_dumped(facts, arguments, extracted.dialect_of)
     sources = _sources(found, {**extracted.dialect_of, **inferred.readers})
     files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), extracted)
+    facts = facts.map(without(listing))
     files, facts = judge_unread(files, facts, inferred.unread, batch.nccl.sources())
     files = read_recordings(files, found, batch, current_versions(dialects))
     with_folders(batch)

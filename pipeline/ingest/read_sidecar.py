@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 import polars as pl
 
-from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.errors import InputError, SweepscopeError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
-from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.ingest.file_kinds import is_report
 from sweepscope.pipeline.ingest.read_configuration import settings_beside
+from sweepscope.pipeline.ingest.read_results import add_runs, read_own_table, read_report
 from sweepscope.pipeline.ingest.read_tracker import read_export
 from sweepscope.pipeline.ingest.statements import check_statements
 from sweepscope.pipeline.io.bounded import bounded, text_of
@@ -24,9 +24,8 @@ from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
 from sweepscope.pipeline.logs.dialect import BinaryHistory, History
-from sweepscope.pipeline.logs.facts import INFERRED
 from sweepscope.pipeline.logs.registry import TABLES
-from sweepscope.pipeline.logs.result_tables.read import WANTED, may_be_runs, read_runs
+from sweepscope.pipeline.logs.result_tables.read import may_be_runs
 from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
 from sweepscope.pipeline.logs.trackers.exports import is_export, is_table_of_runs
 from sweepscope.pipeline.memory.gpu_samples.samples import is_samples
@@ -36,7 +35,6 @@ from sweepscope.pipeline.nccl.facts import Facts as NcclFacts
 from sweepscope.pipeline.nccl.inspector import read_inspector
 from sweepscope.pipeline.scheduler import registry as schedulers
 from sweepscope.schemas import limits
-from sweepscope.schemas.tables.inference import INFERRED_COLUMNS
 from sweepscope.schemas.tables.ledger import REJECTS
 from sweepscope.schemas.tables.nccl import NCCL_INSPECTOR
 from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
@@ -177,6 +175,8 @@ def _add_settings(row: dict[str, object], path: str, data: bytes, batch: BatchAc
 
 def read_table(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns of a table with one run per row, a known one or one of somebody's own."""
+    if is_report(reader.path):
+        return read_report(row, reader, batch)
     return read_table_of(source, row, reader, reader.chunks(), batch)
 
 
@@ -189,7 +189,6 @@ def read_table_of(
     source: int, row: dict[str, object], reader: Reader, chunks: Iterator[bytes], batch: BatchAccumulator
 ) -> dict[str, object]:
     """`read_table` of the given chunks."""
-    path = reader.path
     head = next(chunks, b"")
     table = next((t for t in TABLES if t.matches(head[:SNIFF_BYTES].decode("utf-8-sig", "replace"))), None)
     if jobs := recognise_scheduler_table(head):
@@ -202,55 +201,10 @@ def read_table_of(
             return read_memory(row, reader, itertools.chain([head], chunks), batch)
         if is_export(start) and not (is_table_of_runs(start) and may_be_runs(start)):
             return read_export(source, reader, itertools.chain([head], chunks), batch)
-        return _read_own_table(row, reader, itertools.chain([head], chunks), batch, start=start)
+        return read_own_table(row, itertools.chain([head], chunks), batch, start=start)
     rows, rejects = table.read(text_of(itertools.chain([head], chunks)))
     rows = rows.with_columns(framework=pl.lit(table.framework))
-    return _add_runs(row, path, rows, rejects, batch, parser=table.name)
-
-
-def _read_own_table(
-    row: dict[str, object], reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator, *, start: str
-) -> dict[str, object]:
-    """Ledger columns of a table whose columns are those of runs; others are skipped after their `start`."""
-    own = read_runs(text_of(chunks)) if may_be_runs(start) else None
-    if own is None:
-        return {"status": "skipped", "error": f"no table of runs: {WANTED}"}
-    path = reader.path
-    placed = pl.lit(path).alias("source_path")
-    cells = own.cells.with_columns(placed, setting_source=pl.lit("result_table"))
-    ids = [run_id(path, f"line {line_no}") for line_no in cells["line_no"].to_list()]
-    batch.table_arguments.append(cells.with_columns(pl.Series("run_id", ids, dtype=pl.String)))
-    batch.other.setdefault(INFERRED_COLUMNS.name, []).append(INFERRED_COLUMNS.conform(own.columns.with_columns(placed)))
-    framework = pl.coalesce("framework", pl.lit("other")) if "framework" in own.runs.columns else pl.lit("other")
-    return _add_runs(row, path, own.runs.with_columns(framework=framework), own.rejects, batch, parser=INFERRED)
-
-
-def _add_runs(
-    row: dict[str, object],
-    path: str,
-    rows: pl.DataFrame,
-    rejects: pl.DataFrame,
-    batch: BatchAccumulator,
-    *,
-    parser: str,
-) -> dict[str, object]:
-    """Ledger columns of a table with these runs."""
-    ids = [run_id(path, f"line {line_no}") for line_no in rows["line_no"].to_list()]
-    batch.tables.append(
-        rows.with_columns(
-            pl.Series("run_id", ids, dtype=pl.String),
-            attempt=pl.lit(1, pl.Int64),
-            source_path=pl.lit(path),
-            run_dir=pl.lit(row["run_dir"]),
-            sweep=pl.lit(row["sweep"]),
-            origin=pl.lit(row["origin"]),
-            parser=pl.lit(parser),
-            parser_version=pl.lit(current_versions()[parser], pl.Int64),
-        )
-    )
-    for r in rejects.iter_rows(named=True):
-        batch.reject(path, r["line_no"], r["reason"], r["raw"], table="runs")
-    return {"parser": parser}
+    return add_runs(row, reader.path, rows, rejects, batch, parser=table.name)
 
 
 def read_memory(

@@ -92,7 +92,7 @@ def judge_unread(
             text = kind.last_text.strip()
             event = "launch" if kind.has_begun else "unread"
             unread.append({"source": source, "line_no": kind.last_line, "kind": event, "text": text})
-    return _left_out(files, no_log), _with_events(facts.map(_without(no_log)), unread)
+    return _left_out(files, no_log), _with_events(facts.map(without(no_log)), unread)
 
 
 def _left_out(files: pl.DataFrame, reasons: Mapping[int, str]) -> pl.DataFrame:
@@ -107,7 +107,8 @@ def _left_out(files: pl.DataFrame, reasons: Mapping[int, str]) -> pl.DataFrame:
     )
 
 
-def _without(sources: Collection[int]) -> Callable[[pl.DataFrame], pl.DataFrame]:
+def without(sources: Collection[int]) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    """A change of facts that leaves out those of some sources."""
     return lambda frame: frame.filter(~pl.col("source").is_in(list(sources))) if sources else frame
 
 

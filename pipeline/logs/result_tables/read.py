@@ -9,19 +9,20 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from math import isclose, prod
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, pairwise
 from typing import Any
 
 import polars as pl
 
 from sweepscope.pipeline.logs.inference.units import number_of
 from sweepscope.pipeline.logs.result_tables.cells import amount_of, composed, in_base_units, is_empty, word_of
+from sweepscope.pipeline.logs.result_tables.completed_rows import with_batch, with_rates
 from sweepscope.pipeline.logs.result_tables.endings import ending
 from sweepscope.pipeline.logs.result_tables.meanings import LAYOUT, MEASURES, RESULTS, Meaning, meanings
-from sweepscope.pipeline.logs.result_tables.records import is_json, is_open_object, rows_of
+from sweepscope.pipeline.logs.result_tables.records import Row, is_json, is_open_object, rows_of
+from sweepscope.pipeline.logs.result_tables.run_table import CELLS, REJECTS, RunTable, together
+from sweepscope.pipeline.logs.result_tables.text_tables import tables_in
 from sweepscope.pipeline.logs.synonyms import words
 from sweepscope.schemas.tables.inference import INFERRED_COLUMNS
 from sweepscope.schemas.tables.runs import RUNS
@@ -33,10 +34,11 @@ _LEAST_LAYOUT = 2
 _MANY_RESULTS = 3
 """So many make a table one of runs that differ in one setting."""
 _SEEN_ROWS = 200
+_MOST_TITLES = 20
+"""Rows of a sheet above the header."""
 _ESTIMATED = re.compile(r"est_\w+|predicted?_\w+|planned?_\w+")
 _OF_SERVING = re.compile(r"\b(?:ttft|tpot|itl|requests?|prompts?|decode|prefill|concurrency|qps)\b")
 """In headers of benchmarks of inference, which have tokens/s and degrees of tensor parallelism, too."""
-_AGREE = 0.05
 UNKNOWN_RESULT = "result"
 """Section under which a cell is kept that is a number of its own in most rows, as what was measured is."""
 
@@ -46,33 +48,54 @@ WANTED = (
 )
 """What a table of runs is known by."""
 
-REJECTS = pl.Schema({"line_no": pl.Int64, "reason": pl.String, "raw": pl.String})
-CELLS = pl.Schema({"line_no": pl.Int64, "name": pl.String, "value": pl.String})
-"""A row per run and cell that names or configures it, as it is printed."""
-
-
-@dataclass(frozen=True)
-class RunTable:
-    """A table's contents.
-
-    Attributes:
-        runs: rows named as columns of `runs`, with `line_no`.
-        rejects: REJECTS rows that could not be read.
-        columns: INFERRED_COLUMNS rows without `source_path`: what each column was taken for.
-        cells: CELLS rows of what configures each run.
-    """
-
-    runs: pl.DataFrame
-    rejects: pl.DataFrame
-    columns: pl.DataFrame
-    cells: pl.DataFrame
-
 
 def read_runs(text: str) -> RunTable | None:
     """The runs of a table or of records in JSON; None where their columns are none of runs and their layouts."""
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    text = _plain(text)
     separator = "," if is_json(text) else _separator(text)
     rows = rows_of(text) if is_json(text) else list(_rows(text, separator)) if separator else []
+    return read_rows(rows, separator)
+
+
+def read_text(text: str, first_line: int = 1) -> RunTable | None:
+    """The runs of all tables in a text (`text_tables`) that begins with `first_line`; None without any."""
+    found = tables_in(_plain(text))
+    return together(read_rows([(line + first_line - 1, cells) for line, cells in table.rows], " | ") for table in found)
+
+
+def read_sheets(sheets: Iterable[Sequence[list[str]]]) -> RunTable | None:
+    """The runs of all tables in the sheets of a workbook, whose rows are counted on from sheet to sheet.
+
+    A table ends at an empty row; what stands above its header is a title.
+    """
+    tables: list[RunTable | None] = []
+    line = 0
+    for sheet in sheets:
+        rows = list(enumerate(sheet, line + 1))
+        line += len(rows)
+        for is_filled, group in groupby(rows, lambda row: any(row[1])):
+            tables.append(_below_title(list(group)) if is_filled else None)
+    return together(tables)
+
+
+def _below_title(rows: Sequence[Row]) -> RunTable | None:
+    """The runs of the rows below the first that may be a header, as all cells in its columns are filled, with words."""
+    for at, (_, cells) in enumerate(rows[:_MOST_TITLES]):
+        places = [place for place, cell in enumerate(cells) if cell and number_of(cell) is None]
+        if len(places) >= _LEAST_LAYOUT + 1:
+            below = [(line, [row[place] for place in places]) for line, row in rows[at:]]
+            if (found := read_rows(below, " | ")) is not None:
+                return found
+    return None
+
+
+def read_rows(rows: Sequence[Row], separator: str) -> RunTable | None:
+    """The runs of a header and the rows below it; None where its columns are none of runs.
+
+    Args:
+        rows: lines and cells.
+        separator: what parts the cells of a row that is shown.
+    """
     if len(rows) < 2:
         return None
     header, body = rows[0][1], [(line, cells) for line, cells in rows[1:] if cells != rows[0][1]]
@@ -102,6 +125,10 @@ def may_be_runs(start: str) -> bool:
     plain = start.lstrip("\ufeff \n")
     is_undecided = plain.startswith("[") or is_open_object(plain)
     return is_undecided or read_runs(plain.rpartition("\n")[0] or plain) is not None
+
+
+def _plain(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _separator(text: str) -> str:
@@ -155,7 +182,7 @@ def _run(found: Mapping[int, Meaning], line: int, cells: Sequence[str]) -> dict[
             ends.append((status, f"{meaning.name}: {cell}"))
     if not {*row} & {*LAYOUT}:
         return {}
-    row = _with_rates(_with_batch(row))
+    row = with_rates(with_batch(row))
     return {name: row.get(name) for name in _columns(found)} | {"line_no": line} | _ended(ends, row)
 
 
@@ -192,49 +219,6 @@ def _value(meaning: Meaning, cell: str) -> Any:
     if column in ("params", "last_step"):
         return round(number)
     return in_base_units(column, number, amount[1] or meaning.unit)
-
-
-def _with_batch(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its batch of unknown kind as one process's or the whole job's.
-
-    Another batch beside it decides, else the tokens that a step took; else the accumulation beside it, which a batch of
-    the whole job has in it.
-    """
-    batch = row.pop("batch", None)
-    if batch is None or {"gbs", "mbs"} <= row.keys():
-        return row
-    if "mbs" in row:
-        return {**row, "gbs": batch} if batch % row["mbs"] == 0 else row
-    if "gbs" in row:
-        return {**row, "mbs": batch} if row["gbs"] % batch == 0 else row
-    kind = _kind_of_batch(row, batch) or ("mbs" if "gas" in row else None)
-    return {**row, kind: batch} if kind else row
-
-
-def _kind_of_batch(row: Mapping[str, Any], batch: int) -> str | None:
-    """`gbs` or `mbs`, by the tokens of a step; None where these are unknown or are those of neither."""
-    replicas, rate = row.get("dp") or _replicas(row), row.get("tokens_per_s")
-    if rate is None and row.get("tokens_per_s_per_gpu") and row.get("num_gpus"):
-        rate = row["tokens_per_s_per_gpu"] * row["num_gpus"]
-    if not (rate and replicas and row.get("step_time_s") and row.get("seq_len")):
-        return None
-    sequences = rate * row["step_time_s"] / row["seq_len"]
-    sizes = {"gbs": batch, "mbs": batch * replicas * row.get("gas", 1)}
-    fitting = [kind for kind, size in sizes.items() if isclose(sequences, size, rel_tol=_AGREE)]
-    return fitting[0] if len({sizes[kind] for kind in fitting}) == 1 else None
-
-
-def _replicas(row: Mapping[str, Any]) -> int | None:
-    ways = prod(row.get(name, 1) for name in ("tp", "pp", "cp"))
-    return row["num_gpus"] // ways if "num_gpus" in row and row["num_gpus"] % ways == 0 else None
-
-
-def _with_rates(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with samples/s as tokens/s."""
-    samples = row.pop("samples_per_s", None)
-    if samples and "tokens_per_s" not in row and row.get("seq_len"):
-        row["tokens_per_s"] = samples * row["seq_len"]
-    return row
 
 
 def _cells(

@@ -44,7 +44,7 @@ class TestKinds:
             ("bench.csv", "bench_csv"),
             ("bench.csv.gz", "bench_csv"),
             ("model.safetensors", "other"),
-            ("README.md", "other"),
+            ("README.md", "bench_csv"),
             ("requirements.txt", "other"),
             ("x", "other"),
             ("2025.01", "other"),

@@ -14,6 +14,7 @@ from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.publish import publish
 from sweepscope.pipeline.store.published import connect, current
 from tests.pipeline.ingest.lake_of_logs import LakeOfLogs
+from tests.workbooks import workbook
 
 LAYOUTS = ((8, 1, 2), (4, 2, 4), (2, 4, 8))
 
@@ -118,3 +119,47 @@ def test_runs_of_another_sweep_or_card_are_no_rows_of_a_table(logs: LakeOfLogs) 
     logs.write("jobs/results.csv", "gpus,dp,tp,mbs,ga,s/it,gpu\n8,8,1,2,4,2.0,A100\n8,4,2,4,4,1.3,A100\n")
     logs.ingest()
     assert [run["source_path"].rpartition("/")[2] for run in shown(logs)] == ["out.log"] * 3 + ["results.csv"] * 2
+
+
+DOCUMENT = """# Sweep on A100
+
+| gpus | tp | mbs | tok/s/gpu |
+|---:|---:|---:|:---|
+| 8 | 1 | 2 | **9,100** |
+| 8 | 2 | 8 | OOM |
+"""
+DRIVER = """launching trial 1: tp=4
+trial 1 failed: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB
+launching trial 2: tp=8
+ gpus    tp    mbs    step time (s)
+-----  ----  -----  ---------------
+    8     4      2  OOM
+    8     8      2  1.25
+"""
+
+
+def test_documents_workbooks_and_logs_of_drivers_list_runs(logs: LakeOfLogs) -> None:
+    logs.write("notes/README.md", DOCUMENT)
+    logs.write("driver/sweep.log", DRIVER)
+    sheet = [["Third"], [], ["gpus", "tp", "mbs", "MFU (%)"], [16, 2, 1, 41.5]]
+    logs.write("excel/sweep.xlsx", workbook({"notes": [["by me"]], "runs": sheet}))
+    logs.ingest()
+    rows = [(run["line_no"], run["tp"], run["status"], run["step_time_s"], run["mfu_logged"]) for run in shown(logs)]
+    assert rows == [
+        (6, 4, "oom", None, None),
+        (7, 8, "completed", 1.25, None),
+        (5, 2, "completed", None, 0.415),
+        (5, 1, "completed", None, None),
+        (6, 2, "oom", None, None),
+    ]
+
+
+def test_documents_without_a_table_of_runs_are_skipped_as_other_files(logs: LakeOfLogs) -> None:
+    put_logs(logs)
+    logs.write("README.md", "# Mine\n\n| model | license |\n|---|---|\n| a | MIT |\n")
+    logs.write("budget.xlsx", workbook({"a": [["item", "price"], ["gpu", 2]]}))
+    logs.ingest()
+    rows = logs.lake.read("files").select("path", "kind", "status").rows()
+    files = {path.rpartition("/")[2]: rest for path, *rest in rows}
+    assert files["README.md"] == files["budget.xlsx"] == ["other", "skipped"]
+    assert logs.lake.read("rejects").is_empty()
