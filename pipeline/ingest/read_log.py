@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.file_kinds import TABLE_SUFFIXES, may_be_data
@@ -22,6 +22,7 @@ from sweepscope.pipeline.ingest.validate import RAW_LIMIT
 from sweepscope.pipeline.io.log_envelopes import is_of_training
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import HOLE, SNIFF_BYTES, Holes, text_chunks
+from sweepscope.pipeline.logs.sidecars.deepspeed_autotuning import METRICS_NAME, read_metrics
 from sweepscope.pipeline.memory.gpu_samples.samples import is_table
 from sweepscope.pipeline.nccl.bench import formats
 from sweepscope.pipeline.nccl.inspector import is_inspector
@@ -66,7 +67,18 @@ def _read_table(
         return {"kind": "bench_csv", **read_table_of(source, row, reader, iter(whole), batch)}
     if read := formats.reader_of(start):
         return read_bench(source, whole, batch, read)
+    if reader.path.lower().endswith(f"/{METRICS_NAME}") and (metrics := _metrics(start)):
+        batch.add_settings(str(row["unit"]), reader.path, metrics)
+        return {"kind": "config", "parser": "deepspeed"}
     return read_calls(row, reader, whole, batch) if is_inspector(start) else None
+
+
+def _metrics(text: str) -> Mapping[str, str]:
+    """Settings in what an autotuner has measured; none in another text."""
+    try:
+        return read_metrics(text)
+    except ValueError:
+        return {}
 
 
 def _read_lines(

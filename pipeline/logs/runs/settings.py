@@ -21,6 +21,12 @@ MOST_ARGUMENTS = 4_000
 SHARDED = CombinedSetting("dp", whole("dp_shard") * whole("dp_replicate"), ("dp_shard",))
 """Where copies of sharded states are stated (HSDP, torchtitan's dp_replicate and dp_shard), whatever printed them."""
 
+_BATCH = pl.coalesce(whole("gbs"), whole("mbs") * whole("gas") * whole("dp"))
+PACED = CombinedSetting(
+    "step_time_s", _BATCH / pl.col("arg:sequences_per_s").cast(pl.Float64, strict=False), ("arg:sequences_per_s",)
+)
+"""Where a file beside the log states sequences per second, and none the time of a step."""
+
 _FACT = ("value", "setting_source", "source_path", "line_no")
 
 
@@ -169,7 +175,7 @@ def with_combined(
         dialect_of: `run_id`, `dialect`.
         rules: `Dialect.combined` by dialect.
     """
-    parts = [settings, conclude(settings, [SHARDED]).select(settings.columns)]
+    parts = [settings, conclude(settings, [SHARDED, PACED]).select(settings.columns)]
     present = set(dialect_of["dialect"])
     for dialect, combined in rules.items():
         if not combined or dialect not in present:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect, Sidecar
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.deepspeed import chat
 from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
@@ -31,6 +31,7 @@ from sweepscope.pipeline.logs.extractors import (
 )
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import run_files
+from sweepscope.pipeline.logs.sidecars.deepspeed_autotuning import read_experiment
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
@@ -179,7 +180,7 @@ DIALECT = Dialect(
     events=events,
     combined=COMBINED,
     finalize=chat.finalize,
-    sidecars=run_files.DEEPSPEED,
+    sidecars=(*run_files.DEEPSPEED, Sidecar("exp.json", "config", read_experiment)),
     steps_show_current_memory=True,
     literals_by_function={
         "steps": _STEP_LITERALS,
