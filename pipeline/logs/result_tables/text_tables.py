@@ -38,12 +38,10 @@ class TextTable:
 
     Attributes:
         rows: the header and what stands below it, with their lines.
-        above: text between the table before and this one, where the reader finds what holds for all rows.
         goes_on: whether its further columns are in the next one.
     """
 
     rows: tuple[Row, ...]
-    above: str = ""
     goes_on: bool = False
 
 
@@ -70,26 +68,23 @@ def tables_in(text: str) -> list[TextTable]:
     [((1, ['tp', 'mbs', 'gpus', 'step time']), (2, ['2', '4', '8', '1.5 s']))]
     """
     found: list[TextTable] = []
-    end = 0
     lines = [_Line(number, line.translate(_VERTICAL)) for number, line in enumerate(text.split("\n"), 1)]
-    for start, stop, table in _tables(lines):
-        above = "\n".join(line.text for line in lines[end:start])
-        end = stop
+    for table in _tables(lines):
         if found and found[-1].goes_on and len(found[-1].rows) == len(table.rows):
             found[-1] = _side_by_side(found[-1], table)
         else:
-            found.append(replace(table, above=above))
+            found.append(table)
     return found
 
 
-def _tables(lines: Sequence[_Line]) -> Iterator[tuple[int, int, TextTable]]:
-    """Tables with the first of their lines and that behind their last."""
+def _tables(lines: Sequence[_Line]) -> Iterator[TextTable]:
+    """Tables, each block of columns of a frame as one."""
     at = 0
     goes_on = False
     while at < len(lines):
         found = _framed(lines, at) if lines[at].is_framed else _aligned(lines, at, is_part=goes_on)
         if found:
-            yield at, *found
+            yield found[1]
             at, goes_on = found[0], found[1].goes_on
         else:
             goes_on = goes_on and not lines[at].text.strip()
