@@ -238,9 +238,11 @@ def _in_columns(lines: Sequence[_Line], start: int, body: int, head: _Names) -> 
 def _fitted(head: _Names, text: str) -> list[str] | None:
     """The cells of a line, one for each name; None for a line that is none of the table's."""
     if head.is_frame:  # which is aligned to the right
-        is_cut = any(len(text[end - 1 : end + 1].strip()) > 1 for _, end in head.spans)
-        fitted = [text[left:right].strip() for left, right in head.spans]
-        return None if is_cut or text[head.spans[-1][1] :].strip() or not fitted[0] else fitted
+        is_cut = any(len(text[end - 1 : end + 1].strip()) > 1 for _, end in head.spans[1:])
+        index = re.match(r"\S*", text)
+        begin = index.end() if index else 0  # an index may be wider than that of the first row
+        fitted = [text[:begin], *(text[max(left, begin) : right].strip() for left, right in head.spans[1:])]
+        return None if is_cut or text[head.spans[-1][1] :].strip() or not (fitted[0] and any(fitted[1:])) else fitted
     cells = [(one.span(), one[0]) for one in head.split.finditer(text)]
     fitted_or_not = [cell for _, cell in cells] if len(cells) == len(head.names) else _below(head, cells)
     if fitted_or_not and sum(number_of(cell) is not None for cell in fitted_or_not) >= _LEAST_NUMBERS:

@@ -73,6 +73,7 @@ def test_what_rich_prints_comes_back_even_where_cells_are_wrapped(
 @settings(max_examples=15)
 @given(bodies(), st.sampled_from([40, 80, 200]))
 def test_what_pandas_prints_comes_back_in_one_block_or_several(rows: list[list[str]], width: int) -> None:
+    rows *= 4  # an index of two digits
     frame = pd.DataFrame(rows, columns=NAMES).replace("", "NaN")
     with pd.option_context("display.width", width, "display.max_columns", None):
         text = f"Collected {len(rows)} results\n{frame}\nsaved\n"
