@@ -177,11 +177,14 @@ def _kind_of_text(name: str, suffix: str) -> str:
     return "log" if is_log else "other"
 
 
-def may_be_data(name: str) -> bool:
+def may_be_data(name: str, dialects: Sequence[Dialect] = DIALECTS) -> bool:
     """Whether nothing in the name of a file of records says that it holds a log, so that its begin has to.
 
-    >>> may_be_data("pod-0.jsonl"), may_be_data("train_log.jsonl"), may_be_data("train.log")
-    (True, False, False)
+    >>> may_be_data("pod-0.jsonl"), may_be_data("train_log.jsonl"), may_be_data("train_log.json")
+    (True, False, True)
     """
     stem, suffix = posixpath.splitext(name.lower())
-    return suffix in RECORD_SUFFIXES and not _OF_TRAINING.search(stem)
+    is_named = suffix in RECORD_SUFFIXES and _OF_TRAINING.search(stem) is not None
+    if is_named or suffix not in (".json", *RECORD_SUFFIXES):
+        return False
+    return _kind_by_dialect(name.lower(), dialects, histories=False) is None

@@ -38,7 +38,7 @@ def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAc
         return _read_lines(source, row, reader, holes.filled(reader.chunks()), batch, holes=holes, before=before)
     holes = Holes()
     raw = holes.filled(reader.chunks())
-    if may_be_data(reader.path.rsplit("/", 1)[-1]):
+    if may_be_data(reader.path.rsplit("/", 1)[-1], batch.dialects):
         first = next(raw, b"")
         if not is_of_training(first[:SNIFF_BYTES]):
             return {"kind": "other", "status": "skipped", "error": "records, but neither of steps nor of log messages"}

@@ -100,8 +100,11 @@ def is_message_table(head: bytes) -> bool:
 
 
 def is_of_training(head: bytes) -> bool:
-    """Whether records that begin so are a log's messages or a training's steps, and no data."""
-    return is_container_log(head) or is_message_log(head) or any(map(_METRIC.fullmatch, _object(head.split(b"\n")[0])))
+    """Whether records that begin so are a log's messages or a training's steps, and no data or a lone result."""
+    if is_container_log(head) or is_message_log(head) or is_array(head):
+        return True
+    first, _, rest = head.lstrip().partition(b"\n")
+    return rest.startswith(b"{") and any(map(_METRIC.fullmatch, _object(first)))
 
 
 def _columns(header: Sequence[str]) -> tuple[int, int] | None:

@@ -43,6 +43,12 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         KIND,
+        ("inished in ", "ompleted in ", "one in ", "inished after ", "ompleted after "),
+        rf"{_BEGIN}(?:all |run |job |script |everything )?(?:is )?(?:finished|completed|done) (?:in|after) "
+        r"\d[\d.,:]* ?(?:s|secs?|seconds|m|mins?|minutes|h|hours)?\W*$",
+    ),
+    (
+        KIND,
         ("训练完成", "训练结束", "训练完毕", "训练已完成", "微调完成"),
         rf"{_BEGIN}(?:模型)?(?:训练|微调)已?(?:完成|结束|完毕)",
     ),

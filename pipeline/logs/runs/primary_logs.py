@@ -20,7 +20,7 @@ def primary_logs(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect
     Every file of steps is a launch of its own, whose `launch` is its path.
 
     A unit whose logs match no dialect and hold no event that tells of a training (`telling_events`), without a
-    configuration beside them, is no run.
+    configuration beside them, is no run. With one, an exception is enough.
     """
     counted = _with_dialect_beside(sources, dialects)
     # Settings by name: how often a log repeats one is no evidence.
@@ -30,7 +30,10 @@ def primary_logs(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect
         of_source = stretches(frame["source"]).group_by(source="value").agg(pl.col("len").sum().alias(name))
         counted = counted.join(of_source, on="source", how="left")
     counted = counted.with_columns(pl.col(*numbers).fill_null(0), known=pl.col("dialect").is_not_null())
-    is_log, has_events = pl.col("kind") == "log", pl.col("n_events") > 0
+    raised = facts.events.filter(pl.col("kind") == "exception")["source"].unique()
+    configured = sources.filter((pl.col("kind") == "config") & pl.col("dialect").is_not_null())["unit"].unique()
+    has_failed = pl.col("source").is_in(raised.implode()) & pl.col("unit").is_in(configured.implode())
+    is_log, has_events = pl.col("kind") == "log", (pl.col("n_events") > 0) | has_failed
     counted = counted.filter(pl.when(is_log).then(pl.col("known") | has_events).otherwise(pl.col("n_steps") > 0))
     counted = counted.with_columns(is_log=is_log, of_log=pl.col("dialect").filter(is_log).first().over("unit", "job"))
     counted = counted.with_columns(launch=pl.when(is_log).then("launch").otherwise("path"))

@@ -142,3 +142,10 @@ def test_options_of_the_script_are_those_of_a_run_that_shows_a_bar_alone() -> No
     script = "accelerate launch sft.py --model Qwen/Qwen2.5-14B --max-seq-len 8192 --micro-batch-size 2\n"
     (run,) = tables_of({"run/nohup.out": bars + "\n", "run/run.sh": script})["runs"].to_dicts()
     assert (run["seq_len"], run["mbs"], run["model"]) == (8192, 2, "Qwen/Qwen2.5-14B")
+
+
+def test_an_exception_beside_a_configuration_of_ones_own_is_a_run_that_crashed() -> None:
+    died = 'starting\nTraceback (most recent call last):\n  File "a.py", line 1\nRuntimeError: no such shard\n'
+    (run,) = tables_of({"runs/3/cout.txt": died, "runs/3/config.yaml": CONFIG})["runs"].to_dicts()
+    assert (run["status"], run["tp"], run["seq_len"]) == ("crash", 2, 4096)
+    assert tables_of({"runs/3/cout.txt": died})["runs"].is_empty()

@@ -81,5 +81,6 @@ def test_what_is_cut_or_no_envelope_stays_as_it_is(data: bytes) -> None:
 
 def test_records_of_text_are_no_log() -> None:
     assert not is_of_training(b'{"prompt": "loss of a step", "completion": "12"}\n')
-    assert is_of_training(b'{"train/step": 1, "train/loss": 9.5}\n')
+    assert is_of_training(b'{"train/step": 1, "train/loss": 9.5}\n{"train')
+    assert not is_of_training(b'{"step": 100, "loss": 2.5}\n')
     assert envelope(b'{"prompt": "x"}\n') is None
