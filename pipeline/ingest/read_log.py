@@ -38,12 +38,8 @@ def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAc
         return _read_lines(source, row, reader, holes.filled(reader.chunks()), batch, holes=holes, before=before)
     holes = Holes()
     raw = holes.filled(reader.chunks())
-    if may_be_data(reader.path.rsplit("/", 1)[-1], batch.dialects):
-        first = next(raw, b"")
-        if not is_of_training(first[:SNIFF_BYTES]):
-            return {"kind": "other", "status": "skipped", "error": "records, but neither of steps nor of log messages"}
-        raw = itertools.chain([first], raw)
-    chunks = text_chunks(reader.path, raw)
+    first = next(raw, b"")
+    chunks = text_chunks(reader.path, itertools.chain([first], raw))
     head = next(chunks, b"")
     whole = itertools.chain([head], chunks)
     with reading_whole(reader):
@@ -51,6 +47,9 @@ def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAc
             return table
     if is_bench_file(reader.path):
         return {"kind": "other", "status": "skipped", "error": "JSON, but not of nccl-tests"}
+    is_doubtful = row["kind"] == "log" and may_be_data(reader.path.rsplit("/", 1)[-1], batch.dialects)
+    if is_doubtful and not is_of_training(first[:SNIFF_BYTES]):
+        return {"kind": "other", "status": "skipped", "error": "records, but neither of steps nor of log messages"}
     return _read_lines(source, row, reader, whole, batch, holes=holes)
 
 
