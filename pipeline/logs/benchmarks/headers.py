@@ -34,6 +34,7 @@ _BETWEEN = re.compile(r"[\s,;:()|\[\]]+")
 _LONGEST = 4_000
 _SAME_LOSS = 0.05
 _LEAST_COLUMNS = 2
+_LEAST_BEGUN = 2
 _UNSURE = 2
 """How sure a setting is that the name of an experiment gives: every statement counts more."""
 
@@ -150,7 +151,9 @@ def _begin_launches(begins: Sequence[int], announced: Mapping[int, Mapping[str, 
     parts = [_part(begin, end, announced, printed) for begin, end in zip(begins, ends, strict=True)]
     if len({part.settings for part in parts}) < 2:
         return False
-    if 2 * sum(part.has_results or bool(part.steps) for part in parts) < len(parts):
+    begun = sum(part.has_results or bool(part.steps) for part in parts)
+    # One of them alone: two lines of the block of settings that it printed before its steps.
+    if begun < _LEAST_BEGUN or 2 * begun < len(parts):
         return False
     return _start_anew(parts) and not _is_one_training([part.steps for part in parts if part.steps])
 
