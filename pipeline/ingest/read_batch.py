@@ -14,14 +14,13 @@ from sweepscope.pipeline.ingest.dumped_settings import with_dumped
 from sweepscope.pipeline.ingest.infer_logs import read_inferred
 from sweepscope.pipeline.ingest.late_owners import with_late_owners
 from sweepscope.pipeline.ingest.line_numbers import LineNumbers, rows_of
-from sweepscope.pipeline.ingest.named_configurations import settings_named
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_file import read_file
 from sweepscope.pipeline.ingest.read_results import read_listing_logs
 from sweepscope.pipeline.ingest.read_rotated import RotatedLogs
-from sweepscope.pipeline.ingest.read_sidecar import folder_names
 from sweepscope.pipeline.ingest.read_tracker import PARSER, with_folders
 from sweepscope.pipeline.ingest.resume import ResumeState
+from sweepscope.pipeline.ingest.settings_beside import settings_beside_logs
 from sweepscope.pipeline.ingest.statements import stated_rows
 from sweepscope.pipeline.ingest.surer_reading import Candidate
 from sweepscope.pipeline.ingest.tracked_runs import PLACES, sources_of
@@ -30,12 +29,11 @@ from sweepscope.pipeline.ingest.unread_recordings import read_recordings
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.spill import SLICE_ROWS, release
 from sweepscope.pipeline.logs.dialect import Dialect
-from sweepscope.pipeline.logs.dialects import bare_progress_bar
 from sweepscope.pipeline.logs.engine.detect import rank_dialects
 from sweepscope.pipeline.logs.engine.extract import Extract
 from sweepscope.pipeline.logs.engine.spans import ordered_spans, stamps_of
 from sweepscope.pipeline.logs.evidence.arguments import read_arguments
-from sweepscope.pipeline.logs.facts import INFERRED, SETTING_FACTS, STEP_FACTS, Facts, conform, in_order
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS
 from sweepscope.pipeline.store.checkpoints import Records
@@ -135,11 +133,7 @@ def read_batch(
     with_folders(batch)
     tracked = sources_of(batch.tracked, files.with_columns(dialect=pl.coalesce("dialect", "parser")))
     sources = pl.concat([sources, tracked.sources.select(sources.columns)])
-    sidecars = [*batch.sidecars, *_own_settings(batch, sources), *folder_names(sources), *tracked.sidecars]
-    named, named_documents = settings_named(
-        arguments, sources, {row["unit"] for row in [*batch.sidecars, *batch.own_settings]}, dialects
-    )
-    sidecars += named
+    sidecars, documents = settings_beside_logs(batch, sources, tracked, arguments, dialects)
     other = {name: pl.concat(frames) for name, frames in batch.other.items()}
     return Batch(
         sources=rotated.under_their_logs(
@@ -147,7 +141,7 @@ def read_batch(
         ),
         facts=_with_histories(facts, [*batch.histories, (PARSER, tracked.steps)]),
         spans=ordered_spans([extracted.spans, *stamps_of(inferred.facts)]),
-        sidecars=pl.DataFrame(sidecars, schema=SIDECAR_SETTINGS),
+        sidecars=sidecars,
         stated=stated_rows(sources, dialects),
         tables=batch.tables,
         files=files,
@@ -163,7 +157,7 @@ def read_batch(
         },
         parts=pl.DataFrame(rotated.parts, schema=PARTS, orient="row"),
         arguments=arguments,
-        documents=pl.DataFrame([*batch.documents, *tracked.documents, *named_documents], schema=SIDECAR_SETTINGS),
+        documents=documents,
         tracked=tracked.places,
         table_arguments=batch.table_arguments,
     )
@@ -175,15 +169,6 @@ def _not_rejected_before(
     """Rejects of files that are read once more, without those of files of which the first reading says it already."""
     known = {row["file"] for row in batch.rejects}
     return [row for row in rejects if row["file"] not in known]
-
-
-def _own_settings(batch: BatchAccumulator, sources: pl.DataFrame) -> list[dict[str, str]]:
-    """Settings of configurations that no reader knows, beside logs of trainers that no dialect knows by name."""
-    is_known = pl.col("kind").is_in(["log", "history"]) & ~pl.col("dialect").is_in(
-        [INFERRED, bare_progress_bar.DIALECT.name]
-    )
-    known = set(sources.filter(is_known)["unit"])
-    return [row for row in batch.own_settings if row["unit"] not in known]
 
 
 def _without_literals(dialect: Dialect) -> Dialect:
