@@ -29,7 +29,7 @@ VARIED = frozenset(
 """Settings over which sweeps go."""
 
 _SCRIPT = re.compile(r"\b(?:torchrun|python[\d.]*|accelerate|deepspeed|srun|mpirun|bash|sh)\b.*?([\w.-]+\.(?:py|sh))\b")
-_MARKS = re.compile(r"^\s*([^\w\s]*)\s*\[?([A-Za-z]*)")
+_MARKS = re.compile(r"^\s*([^\w\s]*)\s*\[?([A-Za-z_]*)")
 _BETWEEN = re.compile(r"[\s,;:()|\[\]]+")
 _LONGEST = 4_000
 _SAME_LOSS = 0.05
@@ -149,13 +149,21 @@ def _begin_launches(begins: Sequence[int], announced: Mapping[int, Mapping[str, 
     """Whether each line begins a launch: settings differ, and what follows is a fresh start."""
     ends = [*begins[1:], sys.maxsize]
     parts = [_part(begin, end, announced, printed) for begin, end in zip(begins, ends, strict=True)]
-    if len({part.settings for part in parts}) < 2:
+    if not _vary(announced[line_no] for line_no in begins):
         return False
     begun = sum(part.has_results or bool(part.steps) for part in parts)
     # One of them alone: two lines of the block of settings that it printed before its steps.
     if begun < _LEAST_BEGUN or 2 * begun < len(parts):
         return False
     return _start_anew(parts) and not _is_one_training([part.steps for part in parts if part.steps])
+
+
+def _vary(settings: Iterable[Mapping[str, str]]) -> bool:
+    """Whether two launches state another value of the same setting: a dump of arguments states each of them once."""
+    values: dict[str, set[str]] = {}
+    for column, value in (one for each in settings for one in each.items() if one[0] in VARIED):
+        values.setdefault(column, set()).add(value)
+    return any(len(found) > 1 for found in values.values())
 
 
 def _part(begin: int, end: int, announced: Mapping[int, Mapping[str, str]], printed: Printed) -> _Part:

@@ -62,6 +62,7 @@ def test_one_block_of_settings_is_one_header() -> None:
         pytest.param(
             ("tp=2 mbs=4", steps(1), "eval: batch_size=8", steps(4), "eval: batch_size=16", steps(7)), id="evaluations"
         ),
+        pytest.param(("n_layers: 24", "seed: 1", "n_gpus: 8", steps(1), "saved to run_n8_mbs2", "OOM"), id="a dump"),
         pytest.param(("tp=1 mbs=1", "hello", "tp=2 mbs=1", "hello", "tp=4 mbs=1", "hello"), id="nothing happened"),
     ],
 )
