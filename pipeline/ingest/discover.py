@@ -17,6 +17,7 @@ from sweepscope.pipeline.ingest.file_kinds import (
     aliases,
     file_kind,
     file_kinds,
+    may_be_data,
 )
 from sweepscope.pipeline.ingest.folder_roles import log_roles
 from sweepscope.pipeline.ingest.job_names import job_of
@@ -95,7 +96,7 @@ def discover(
             for directory, files in by_directory.items()
         }
     log_of = {path: log for path, (log, _) in parts.items()}
-    roles = _log_roles(by_directory, log_of)
+    roles = _log_roles(by_directory, log_of, dialects)
     by_directory = _judge_histories(by_directory, dialects, roles)
     alias_of = aliases(dialects)
     listed = {
@@ -191,14 +192,22 @@ def _judge_histories(
     return judged
 
 
-def _log_roles(by_directory: _Listing, log_of: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Names of the run and launch of each log by its path, as far as those beside it tell them."""
+def _log_roles(
+    by_directory: _Listing, log_of: Mapping[str, str], dialects: Sequence[Dialect]
+) -> dict[str, tuple[str, str]]:
+    """Names of the run and launch of each log by its path, as far as those beside it tell them.
+
+    Records of which only the begin will show whether they are of a training belong to the one run beside them.
+    """
     roles: dict[str, tuple[str, str]] = {}
     for files in by_directory.values():
         paths = {entry.path: log_of.get(entry.path, entry.path) for entry, kind in files if kind == "log"}
         stems = {path: _name(_without_table_suffix(_stem(log))) for path, log in paths.items()}
-        of_stem = log_roles(stems.values())
-        roles |= {path: of_stem[stem] for path, stem in stems.items()}
+        unsure = {path: stem for path, stem in stems.items() if may_be_data(_name(path), dialects)}
+        of_stem = log_roles([stem for path, stem in stems.items() if path not in unsure])
+        runs = {run for run, _ in of_stem.values()}
+        beside = log_roles(unsure.values()) if len(runs) != 1 else dict.fromkeys(unsure.values(), (*runs, ""))
+        roles |= {path: beside[stem] if path in unsure else of_stem[stem] for path, stem in stems.items()}
     return roles
 
 

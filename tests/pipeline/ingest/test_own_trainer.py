@@ -149,3 +149,20 @@ def test_an_exception_beside_a_configuration_of_ones_own_is_a_run_that_crashed()
     (run,) = tables_of({"runs/3/cout.txt": died, "runs/3/config.yaml": CONFIG})["runs"].to_dicts()
     assert (run["status"], run["tp"], run["seq_len"]) == ("crash", 2, 4096)
     assert tables_of({"runs/3/cout.txt": died})["runs"].is_empty()
+
+
+@pytest.mark.parametrize("name", ["completions.jsonl", "loss_plot.json", "events.ndjson"])
+def test_records_of_something_else_beside_a_log_change_nothing(name: str) -> None:
+    log = "".join(f"step {step} loss {9 - step / 10:.4f} time {1 + step % 3 / 100:.2f}s\n" for step in range(1, 31))
+    files = {"run_0/train.log": log, "run_0/config.yaml": CONFIG}
+    other = '{"prompt": "a", "text": "b"}\n{"prompt": "c", "text": "d"}\n'
+    (alone,), (run,) = (tables_of(found)["runs"].to_dicts() for found in (files, {**files, f"run_0/{name}": other}))
+    assert (run["last_step"], run["tp"]) == (30, 2) == (alone["last_step"], alone["tp"])
+
+
+def test_records_of_steps_under_any_name_are_of_the_log_beside_them() -> None:
+    log = "".join(f"step {step} loss {9 - step / 10:.4f}\n" for step in range(1, 31))
+    steps = "".join(f'{{"step": {n}, "loss": {9 - n / 10:.4f}, "step_time_s": 0.5}}\n' for n in range(1, 31))
+    files = {"run_0/train.log": log, "run_0/config.yaml": CONFIG, "run_0/tracked.jsonl": steps}
+    (run,) = tables_of(files)["runs"].to_dicts()
+    assert (run["last_step"], run["tp"], run["step_time_s"]) == (30, 2, 0.5)
