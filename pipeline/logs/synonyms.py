@@ -217,6 +217,7 @@ SETTING_WORDS = (
     r"vocab|expert|gpu|rank|world|proc|device|node|parallel|\b[tpdce]p\b|_[tp]p|stage|zero|shard|replica|step|iter|update|param|"
     r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token|epochs|mesh|tensor|pipe|host|"
     r"epoch\W{1,3}[0-9]+ ?(?:/|of)|"
+    r"\d ?[x×] ?(?:nvidia|amd|instinct|[abhlv]\d{2}|mi\d{3}|gb\d{3})|"
     r"模型|长度|大小|步数|梯度累积|层数|维度|头数|参数量"
 )
 """Found in any line that states a setting under one of its names."""

@@ -7,6 +7,13 @@ import re
 MAGNITUDES = {"million": ("M", "millions"), "百万": ("M", "millions"), "billion": ("B", "billions")}
 """Words behind a number: the suffix that means the same, and how a dialect file calls a number in front of it."""
 
+_CARD = r"(?:NVIDIA |AMD )?(?:Instinct )?(?:[ABHLV]\d{2,3}S?|GB\d{3}|MI\d{3}X?)(?!\w)(?:-(?:SXM\d?|PCIE?|\d{2,3}GB)){0,2}"
+_CARDS = (
+    r"(?i)^(?!.*\bnodes?\b).*?(?:\b(?:on|using|with)|\b(?:gpus?|hardware|accelerators?|devices?) ?[:=]) ?"
+    r"{count}\s?[x×]\s?{card}"
+)
+"""How many cards of which kind: `on 8x A100-SXM4-80GB`; of a line that names nodes the number may be that of each."""
+
 SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "num_gpus",
@@ -21,6 +28,8 @@ SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?P<value>\d+)\b(?!\.\d)"
         ),
     ),
+    ("num_gpus", re.compile(_CARDS.format(count=r"(?P<value>\d{1,6})", card=_CARD))),
+    ("accelerator", re.compile(_CARDS.format(count=r"\d{1,6}", card=f"(?P<value>{_CARD})"))),
     # Of srun: a task per card, unless one task per node starts the others.
     ("gpus_per_node", re.compile(r"\bsrun\b.*\s--ntasks-per-node[= ](?P<value>[2-9]|1\d)\b")),
     (
