@@ -7,7 +7,9 @@ import re
 MAGNITUDES = {"million": ("M", "millions"), "百万": ("M", "millions"), "billion": ("B", "billions")}
 """Words behind a number: the suffix that means the same, and how a dialect file calls a number in front of it."""
 
-_CARD = r"(?:NVIDIA |AMD )?(?:Instinct )?(?:[ABHLV]\d{2,3}S?|GB\d{3}|MI\d{3}X?)(?!\w)(?:-(?:SXM\d?|PCIE?|\d{2,3}GB)){0,2}"
+_CARD = (
+    r"(?:NVIDIA |AMD )?(?:Instinct )?(?:[ABHLV]\d{2,3}S?|GB\d{3}|MI\d{3}X?)(?!\w)(?:-(?:SXM\d?|PCIE?|\d{2,3}GB)){0,2}"
+)
 _CARDS = (
     r"(?i)^(?!.*\bnodes?\b).*?(?:\b(?:on|using|with)|\b(?:gpus?|hardware|accelerators?|devices?) ?[:=]) ?"
     r"{count}\s?[x×]\s?{card}"
