@@ -29,6 +29,9 @@ _TIMES = (
     "eventtime",
 )
 _METRIC = re.compile(r"(?:.*[_/.])?(?:step|iteration|iter|epoch|loss)")
+_OF_DATA = ("text", "content")
+"""Messages of records that may as well be documents with a date (C4's)."""
+_STEP = re.compile(r"(?:train(?:ing)?[/._])?(?:global_?|_)?(?:step|iteration|iter)")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?")
 _EPOCH_MS = re.compile(r"1[4-9]\d{11}")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
@@ -101,10 +104,18 @@ def is_message_table(head: bytes) -> bool:
 
 def is_of_training(head: bytes) -> bool:
     """Whether records that begin so are a log's messages or a training's steps, and no data or a lone result."""
-    if is_container_log(head) or is_message_log(head) or is_array(head):
-        return True
-    first, _, rest = head.lstrip().partition(b"\n")
-    return rest.startswith(b"{") and any(map(_METRIC.fullmatch, _object(first)))
+    first, *others = map(_object, head.lstrip().split(b"\n")[:2])
+    if is_message_log(head):
+        return first.keys().isdisjoint(_OF_DATA)
+    before, after = _count(first), _count(others[0]) if others else None
+    is_rising = before is not None and after is not None and before < after
+    return is_rising or is_container_log(head) or is_array(head)
+
+
+def _count(found: Mapping[str, Any]) -> float | None:
+    """The number of the step that an object is of; what counts the last step of a run is none."""
+    counts = [value for name, value in found.items() if _STEP.fullmatch(name) and isinstance(value, int | float)]
+    return counts[0] if counts else None
 
 
 def _columns(header: Sequence[str]) -> tuple[int, int] | None:

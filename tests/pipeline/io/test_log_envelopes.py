@@ -81,6 +81,10 @@ def test_what_is_cut_or_no_envelope_stays_as_it_is(data: bytes) -> None:
 
 def test_records_of_text_are_no_log() -> None:
     assert not is_of_training(b'{"prompt": "loss of a step", "completion": "12"}\n')
-    assert is_of_training(b'{"train/step": 1, "train/loss": 9.5}\n{"train')
+    assert is_of_training(b'{"train/step": 1, "train/loss": 9.5}\n{"train/step": 2, "train/loss": 9.25}\n{"tr')
     assert not is_of_training(b'{"step": 100, "loss": 2.5}\n')
+    runs = b'{"name": "a", "last_step": 10, "loss": 2.5}\n{"name": "b", "last_step": 20, "loss": 2.25}\n'
+    assert not is_of_training(runs)
+    assert not is_of_training(runs.replace(b"last_step", b"step").replace(b"20", b"10"))
+    assert not is_of_training(b'{"text": "A page", "timestamp": "2019-04-25T12:57:54Z"}\n')
     assert envelope(b'{"prompt": "x"}\n') is None
