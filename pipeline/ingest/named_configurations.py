@@ -99,7 +99,7 @@ def _places(log: str, value: str) -> Iterator[str]:
 
     >>> list(_places("/s/logs/a.log", "conf/a.yaml"))
     ['/s/logs/conf/a.yaml', '/s/conf/a.yaml', '/conf/a.yaml']
-    >>> list(_places("/s/a.log", "/home/me/conf/a.yaml"))[:3]
+    >>> list(_places("/s/a.log", "/scratch/me/conf/a.yaml"))[:3]
     ['/s/me/conf/a.yaml', '/s/conf/a.yaml', '/s/a.yaml']
     """
     parts = [part for part in value.split("/") if part not in ("", ".", "..")]

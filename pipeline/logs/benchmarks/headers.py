@@ -1,9 +1,9 @@
 """Lines with which a script announces the launches of one log, each with its settings: `=== tp=2 mbs=4 ===`.
 
 A loop over layouts writes one log. Such a line comes again with other settings, and what follows is a fresh start:
-steps that begin with the first one again, a failure, or a summary. So it is told from a configuration that is printed
-once, from the headers of epochs and evaluations, between which the steps go on, from stages of one training, whose loss
-goes on, and from what a requeued job prints again, whose settings are the same.
+steps that begin with the first one again, a failure, or a summary. That distinguishes it from a configuration that is
+printed once, from the headers of epochs and evaluations, between which the steps go on, from stages of one training,
+whose loss goes on, and from what a requeued job prints again, whose settings are the same.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def degrees(logs: LakeOfLogs) -> list[int | None]:
     return logs.lake.read("runs").sort("source_path")["tp"].to_list()
 
 
-@pytest.mark.parametrize("prefix", ["configs/", "./configs/", "/home/somebody/work/configs/", "../configs/"])
+@pytest.mark.parametrize("prefix", ["configs/", "./configs/", "/scratch/somebody/configs/", "../configs/"])
 def test_each_log_gets_the_configuration_that_it_names(logs: LakeOfLogs, prefix: str) -> None:
     for tp in (1, 2, 4):
         logs.write(f"sweep/configs/exp_{tp}.yaml", config(tp))

@@ -33,7 +33,7 @@ _RATE_OFF = 0.01
 """By which a rate may be off, as a share of it."""
 
 _FEW = 3
-"""Learning rates from which on the last one may be told from a constant of 0."""
+"""Learning rates from which on the last one differs visibly from a constant 0."""
 
 _DICT, _TABLE = "arg:dict_", "arg:table_"
 LITERALS = ("train_samples_per_second", "train_steps_per_second", "train_runtime", "  train_loss  ", "  epoch    ")
