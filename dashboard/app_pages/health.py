@@ -66,7 +66,7 @@ def _draw_files(view: View) -> None:
         advice=pl.Series([texts.file_remedy(row) or None for row in files.iter_rows(named=True)], dtype=pl.String),
     )
     columns = [name for name in _FILES if name not in _SELDOM or shown[name].count()]
-    tables.table(shown, columns, wide=("advice", "example"), height=_FILES_HEIGHT)
+    tables.table(shown, columns, wide=("reason", "advice", "example"), height=_FILES_HEIGHT)
     tables.csv_later(queries.file_list(), view.store.con, "files", rows=int(files["files"].sum()))
 
 

@@ -206,7 +206,7 @@ def _log_roles(
         unsure = {path: stem for path, stem in stems.items() if may_be_data(_name(path), dialects)}
         of_stem = log_roles([stem for path, stem in stems.items() if path not in unsure])
         runs = {run for run, _ in of_stem.values()}
-        beside = log_roles(unsure.values()) if len(runs) != 1 else dict.fromkeys(unsure.values(), (*runs, ""))
+        beside = log_roles(unsure.values()) if len(runs) != 1 else {stem: (min(runs), "") for stem in unsure.values()}
         roles |= {path: beside[stem] if path in unsure else of_stem[stem] for path, stem in stems.items()}
     return roles
 

@@ -8,7 +8,7 @@ last parts. A configuration that was changed after the log's last line says noth
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import polars as pl
@@ -19,6 +19,7 @@ from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.files import modified_at
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.facts import INFERRED
 from sweepscope.pipeline.logs.inference.documents import settings_of_document
 from sweepscope.pipeline.logs.sidecars.documents import document_values
 
@@ -71,6 +72,18 @@ def settings_named(
         settings += [{**shared, "name": key, "value": one} for key, one in own.items()]
         documents += [{**shared, "name": key, "value": one} for key, one in values]
     return settings, documents
+
+
+def marked_as_read(files: pl.DataFrame, settings: pl.DataFrame, versions: Mapping[str, int]) -> pl.DataFrame:
+    """`files` in which configurations that gave SIDECAR_SETTINGS rows are parsed, whatever their names promised."""
+    used = settings.filter(setting_source=SOURCE)["path"].unique()
+    is_read = pl.col("path").is_in(used.implode()) & (pl.col("status") == "skipped")
+    changed: dict[str, str | int | None] = {"kind": "config", "status": "parsed", "error": None}
+    changed |= {"parser": INFERRED, "parser_version": versions[INFERRED]}
+    return files.with_columns(
+        pl.when(is_read).then(pl.lit(value, files.schema[name])).otherwise(name).alias(name)
+        for name, value in changed.items()
+    )
 
 
 def _settings(path: str, text: str, dialect: Dialect | None) -> dict[str, str]:

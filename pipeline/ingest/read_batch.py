@@ -14,6 +14,7 @@ from sweepscope.pipeline.ingest.dumped_settings import with_dumped
 from sweepscope.pipeline.ingest.infer_logs import read_inferred
 from sweepscope.pipeline.ingest.late_owners import with_late_owners
 from sweepscope.pipeline.ingest.line_numbers import LineNumbers, rows_of
+from sweepscope.pipeline.ingest.named_configurations import marked_as_read
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_file import read_file
 from sweepscope.pipeline.ingest.read_results import read_listing_logs
@@ -134,6 +135,7 @@ def read_batch(
     tracked = sources_of(batch.tracked, files.with_columns(dialect=pl.coalesce("dialect", "parser")))
     sources = pl.concat([sources, tracked.sources.select(sources.columns)])
     sidecars, documents = settings_beside_logs(batch, sources, tracked, arguments, dialects)
+    files = marked_as_read(files, sidecars, current_versions(dialects))
     other = {name: pl.concat(frames) for name, frames in batch.other.items()}
     return Batch(
         sources=rotated.under_their_logs(

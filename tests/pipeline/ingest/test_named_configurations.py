@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.pipeline.ingest.lake_of_logs import LakeOfLogs
@@ -41,6 +42,10 @@ def test_each_log_gets_the_configuration_that_it_names(logs: LakeOfLogs, prefix:
     settings = logs.lake.read("settings").filter(name="tp")
     assert set(settings["setting_source"]) == {"named_config"}
     assert all(path.endswith(".yaml") for path in settings["source_path"])
+    files = logs.lake.read("files", ["path", "kind", "status"])
+    assert set(files.filter(pl.col("path").str.ends_with(".yaml")).select("kind", "status").rows()) == {
+        ("config", "parsed")
+    }
 
 
 def test_options_of_the_command_overrule_it(logs: LakeOfLogs) -> None:
