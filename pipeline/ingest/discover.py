@@ -18,6 +18,7 @@ from sweepscope.pipeline.ingest.file_kinds import (
     file_kind,
     file_kinds,
     may_be_data,
+    may_configure,
 )
 from sweepscope.pipeline.ingest.folder_roles import log_roles
 from sweepscope.pipeline.ingest.job_names import job_of
@@ -97,7 +98,7 @@ def discover(
         }
     log_of = {path: log for path, (log, _) in parts.items()}
     roles = _log_roles(by_directory, log_of, dialects)
-    by_directory = _judge_histories(by_directory, dialects, roles)
+    by_directory = _with_configurations(_judge_histories(by_directory, dialects, roles), roles)
     alias_of = aliases(dialects)
     listed = {
         directory: [
@@ -190,6 +191,28 @@ def _judge_histories(
             else:
                 judged.setdefault(home, []).append((entry, kind))
     return judged
+
+
+def _with_configurations(by_directory: _Listing, roles: Mapping[str, tuple[str, str]]) -> _Listing:
+    """The listing; a document of any name is a configuration in the folder of one run's log, or right above it.
+
+    Whether it states anything of a training is known when it is read.
+    """
+    runs: dict[str, set[str]] = defaultdict(set)
+    for folder, files in by_directory.items():
+        here = {f"{folder}/{roles[entry.path][0]}" for entry, kind in files if kind == "log"}
+        runs[folder] |= here
+        runs[_parent(folder)] |= here
+    of_one = {folder for folder, logs in runs.items() if len(logs) == 1}
+    return {
+        folder: [
+            (entry, "config" if kind == "other" and may_configure(_name(entry.path), entry.bytes) else kind)
+            for entry, kind in files
+        ]
+        if folder in of_one
+        else files
+        for folder, files in by_directory.items()
+    }
 
 
 def _log_roles(

@@ -29,13 +29,14 @@ _OF_DATA = re.compile(
 """In the name of a file of records that a training reads, or that a model has written."""
 _UNNAMED_LOG = re.compile(
     r"(?:std(?:out|err)|console|output|nohup)(?:[._-][\w-]*)?|(?:[\w-]*[_-])?logs?(?:[_-][\w-]*)?|"
-    r"(?:rank|worker|node|host|pod)[._-]?\d+"
+    r"(?:rank|worker|node|host|pod)[._-]?\d+|0000\d\d"
 )
-"""Names of logs without a suffix: what Open MPI's `--output-filename` and shells' redirections leave."""
-_DOCUMENT_SUFFIXES = {".json", ".yaml", ".yml", ".toml"}
+"""Names of logs without a suffix: what Open MPI's `--output-filename`, shells' redirections and exports of CloudWatch
+(`000000.gz`) leave."""
+_DOCUMENT_SUFFIXES = {".json", ".yaml", ".yml", ".toml", ".gin"}
 _CONFIGURATION = re.compile(
     r"(?:^|[._-])(?:config(?:uration)?|conf|cfg|args|arguments|hparams|hyper_?param(?:eter)?s|params|opts?|options|settings)"
-    r"(?:[._-][\w.-]*)?\.(?:json|ya?ml|toml)$|(?:^|[._-])(?:run|exp|experiment|train|training|job|hydra)\.(?:ya?ml|toml)$"
+    r"(?:[._-][\w.-]*)?\.(?:json|ya?ml|toml|gin)$|(?:^|[._-])(?:run|exp|experiment|train|training|job|hydra)\.(?:ya?ml|toml)$"
 )
 """Names of configurations; a `train.json` is data."""
 _LAUNCH_SCRIPT = re.compile(
@@ -43,8 +44,10 @@ _LAUNCH_SCRIPT = re.compile(
     r"(?:[._-][\w.-]*)?\.(?:sh|sbatch|slurm)"
 )
 """Names of scripts with the command of a training."""
-_OF_OTHERS = re.compile(r"tokenizer|generation|processor|adapter|quant|eval|package|compiler")
+_OF_OTHERS = re.compile(r"tokenizer|generation|processor|adapter|quant|eval|package|compiler|vocab|special_token|index")
 """In names of configurations that are none of a training."""
+_MOST_CONFIG_BYTES = 256_000
+"""Of a configuration that only its place says to be one."""
 _OF_OTHER_WORK = re.compile(r"(?<![a-z])(?:test|infer|serve|convert|prepare|data|setup|install)")
 """In names of scripts that train nothing."""
 TABLE_SUFFIXES = (".csv", ".tsv")
@@ -61,6 +64,7 @@ _OF_RESULTS = re.compile(
 )
 """In names of records with a row for each run; `eval_results.json` is another thing."""
 _COMPRESSED = {".gz", ".zst"}
+_ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.zst", ".tar.bz2", ".tar.xz", ".7z")
 _NEVER_LOGS = {
     "readme.txt",
     "requirements.txt",
@@ -89,6 +93,15 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: b
     if lower == NAME:
         return "statements"
     return _kind_by_dialect(lower, dialects, histories=histories) or _kind_by_suffix(lower)
+
+
+def is_archive(name: str) -> bool:
+    """Whether a name is that of an archive of files, which may be runs.
+
+    >>> is_archive("sweep.tar.gz"), is_archive("train.log.gz")
+    (True, False)
+    """
+    return name.lower().endswith(_ARCHIVES)
 
 
 def is_report(name: str) -> bool:
@@ -175,6 +188,17 @@ def _kind_of_text(name: str, suffix: str) -> str:
     is_log |= suffix in RECORD_SUFFIXES and (is_of_training or not _OF_DATA.search(stem))
     is_log |= suffix == ".json" and is_of_training and not is_other
     return "log" if is_log else "other"
+
+
+def may_configure(name: str, size: int) -> bool:
+    """Whether a file whose name says nothing may be the configuration of the one run that it lies beside.
+
+    >>> may_configure("task.yaml", 900), may_configure("llama8b_tp4.toml", 900), may_configure("tokenizer.json", 900)
+    (True, True, False)
+    """
+    lower = name.lower()
+    is_document = posixpath.splitext(lower)[1] in _DOCUMENT_SUFFIXES and not lower.startswith(".")
+    return is_document and size <= _MOST_CONFIG_BYTES and not _OF_OTHERS.search(lower)
 
 
 def may_be_data(name: str, dialects: Sequence[Dialect] = DIALECTS) -> bool:

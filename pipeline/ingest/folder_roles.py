@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 
 # transformers' checkpoint-500, Lightning's version_0, torchelastic's attempt_0, DeepSpeed's global_step100.
@@ -20,6 +20,10 @@ _WANDB_RUN = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-\w+")
 _ELASTIC_RUN = re.compile(r"(?:none|\d{3,})_[a-z0-9_]{8}")
 _RANK = re.compile(
     r"(?P<of>(?:.*[-_.])?(?:rank|node|worker|host|proc|process))[-_.]?(?P<rank>\d{1,6})(?P<rest>(?:[-_.].*)?)"
+)
+# Names of machines, which are numbered from anywhere with leading zeros: `host-0017`, `gpu017`, `nid001234`.
+_MACHINE = re.compile(
+    r"(?P<of>(?:.*[-_.])?(?:node|host|worker|gpu|nid|cn|compute))[-_.]?(?P<rank>0\d{1,5})(?P<rest>(?:[-_.].*)?)"
 )
 # Pods of Kubeflow's PyTorchJob and MPIJob (training-operator pkg/common/util, mpi-operator): the job's name and a role.
 _POD = re.compile(r"(?P<job>.+)-(?:(?P<first>master|launcher|chief)-(?:0|[a-z0-9]{5})|worker-\d{1,5})")
@@ -58,7 +62,8 @@ def is_attempt(name: str) -> bool:
 def ranks(names: Collection[str], *, of_attempt: bool = False) -> frozenset[str]:
     """Those of the folders in one folder that are of the ranks, or of the nodes, of one run.
 
-    Ranks and nodes count from 0; other numbers are settings: `node2` and `node4`, LoRA's `rank8` and `rank16`.
+    Ranks and nodes count from 0, machines from anywhere, one by one and with leading zeros; other numbers are settings:
+    `node2` and `node4`, LoRA's `rank8` and `rank16`.
 
     Args:
         names: of the folders.
@@ -66,14 +71,26 @@ def ranks(names: Collection[str], *, of_attempt: bool = False) -> frozenset[str]
 
     >>> sorted(ranks(["rank_0", "rank_1", "out"])), ranks(["node1", "node2"]), sorted(ranks("01", of_attempt=True))
     (['rank_0', 'rank_1'], frozenset(), ['0', '1'])
+    >>> sorted(ranks(["gpu017", "gpu018"])), ranks(["node08", "node16"])
+    (['gpu017', 'gpu018'], frozenset())
     """
+    return frozenset(_runs_of_ranks(names, of_attempt=of_attempt))
+
+
+def _runs_of_ranks(names: Collection[str], *, of_attempt: bool = False) -> dict[str, str]:
+    """What the names of one run's ranks have in common, by each of these names."""
     groups: dict[str, dict[str, int]] = {}
+    machines: dict[str, dict[str, int]] = {}
     for name in names:
         if of_attempt and name.isdecimal():
             groups.setdefault("", {})[name] = int(name)
         elif hit := _RANK.fullmatch(name.lower()):
-            groups.setdefault(f"{hit['of']}*{hit['rest']}", {})[name] = int(hit["rank"])
-    return frozenset(name for group in groups.values() if _count_from_zero(group.values()) for name in group)
+            groups.setdefault(f"{hit['of']}{hit['rest']}", {})[name] = int(hit["rank"])
+        if hit := _MACHINE.fullmatch(name.lower()):
+            machines.setdefault(f"{hit['of']}{hit['rest']}", {})[name] = int(hit["rank"])
+    of_ranks = {run: group for run, group in groups.items() if _count_from_zero(group.values())}
+    of_machines = {run: group for run, group in machines.items() if _are_machines(group)}
+    return {name: run for run, group in (of_machines | of_ranks).items() for name in group}
 
 
 def log_roles(stems: Collection[str]) -> dict[str, tuple[str, str]]:
@@ -84,6 +101,8 @@ def log_roles(stems: Collection[str]) -> dict[str, tuple[str, str]]:
 
     >>> log_roles(["rank0", "rank1"]), log_roles(["node2", "node4"])
     ({'rank0': ('rank', ''), 'rank1': ('rank', '')}, {'node2': ('node2', ''), 'node4': ('node4', '')})
+    >>> log_roles(["host-0017", "host-0018"])
+    {'host-0017': ('host', ''), 'host-0018': ('host', '')}
     >>> log_roles(["train", "metrics"])
     {'train': ('train', ''), 'metrics': ('train', '')}
     >>> log_roles(["train", "slurm-4711"]), log_roles(["tp2", "tp4", "nohup"])["nohup"]
@@ -92,11 +111,9 @@ def log_roles(stems: Collection[str]) -> dict[str, tuple[str, str]]:
     {'tp2-master-0': ('tp2', ''), 'tp2-worker-0': ('tp2', '')}
     """
     streams = {stem: _STREAMS.sub("std", stem) for stem in stems}
-    of_ranks = ranks(set(streams.values()))
+    of_ranks = _runs_of_ranks(set(streams.values()))
     runs = {
-        stem: f"{hit['of']}{hit['rest']}"
-        if stream in of_ranks and len(of_ranks) > 1 and (hit := _RANK.fullmatch(stream.lower()))
-        else stream
+        stem: of_ranks[stream] if stream in of_ranks and len(of_ranks) > 1 else stream
         for stem, stream in streams.items()
     } | _jobs_of_pods(stems)
     own = {run for run in runs.values() if not _CONSOLE.fullmatch(run.lower())}
@@ -114,6 +131,12 @@ def _jobs_of_pods(stems: Collection[str]) -> dict[str, str]:
     pods = {stem: hit for stem in stems if (hit := _POD.fullmatch(stem))}
     with_first = {hit["job"] for hit in pods.values() if hit["first"]}
     return {stem: hit["job"] for stem, hit in pods.items() if hit["job"] in with_first}
+
+
+def _are_machines(numbers: Mapping[str, int]) -> bool:
+    """Whether names are those of machines side by side: equally long, and numbered one by one."""
+    ordered = sorted(numbers.values())
+    return len({len(name) for name in numbers}) == 1 < len(ordered) == ordered[-1] - ordered[0] + 1
 
 
 def _count_from_zero(numbers: Collection[int]) -> bool:

@@ -20,7 +20,7 @@ from sweepscope.pipeline.logs.facts import INFERRED
 from sweepscope.pipeline.logs.registry import DIALECTS, TABLES
 from sweepscope.pipeline.memory.names import PARSERS as MEMORY_PARSERS
 
-_LOGS = ("text", "io/text_encoding.py", "io/log_envelopes.py", "derive", "nccl", "logs")
+_LOGS = ("text", "io/text_encoding.py", "io/log_envelopes.py", "io/terminal_lines.py", "derive", "nccl", "logs")
 """Packages and modules of the pipeline that read every log, whatever its dialect: a log may hold lines of NCCL."""
 
 _OF_SINGLE_DIALECTS = ("logs/dialects/", "logs/declared/", "logs/bundled/", "logs/registry.py")

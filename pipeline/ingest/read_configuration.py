@@ -6,6 +6,7 @@ import fnmatch
 from collections.abc import Sequence
 
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
+from sweepscope.pipeline.ingest.file_kinds import file_kind
 from sweepscope.pipeline.io.bounded import text_of
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -20,12 +21,15 @@ _PLAIN_NAMES = ("config", "configuration", "args", "arguments", "params", "hpara
 def read_sidecar(row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns of a configuration or a status, whose settings hold for the whole unit."""
     text, unit = text_of(reader.chunks()), str(row["unit"])
+    is_guess = file_kind(reader.path.rpartition("/")[2], batch.dialects) == "other"
     values = document_values(reader.path, text)
     own: dict[str, str] = {}
     try:
         parser, settings = settings_beside(reader.path, text, batch.dialects)
     except ValueError:
         parser, settings, own = INFERRED, {}, settings_of_document(values)
+        if not own and is_guess:
+            return {"kind": "other", "status": "skipped", "error": "no configuration of a training"}
         if not own and (values or is_script(reader.path)) and not _has_reader(reader.path, batch.dialects):
             return {"status": "skipped", "error": "no settings of a training in it, under names that are known"}
         if not own:

@@ -16,6 +16,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UnreadableError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
+from sweepscope.pipeline.ingest.file_kinds import is_archive
 from sweepscope.pipeline.ingest.read_configuration import read_sidecar
 from sweepscope.pipeline.ingest.read_log import read_log
 from sweepscope.pipeline.ingest.read_sidecar import (
@@ -34,6 +35,9 @@ from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
 _LOG_KINDS = ("log", "nccl", "scheduler")
 _BY_SOURCE = {"bench_csv": read_table, "history": read_history}
 
+_UNREAD = "not a log or configuration that a parser reads"
+_ARCHIVED = "an archive: unpack it beside the others to have its runs read"
+
 
 def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> dict[str, object]:
     """The note of one file.
@@ -44,7 +48,7 @@ def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> d
         batch: gets what the file holds.
     """
     if row["kind"] == "other":
-        return {"status": "skipped", "error": "not a log or configuration that a parser reads"}
+        return {"status": "skipped", "error": _ARCHIVED if is_archive(str(row["path"])) else _UNREAD}
     if row["kind"] == "bench_csv" and _is_of_messages(str(row["path"])):
         row = {**row, "kind": "log"}  # what a collector exported
     reader = open_log(row) if row["kind"] in _LOG_KINDS else Reader(str(row["path"]))

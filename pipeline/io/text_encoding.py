@@ -11,6 +11,7 @@ from functools import partial
 
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.io.log_envelopes import envelope, is_array, is_message_table
+from sweepscope.pipeline.io.terminal_lines import unbroken, window_width
 
 SNIFF_BYTES = 8192
 
@@ -83,6 +84,7 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
     - NULs at the beginning are left out: a log rotated by copy-and-truncate under an open writer starts with a hole.
     - UTF-16 with a byte order mark (PowerShell's `>`) is transcoded, and so is GB 18030 (Windows in Chinese).
     - What container platforms and collectors have wrapped around lines is taken off (`log_envelopes`).
+    - Lines that a terminal has broken are joined (`terminal_lines`).
 
     Raises:
         InputError: the file is binary; nothing has been yielded then.
@@ -99,6 +101,8 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
         raise InputError(f"{path} is a binary file, not a log. Leave it out, or give the text log.")
     elif unpack := envelope(first[:SNIFF_BYTES]):
         yield from unpack(itertools.chain([first], stream))
+    elif first and (width := window_width(first[:SNIFF_BYTES])):
+        yield from unbroken(itertools.chain([first], stream), width)
     elif first:
         yield first
         yield from stream
@@ -131,7 +135,7 @@ def is_gb18030(head: bytes) -> bool:
 def may_be_transcoded(head: bytes) -> bool:
     """Whether `text_chunks` may yield other bytes than the file's, so that offsets differ."""
     is_wrapped = head.lstrip().startswith(b'{"') or is_array(head) or is_message_table(head)
-    return is_utf16(head) or is_gb18030(head) or is_wrapped
+    return is_utf16(head) or is_gb18030(head) or is_wrapped or window_width(head) is not None
 
 
 def is_binary(head: bytes) -> bool:

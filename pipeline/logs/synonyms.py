@@ -34,6 +34,9 @@ _CHINESE = {
     "步": "step",
     "轮次": "epoch",
     "轮": "epoch",
+    "全局": "global",
+    "微批次": "micro batch",
+    "微批": "micro batch",
     "批次大小": "batch size",
     "批大小": "batch size",
     "批次": "batch",
@@ -54,6 +57,20 @@ _CHINESE = {
     "时间": "time",
     "显存": "memory",
     "参数量": "params",
+    "数据并行": "data parallel",
+    "张量并行": "tensor parallel",
+    "模型并行": "model parallel",
+    "流水线并行": "pipeline parallel",
+    "流水并行": "pipeline parallel",
+    "专家并行": "expert parallel",
+    "上下文并行": "context parallel",
+    "序列并行": "sequence parallel",
+    "并行": "parallel",
+    "大小": "size",
+    "吞吐量": "throughput",
+    "吞吐": "throughput",
+    "节点数": "nodes",
+    "卡数": "gpus",
     "总": "total",
 }
 """Words of trainers that print Chinese; a longer one stands in front of those that it begins with."""
@@ -74,7 +91,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "tp": (rf"(?:tensor (?:model )?parallel(?:ism|ize)?|tp){_SIZE}", rf"model parallel{_SIZE}"),
     "pp": (rf"(?:pipeline (?:model )?parallel(?:ism)?|pp){_SIZE}|(?:num |n )?pipeline stages|num stages|pipe size",),
     "cp": (rf"(?:context parallel(?:ism)?|cp){_SIZE}", r"(?:ulysses |ring )?(?:sequence parallel|sp) (?:size|degree)"),
-    "ep": (r"(?:expert (?:model )?parallel(?:ism)?|ep) (?:size|degree|world size)", r"ep"),
+    "ep": (rf"(?:expert (?:model )?parallel(?:ism)?|ep){_SIZE}",),
     "dp": (rf"(?:data parallel(?:ism)?|dp){_SIZE}", r"(?:num )?data parallel replicas"),
     # Of HSDP, whose product is dp.
     "dp_shard": (r"(?:dp|data parallel|fsdp|hsdp) shards?(?: degree| size| group size)?",),
@@ -83,7 +100,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "mbs": (
         rf"(?:train )?(?:micro ?batch|mbs|micro bsz?|micro ?batch size)(?: size)?(?: {_PER_GPU})?|"
         rf"{_PER_GPU} (?:train )?(?:micro )?(?:batch size|bs)|(?:device|local) (?:train )?(?:micro ?)?batch ?size|"
-        rf"(?:train )?(?:micro )?batch ?size {_PER_GPU}|bs {_PER_GPU}|{_PER_GPU} batch|"
+        rf"(?:train )?(?:micro )?batch(?: ?size)? {_PER_GPU}|bs {_PER_GPU}|{_PER_GPU} batch|"
         rf"(?:instantaneous )?batch size {_PER_GPU}|"
         r"micro (?:seqs|sequences|samples)|micro train batch size|device train microbatch size|"
         r"(?:samples|imgs|images|videos) per gpu|"
@@ -98,12 +115,12 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         r"(?:grad(?:ient)?s? )?acc(?:um(?:ulat(?:ion|e))?)?(?: (?:steps?|iters?|freq|factor))|"
         r"grad(?:ient)? acc(?:um(?:ulation)?)?|gas|accumulate grad batches|update freq|"
         r"accum(?:ulate)?(?: grad(?:ient)?s?)? (?:iters?|iterations|steps?)|accum(?:ulation|ulate)?|grad accs?",
-        r"num micro ?batches|(?:number of )?micro ?batches",
+        r"num micro ?batches|(?:number of )?micro ?batches|ga",
     ),
     "seq_len": (
         r"(?:train(?:ing)? )?(?:max )?(?:seq(?:uence)?|encoder seq) ?(?:len(?:gth)?)|seqlen|"
         r"(?:max )?(?:context|ctx) ?(?:len(?:gth)?|size|window)|n ctx|cutoff len|tokens per sample|max source length",
-        r"block size|max length|max len|max seq|seq|model max length|max tokens per sample|sl|ctx|context",
+        r"block size|max length|max len|max seq|seq(?:uence)?|model max length|max tokens per sample|sl|ctx|context",
         r"max position embeddings|n positions|max seq length of model",
     ),
     "gbs_tokens": (
@@ -118,6 +135,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "gpus_per_node": (
         r"(?:num |n )?(?:gpus|devices|processes|procs) per (?:node|machine|host)|nproc per node|local world size|"
+        r"sm num gpus|"  # of SageMaker's training toolkit
         r"n ?gpus per node",
     ),
     "num_nodes": (
@@ -205,6 +223,7 @@ FLAGS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "use bf16": ("precision", {"true": "bf16"}),
     "use fp16": ("precision", {"true": "fp16"}),
     **dict.fromkeys(_STRATEGY_NAMES, ("zero_stage", _STAGES_OF_STRATEGIES)),
+    **dict.fromkeys(("fsdp", "use fsdp", "enable fsdp"), ("zero_stage", {"true": "3", "full_shard": "3"})),
     # Of FSDP2's fully_shard: whether a layer's parameters are freed after its forward pass.
     **dict.fromkeys(
         ("reshard after forward", "fsdp reshard after forward"), ("zero_stage", {"true": "3", "false": "2"})
@@ -218,7 +237,7 @@ SETTING_WORDS = (
     r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token|epochs|mesh|tensor|pipe|host|"
     r"epoch\W{1,3}[0-9]+ ?(?:/|of)|"
     r"\d ?[x×] ?(?:nvidia|amd|instinct|[abhlv]\d{2}|mi\d{3}|gb\d{3})|"
-    r"模型|长度|大小|步数|梯度累积|层数|维度|头数|参数量"
+    r"模型|长度|大小|步数|梯度累积|层数|维度|头数|参数量|并行|[张块卡台]|芯片|节点"
 )
 """Found in any line that states a setting under one of its names."""
 

@@ -21,6 +21,12 @@ _STAMPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # nanotron; loggers of facebookresearch, with two digits of the year
     (rf"\b([0-9]{{2}}/[0-9]{{2}}/(?:[0-9]{{2}})?[0-9]{{2}} {_CLOCK})", ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S")),
     (rf"\[([0-9]{{8}} {_CLOCK})\]", ("%Y%m%d %H:%M:%S",)),  # Primus
+    (rf"\b([0-9]{{2}}\.[0-9]{{2}}\.[0-9]{{4}},? {_CLOCK})", ("%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M:%S")),
+    # date(1) and asctime(3)
+    (
+        rf"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([A-Z][a-z]{{2}} [ 0-9][0-9] {_CLOCK} (?:[A-Z]{{3,4}} )?[0-9]{{4}})\b",
+        ("%b %e %H:%M:%S %Y", "%b %e %H:%M:%S %Z %Y"),
+    ),
     (r':::MLLOG .*"time_ms": ?([0-9]{13})\b', (_MILLISECONDS,)),  # MLPerf; read as UTC
 )
 _FORMATS = {f"stamp {index}": formats for index, (_, formats) in enumerate(_STAMPS)}
@@ -36,6 +42,10 @@ def timestamp(text: pl.Expr) -> pl.Expr:
 
     >>> str(pl.select(timestamp(pl.lit("10/17/2025 16:31:56 [INFO]: x"))).item())
     '2025-10-17 16:31:56'
+    >>> str(pl.select(timestamp(pl.lit("Mon Jun  1 01:00:07 UTC 2026"))).item())
+    '2026-06-01 01:00:07'
+    >>> str(pl.select(timestamp(pl.lit("10.05.2026 08:00:04 gpu017"))).item())
+    '2026-05-10 08:00:04'
     """
     return text.map_batches(_read, return_dtype=pl.Datetime("us"), is_elementwise=True)
 

@@ -16,12 +16,17 @@ _LEAST = 2
 _OF_SECTION = re.compile(r"(?i)name|size|type|dim|degree|len(?:gth)?|count|num|world_size|stage")
 """Names that mean something together with their section's only: `model.name`, `tensor_parallel.size`."""
 
+_OF_BATCH = re.compile(r"(?i)micro|global|train|per_?(?:gpu|device)|device|local")
+"""Which batch a section of that name states: `batch.micro`."""
+
 _PLAIN = re.compile(r"[\w./-]+")
 
 _CARD = re.compile(r"(?:^| )(?:gpus?|accelerators?|cards?|devices?|hardware|chips?)(?: |$)")
 """In the names of values that are cards: `hardware.gpu: NVIDIA H100 80GB HBM3`."""
 _CARDS = re.compile(r"(\d{1,6}) ?[x×*] ?(?=[A-Za-z])")
 """How many of them there are: `32 x MI300X`."""
+_OF_NODE = re.compile(r"([A-Za-z][\w-]*):(\d{1,2})")
+"""Cards that each node of a task has, as SkyPilot has them (its YAML reference): `accelerators: H100:8`."""
 _OF_JOB = (
     ("cluster", re.compile(r"(?:slurm )?cluster(?: name)?"), re.compile(r"[A-Za-z][\w.-]*")),
     ("job_id", re.compile(r"(?:(?:slurm|pbs|ls[bf]|flux|scheduler|batch) )?job ?id"), re.compile(r"\d{3,}(?:_\d+)?")),
@@ -73,6 +78,9 @@ def _of_job(values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         *sections, last = name.split(".")
         near = words(" ".join([*sections[-1:], last]) if last in ("id", "name") else last)
         count = _CARDS.match(value)
+        if last == "accelerators" and (each := _OF_NODE.fullmatch(value)) and (card := canonical_accelerator(each[1])):
+            found.setdefault("accelerator", set()).add(card)
+            found.setdefault("gpus_per_node", set()).add(each[2])
         if _CARD.search(words(last)) and (card := canonical_accelerator(value[count.end() if count else 0 :])):
             found.setdefault("accelerator", set()).add(card)
             if count:
@@ -90,6 +98,8 @@ def _lines(values: Iterable[tuple[str, str]]) -> Iterator[str]:
             continue
         yield f"{name} = {value}"
         section, _, last = name.rpartition(".")
+        if section and _OF_BATCH.fullmatch(last) and words(section.rpartition(".")[2]) == "batch":
+            yield f"{last}_batch = {value}"
         if section and _OF_SECTION.fullmatch(last):
             yield f"{section.rpartition('.')[2]}_{last} = {value}"
         if section and DIMENSION.fullmatch(last):

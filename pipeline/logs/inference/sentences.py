@@ -8,7 +8,9 @@ MAGNITUDES = {"million": ("M", "millions"), "百万": ("M", "millions"), "billio
 """Words behind a number: the suffix that means the same, and how a dialect file calls a number in front of it."""
 
 _CARD = (
-    r"(?:NVIDIA |AMD )?(?:Instinct )?(?:[ABHLV]\d{2,3}S?|GB\d{3}|MI\d{3}X?)(?!\w)(?:-(?:SXM\d?|PCIE?|\d{2,3}GB)){0,2}"
+    r"(?:(?:NVIDIA |AMD )?(?:Instinct )?(?:[ABHLV]\d{2,3}S?|GB\d{3}|MI\d{3}X?)(?!\w)"
+    r"(?:-(?:SXM\d?|PCIE?|\d{2,3}GB)){0,2}|"
+    r"(?:Cloud )?TPU[ -]?v\d[a-z]?(?!\w)|(?:Huawei )?Ascend[ -]?910\w{0,3}(?!\w))"
 )
 _CARDS = (
     r"(?i)^(?!.*\bnodes?\b).*?(?:\b(?:on|using|with)|\b(?:gpus?|hardware|accelerators?|devices?) ?[:=]) ?"
@@ -32,6 +34,15 @@ SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("num_gpus", re.compile(_CARDS.format(count=r"(?P<value>\d{1,6})", card=_CARD))),
     ("accelerator", re.compile(_CARDS.format(count=r"\d{1,6}", card=f"(?P<value>{_CARD})"))),
+    # Chinese, with its measure words: `64 张 A100`, `32卡`; of `4机8卡` and `每台8卡` the number is that of each.
+    (
+        "num_gpus",
+        re.compile(
+            rf"(?i)(?<![\w.]|[机台点每])(?<![机台点每] )(?P<value>\d{{1,6}}) ?"
+            rf"(?:[张块] ?(?:{_CARD}|GPU|NPU|加速卡|芯片|显卡|卡)|卡(?!数))"
+        ),
+    ),
+    ("num_nodes", re.compile(r"(?<![\w.])(?P<value>\d{1,5}) ?(?:台|个) ?(?:GPU ?)?(?:服务器|机器|节点)")),
     # Of srun: a task per card, unless one task per node starts the others.
     ("gpus_per_node", re.compile(r"\bsrun\b.*\s--ntasks-per-node[= ](?P<value>[2-9]|1\d)\b")),
     (

@@ -113,7 +113,7 @@ def _as_line(rules: SettingRules, source: Stated) -> bool:
     behind = ""
     if not source.name:  # a sentence: the noun behind the number, and the word before it
         before = _squeezed(source.text[source.head : source.begin]) or _last_word(source.text[: source.begin])
-        noun = re.match(r"\s*x?\s*(?:[A-Za-z-]+\s){0,2}?[A-Za-z]+", source.text[source.end :])
+        noun = re.match(r"\s*x?\s*(?:[A-Za-z-]+\s){0,2}?[^\W\d_]+|\s?[,;|)]", source.text[source.end :])
         behind = _squeezed(noun[0]) if noun else ""
     dots = re.compile(r"\s*(\.{2,})\s*$")
     if dotted := dots.search(before):
@@ -131,7 +131,7 @@ def _as_line(rules: SettingRules, source: Stated) -> bool:
 
 
 def _last_word(text: str) -> str:
-    found = re.search(r"[A-Za-z]+\s*$", text)
+    found = re.search(r"[^\W\d_]+\s*$", text)
     return _squeezed(found[0]) if found else ""
 
 

@@ -1,4 +1,8 @@
-"""Every value of a configuration file under its own name: JSON, YAML, TOML, or options as a command line has them."""
+"""Every value of a configuration file under its own name: JSON, YAML, TOML, gin, or options as a command line has them.
+
+A document may hold the command itself, as the task files of SkyPilot (`run`), dstack (`commands`), Azure ML (`command`)
+and Determined (`entrypoint`) do: a text in it that starts a script is read as a script.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +37,11 @@ _LAUNCHER = re.compile(
     r"\b(?:(?P<one>torchrun|torch\.distributed\.(?:run|launch))|accelerate\s+launch|deepspeed)\b(?P<rest>[^\n;&|]*)"
 )
 """Launchers and their options; `one` of those that start a single node unless something else is asked for."""
+_COMMAND = re.compile(r"\.py\b[^\n]*\s(?:--?[A-Za-z]|[\w.]+=)|\s-m\s+\w+\.[\w.]+[^\n]*\s(?:--?[A-Za-z]|[\w.]+=)")
+"""A script, or a module, with options or overrides behind it."""
+# gin-config: bindings `[scope/]name.parameter = value` and macros `NAME = value` (docs/index.md of google/gin-config).
+_GIN = re.compile(r"(?m)^(?P<name>[A-Za-z_][\w./]*)\s*=\s*(?P<value>[^\s@%\[({#][^#\n]*?)\s*(?:#.*)?$")
+_DEEPEST = 8
 _OF_LAUNCHER = ("nproc_per_node", "nnodes", "num_gpus", "num_nodes", "num_processes", "num_machines")
 """Options of torchrun (torch/distributed/run.py), DeepSpeed's launcher and accelerate's."""
 
@@ -55,16 +64,18 @@ def is_script(path: str) -> bool:
 
 def _values(name: str, text: str) -> Iterator[tuple[str, str]]:
     if name.endswith(".json"):
-        yield from _leaves(json.loads(text))
+        yield from _document(json.loads(text))
     elif name.endswith((".yaml", ".yml")) and is_manifest(text):
         values, commands = manifest_commands(text)
         yield from values
         for command in commands:
             yield from _script_values(command)
     elif name.endswith((".yaml", ".yml")):
-        yield from _leaves(plain(text))
+        yield from _document(plain(text))
     elif name.endswith(".toml"):
-        yield from _leaves(tomllib.loads(text))
+        yield from _document(tomllib.loads(text))
+    elif name.endswith(".gin"):
+        yield from ((binding["name"].replace("/", "."), _bare(binding["value"])) for binding in _GIN.finditer(text))
     elif name.endswith(_OPTIONS):
         yield from _script_values(text)
 
@@ -100,6 +111,36 @@ def _launch_values(script: str) -> Iterator[tuple[str, str]]:
         yield from ((f"launcher.{name}", value) for name, value in asked.items())
 
 
-def _leaves(node: object) -> Iterator[tuple[str, str]]:
+def _document(node: object) -> Iterator[tuple[str, str]]:
+    """Values of a document, and those of the commands in it.
+
+    >>> list(_document({"name": "a", "run": "torchrun --nproc_per_node 8 ft.py --tp 2"}))[2:]
+    [('launcher.nproc_per_node', '8'), ('launcher.nnodes', '1'), ('tp', '2')]
+    """
+    if not isinstance(node, Mapping):
+        return
+    yield from node_values(node)
+    for command in _commands(node, 0):
+        yield from _script_values(command)
+
+
+def _commands(node: object, depth: int) -> Iterator[str]:
+    """Texts in a document that start a script with options; a list of commands is one script."""
+    if depth > _DEEPEST:
+        return
     if isinstance(node, Mapping):
-        yield from node_values(node)
+        for inner in node.values():
+            yield from _commands(inner, depth + 1)
+    elif isinstance(node, list) and node and all(isinstance(line, str) for line in node):
+        # A list of words is one command, a list of commands has blanks in them.
+        has_commands = any(" " in line.strip() for line in node)
+        yield from _commands(("\n" if has_commands else " ").join(node), depth + 1)
+    elif isinstance(node, list):
+        for inner in node:
+            yield from _commands(inner, depth + 1)
+    elif isinstance(node, str) and _COMMAND.search(node.replace("\\\n", " ")):
+        yield node
+
+
+def _bare(value: str) -> str:
+    return value.strip().strip("'\"")

@@ -1,0 +1,83 @@
+"""Lines that a terminal has broken at its width, as they stay in what was copied from its window.
+
+`tmux capture-pane`, a saved scrollback and a pasted window have a line feed where the window ended. A broken line is
+joined again, and an empty line put in the place of each of its other parts, so that those behind keep their numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+_NARROWEST, _WIDEST = 60, 400
+"""Columns of a window; a shorter line is broken by whatever prints it."""
+_LEAST = 5
+_LEAST_SHARE = 0.15
+"""So many lines fill the window, and this share of all."""
+_LEAST_CUT = 0.3
+"""Of the lines that fill it: so many are broken where no line ends, within a word or in front of a sign."""
+_GOES_ON = " |,;:)]}=/>%"
+"""Signs with which a line goes on rather than begins."""
+_START = 8
+"""Characters by which a line's begin is known."""
+_MOST_PARTS = 64
+
+
+def window_width(head: bytes) -> int | None:
+    """Columns of the window that has broken the lines of a text; None where none has.
+
+    No line is longer, many fill it and begin alike, and what follows these goes on within a word or with a sign; nor
+    does it begin as they do, which lines of one length that were never broken would.
+
+    >>> window_width(b"".join(b"step %02d loss 2.%02d " % (n, n) + b"x" * 42 + b"\\n" + b"yz\\n" for n in range(9)))
+    60
+    >>> window_width(b"".join(b"step %02d loss 2.%02d " % (n, n) + b"x" * 42 + b"\\n" for n in range(18)))
+    """
+    lines = [line.rstrip("\r") for line in head.decode("utf-8", errors="replace").split("\n")[:-1]]
+    width = max(map(len, lines), default=0)
+    if not _NARROWEST <= width <= _WIDEST:
+        return None
+    full = [(line, after) for line, after in pairwise(lines) if len(line) == width]
+    if len(full) < max(_LEAST, _LEAST_SHARE * len(lines)):
+        return None
+    before = ["", *lines]
+    first = [
+        (line, after)
+        for last, (line, after) in zip(before, pairwise(lines), strict=False)
+        if len(line) == width > len(last)
+    ]
+    begins = Counter(_begin(line) for line, _ in first)
+    is_continued = all(_begin(after) not in begins for _, after in first)
+    cut = sum((line[-1].isalnum() and after[:1].isalnum()) or after[:1] in _GOES_ON for line, after in full)
+    is_broken = is_continued and cut >= _LEAST_CUT * len(full) and max(begins.values(), default=0) >= _LEAST
+    return width if is_broken else None
+
+
+def unbroken(chunks: Iterable[bytes], width: int) -> Iterator[bytes]:
+    """The chunks of a text with its lines whole.
+
+    >>> b"".join(unbroken([b"abcdefgh\\nij\\nkl\\n"], 8))
+    b'abcdefghij\\n\\nkl\\n'
+    """
+    partial, parts = b"", 0
+    held = b""
+    for chunk in chunks:
+        *whole, partial = (partial + chunk).split(b"\n")
+        out = []
+        for line in whole:
+            is_full = len(line.rstrip(b"\r").decode("utf-8", errors="replace")) == width and parts < _MOST_PARTS
+            held += line.rstrip(b"\r") if is_full else line
+            if is_full:
+                parts += 1
+                continue
+            out.append(held + b"\n" * (parts + 1))
+            held, parts = b"", 0
+        yield b"".join(out)
+    if held or partial:
+        yield held + partial + b"\n" * parts
+
+
+def _begin(line: str) -> str:
+    return re.sub(r"\d", "0", line[:_START])
