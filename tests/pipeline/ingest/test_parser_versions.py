@@ -52,7 +52,7 @@ def test_line_ends_of_a_checkout_do_not_count(monkeypatch: pytest.MonkeyPatch, t
     digests = []
     for name, end in (("unix", b"\n"), ("windows", b"\r\n")):
         (tmp_path / name / "io").mkdir(parents=True)
-        for module in ("text_encoding.py", "log_envelopes.py"):
+        for module in ("text_encoding.py", "log_envelopes.py", "terminal_lines.py"):
             (tmp_path / name / "io" / module).write_bytes(b"x = 1" + end)
         monkeypatch.setattr(parser_versions, "files", lambda _, root=tmp_path / name: root)
         digests.append(parser_versions._pipeline.__wrapped__()["io/text_encoding.py"])
