@@ -35,7 +35,7 @@ from sweepscope.dashboard.widgets import basic, choices, folds, grid_panel, list
 TITLE = "Best configurations"
 _TABLE = names(
     "rank_in_cell layout variant framework framework_version torch_version nccl_version cluster "
-    "mfu tokens_per_s_per_gpu usd_per_m_tokens behind step_time_s mem_peak_allocated_bytes "
+    "mfu tokens_per_s_per_gpu usd_per_m_tokens winner_lead step_time_s mem_peak_allocated_bytes "
     "mem_peak_reserved_bytes repeats repeat_speeds mean_tokens_per_s_per_gpu low_tokens_per_s_per_gpu "
     "high_tokens_per_s_per_gpu run_noise "
     "recompute precision sequence_parallel pipeline_schedule run_id"

@@ -35,7 +35,7 @@ NAMES = {
     "mem_reserved_bytes": "Reserved",
     "runner_up_tokens_per_s_per_gpu": "Runner-up tokens/s/GPU",
     "rank_in_cell": "Rank",
-    "behind": "Behind the winner",
+    "winner_lead": "Winner is faster by",
     "rank_from": "From rank",
     "rank_to": "To rank",
     "host_from": "From",

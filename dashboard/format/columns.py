@@ -65,7 +65,7 @@ _BY_UNIT = {
     **dict.fromkeys(names("tokens/s tokens/s/GPU TFLOP/s/GPU sequences steps count id"), Shown(1, 0, "")),
 }
 _FRACTIONS = names(
-    "likely_mfu ceiling_mfu behind gain chance gain_per_gpu_hour hit_rate selects winner_rate regret "
+    "likely_mfu ceiling_mfu winner_lead gain chance gain_per_gpu_hour hit_rate selects winner_rate regret "
     "typical_regret other_regret time_error mem_error unseen_median_error unseen_mean_error interval_coverage"
 )
 _QUERY_UNITS = {

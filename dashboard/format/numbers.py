@@ -54,6 +54,15 @@ def part_of(fraction: float, decimals: int = 0) -> str:
     return percent(fraction, decimals)
 
 
+def faster_than(lead: float, other: str) -> str:
+    """How much faster something is than `other`: its speed over the other's, minus 1. Twice as fast or more is a ratio.
+
+    >>> faster_than(0.051, "B").replace(NBSP, " "), faster_than(2.81, "B").replace(NBSP, " ")
+    ('5.1 % faster than B', '3.8 × as fast as B')
+    """
+    return f"{ratio(1 + lead)} as fast as {other}" if lead >= 1 else f"{part_of(lead, 1)} faster than {other}"
+
+
 def between(ends: Sequence[float]) -> str:
     """Two shares as an interval in percent, which no line break tears apart.
 

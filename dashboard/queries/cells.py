@@ -109,8 +109,8 @@ ORDER BY model, num_nodes, num_gpus, runs DESC, status"""
 def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None = None) -> Query:
     """Completed layouts that pass the filters in rank order: of one cell (a row of `cells`), or of the whole slice.
 
-    `variant` has the options in which rows of one layout differ; `behind` is how much less tokens/s/GPU a layout has
-    than the first of its cell; `ties_with_first` is true of the first as well.
+    `variant` has the options in which rows of one layout differ; `winner_lead` is the tokens/s/GPU of the first of the
+    cell over a layout's, minus 1, as in `best_configs`; `ties_with_first` is true of the first as well.
     """
     where, params = in_slice(chosen, "ranked_layouts")
     layouts, more = layout_condition(filters)
@@ -119,9 +119,9 @@ def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None =
         within = "model = $model AND num_nodes = $num_nodes AND num_gpus IS NOT DISTINCT FROM $num_gpus"
         more = {**more, **{name: cell[name] for name in ("model", "num_nodes", "num_gpus")}}
     sql = f"""SELECT model, params, num_nodes, rank_in_cell, num_gpus, {_WINNER},
-  1 - tokens_per_s_per_gpu / first(tokens_per_s_per_gpu) OVER cell AS behind,
+  lead_over(first(tokens_per_s_per_gpu) OVER cell, tokens_per_s_per_gpu) AS winner_lead,
   is_tied(
-    lead_over(first(tokens_per_s_per_gpu) OVER cell, tokens_per_s_per_gpu),
+    winner_lead,
     lead_noise(first(speed_noise) OVER cell, speed_noise)
   ) AS ties_with_first,
   usd_per_m_tokens_of({_PRICE}, tokens_per_s_per_gpu) AS usd_per_m_tokens

@@ -128,7 +128,7 @@ def place_in_cell(run_id: str) -> Query:
 )
 SELECT mine.rank_in_cell, mine.run_id AS best_repeat_run_id, mine.repeats,
   {both},
-  1 - mine.tokens_per_s_per_gpu / winner.tokens_per_s_per_gpu AS behind,
+  lead_over(winner.tokens_per_s_per_gpu, mine.tokens_per_s_per_gpu) AS winner_lead,
   (SELECT count(*) FROM cell) AS layouts_completed,
   winner.run_id AS winner_run_id, winner.layout AS winner_layout,
   (SELECT run_id FROM cell WHERE rank_in_cell = 2) AS runner_up_run_id

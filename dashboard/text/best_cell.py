@@ -105,9 +105,9 @@ def panel_reason(cell: Cell) -> str:
 
 
 _RANKED_IN = {
-    "cost": "$ per million tokens, gap in tokens/s/GPU",
-    "mfu": "MFU %, gap in tokens/s/GPU",
-    "throughput": "tokens/s/GPU, gap to the winner",
+    "cost": "$ per million tokens; grey: how much faster the winner is",
+    "mfu": "MFU %; grey: how much faster the winner is",
+    "throughput": "tokens/s/GPU; grey: how much faster the winner is",
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.implementation import IMPLEMENTATION, phrase
 from sweepscope.dashboard.format.metrics import Metric, performance
-from sweepscope.dashboard.format.numbers import capital, count, number, part_of, percent, ratio
+from sweepscope.dashboard.format.numbers import capital, count, faster_than, number, part_of, percent
 from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.explorer import Pick
@@ -26,9 +26,7 @@ def lead(cell: Cell) -> str:
     if cell["is_tie"]:
         ahead = f"{part_of(cell['margin'], 1)} ahead of" if cell["margin"] else "level with"
         return f"{ahead} {_runner_up(cell)}, within the noise"
-    if cell["margin"] >= 1:
-        return f"{ratio(1 + cell['margin'])} as fast as {_runner_up(cell)}"
-    return f"{part_of(cell['margin'], 1)} faster than {_runner_up(cell)}"
+    return faster_than(cell["margin"], _runner_up(cell))
 
 
 def _runner_up(cell: Cell) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sweepscope.dashboard.format.implementation import differing, label
 from sweepscope.dashboard.format.metrics import performance
-from sweepscope.dashboard.format.numbers import count, in_sentence, number, part_of, percent, ratio
+from sweepscope.dashboard.format.numbers import count, faster_than, in_sentence, number, part_of, percent
 from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text.cell import chance
@@ -124,7 +124,7 @@ def _speed(race: Race, columns: Sequence[Subject]) -> str:
     if race.is_within_noise:
         lead = f"**{a} is {part_of(race.lead, 1)} ahead of {b}, within the noise** ({percent(race.noise)}"
         return f"{lead}{_chance(race)}){_conditions(first, second)}.{_over_repeats(race)}"
-    by = f"{ratio(1 + race.lead)} as fast as {b}" if race.lead >= 1 else f"{part_of(race.lead, 1)} faster than {b}"
+    by = faster_than(race.lead, b)
     sentence = f"{of_many}**{by}**" if of_many else f"**{a} is {by}**"
     return f"{sentence}{_conditions(first, second)}{_certainty(race)}.{_over_repeats(race)}"
 

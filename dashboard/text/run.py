@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sweepscope.dashboard.format.implementation import IMPLEMENTATION, framework_name, phrase
-from sweepscope.dashboard.format.numbers import MISSING, count, memory, number, percent, seconds, significant
+from sweepscope.dashboard.format.numbers import (
+    MISSING,
+    count,
+    faster_than,
+    memory,
+    number,
+    percent,
+    seconds,
+    significant,
+)
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text.health_findings import health_findings
 from sweepscope.dashboard.text.run_steps import MEANS, counts_steps, is_last_of_planned, last_step
@@ -217,7 +226,8 @@ def rank_text(row: Row) -> str:
     others = {name: row[f"winner_{name}"] for name in IMPLEMENTATION}
     winner = row["winner_layout"] or "the winner"
     winner += phrase(others, [name for name, value in others.items() if value != row[name]])
-    return f"Rank {number(row['rank_in_cell'])} of {among} in its cell, {percent(row['behind'])} behind {winner}"
+    faster = faster_than(row["winner_lead"], "it")
+    return f"Rank {number(row['rank_in_cell'])} of {among} in its cell; {winner} is {faster}"
 
 
 def elsewhere(runs: int) -> str:

@@ -1,4 +1,4 @@
-"""Layouts of one cell in rank order, as bars with how far each is behind the winner in tokens/s/GPU."""
+"""Layouts of one cell in rank order, as bars with how much faster the winner is than each."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 import polars as pl
 
 from sweepscope.dashboard.format.implementation import differing, label
-from sweepscope.dashboard.format.numbers import MINUS, dollars, number, percent
+from sweepscope.dashboard.format.numbers import dollars, number, percent, ratio
 
 
 @dataclass(frozen=True)
 class RankedRow:
     """One layout, with its variant; `ran_by` names framework, version or cluster where those of its cell differ.
 
-    `share` is its tokens/s/GPU over the highest end of an interval drawn, `gap` how much less than the winner's it is
-    in percent ("" for the winner). `interval` (95 %) and `repeats` (none of one run) are over its own tokens/s/GPU.
+    `share` is its tokens/s/GPU over the highest end of an interval drawn, `gap` how much faster the winner is: in
+    percent of this layout's tokens/s/GPU, as every lead is stated, or a ratio from twice on ("" for the winner).
+    `interval` (95 %) and `repeats` (none of one run) are over its own tokens/s/GPU.
     """
 
     run_id: str
@@ -46,14 +47,14 @@ def ranked_rows(ranked: pl.DataFrame, *, metric: str = "", limit: int = 6) -> li
     rows = []
     highest = max([*top["tokens_per_s_per_gpu"], *top["high_tokens_per_s_per_gpu"]])
     for index, row in enumerate(top.iter_rows(named=True)):
-        behind, speed = percent(row["behind"]), row["tokens_per_s_per_gpu"]
+        speed = row["tokens_per_s_per_gpu"]
         rows.append(
             RankedRow(
                 run_id=row["run_id"],
                 layout=" · ".join(part for part in (row["layout"] or "layout unknown", row["variant"]) if part),
                 ran_by=label(row, several),
                 value=shown(row),
-                gap="" if index == 0 else behind if behind.startswith("0.0") else f"{MINUS}{behind}",
+                gap="" if index == 0 else _gap(row["winner_lead"]),
                 share=speed / highest,
                 interval=(row["low_tokens_per_s_per_gpu"] / speed, row["high_tokens_per_s_per_gpu"] / speed),
                 repeats=tuple(float(each) / speed for each in row["repeat_speeds"].split())
@@ -64,6 +65,18 @@ def ranked_rows(ranked: pl.DataFrame, *, metric: str = "", limit: int = 6) -> li
             )
         )
     return rows
+
+
+def _gap(lead: float) -> str:
+    """How much faster the winner is, as a bar has room for.
+
+    >>> [_gap(lead).replace("\u00a0", " ") for lead in (0.051, 0.0001, 2.81)]
+    ['+5.1 %', '0.0 %', '3.8 ×']
+    """
+    if lead >= 1:
+        return ratio(1 + lead)
+    text = percent(lead)
+    return text if text.startswith("0.0") else f"+{text}"
 
 
 _VALUES: dict[str, Callable[[Mapping[str, Any]], str]] = {

@@ -74,10 +74,10 @@ def test_the_chosen_metric_is_that_of_headline_panel_and_ranking(home: Path) -> 
     text = plain(home, "best", metric="cost", model="Llama 8B", nodes="2")
     assert "A million tokens cost <b>$0.111</b>." in text
     assert '<p class="ss-big">$0.111 <small>per million tokens</small></p>' in text
-    assert "$ per million tokens, gap in tokens/s/GPU; line: 95 % interval" in text
+    assert "$ per million tokens; grey: how much faster the winner is; line: 95 % interval" in text
     by_speed = plain(home, "best", metric="throughput", model="Llama 8B", nodes="2")
     assert "A million tokens cost" not in by_speed
-    assert "$ per million tokens, gap" not in by_speed
+    assert "$ per million tokens; grey" not in by_speed
 
 
 def test_scaling_draws_what_tokens_cost_where_it_is_chosen(home: Path) -> None:

@@ -164,10 +164,10 @@ def test_the_ranking_is_of_one_cell_or_of_the_slice(con: duckdb.DuckDBPyConnecti
     assert cells.ranking(_ALL, Filters()).run(con).height == 4
 
 
-def test_the_ranking_says_how_far_each_layout_is_behind(con: duckdb.DuckDBPyConnection) -> None:
+def test_the_ranking_states_leads_as_the_best_configurations_do(con: duckdb.DuckDBPyConnection) -> None:
     cell = cells.cells(_ALL, Filters()).run(con).row(0, named=True)
     ranked = cells.ranking(_ALL, Filters(), cell).run(con)
-    assert ranked["behind"].to_list() == pytest.approx([0, 1 - 39_100 / 40_000])
+    assert ranked["winner_lead"].to_list() == pytest.approx([0, cell["margin"]])
     assert ranked["ties_with_first"].to_list() == [True, False]
 
 

@@ -187,9 +187,9 @@ def test_names_tell_runs_of_one_directory_apart() -> None:
 
 def test_place_says_rank_and_distance() -> None:
     same = dict.fromkeys(name for column in IMPLEMENTATION for name in (column, f"winner_{column}"))
-    row = {**same, "rank_in_cell": 3, "layouts_completed": 12, "behind": 0.25, "winner_layout": "DP4"}
-    assert plain(texts.rank_text(row)) == ("Rank 3 of 12 completed layouts in its cell, 25.0 % behind DP4")
+    row = {**same, "rank_in_cell": 3, "layouts_completed": 12, "winner_lead": 0.25, "winner_layout": "DP4"}
+    assert plain(texts.rank_text(row)) == ("Rank 3 of 12 completed layouts in its cell; DP4 is 25.0 % faster than it")
     other = {"framework_version": "1.0", "winner_framework_version": "2.0"}
-    assert plain(texts.rank_text({**row, **other})).endswith("25.0 % behind DP4 in version 2.0")
+    assert plain(texts.rank_text({**row, **other})).endswith("; DP4 in version 2.0 is 25.0 % faster than it")
     assert texts.rank_text({**row, "rank_in_cell": 1}) == "**Fastest of 12 completed layouts** in its cell"
     assert texts.rank_text({**row, "layouts_completed": 1}) == "**Only completed layout** of its cell"

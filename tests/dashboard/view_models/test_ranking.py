@@ -21,7 +21,7 @@ def ranked(*speeds: float, **columns: list[Any]) -> pl.DataFrame:
             "repeat_speeds": [str(speed) for speed in speeds],
             "low_tokens_per_s_per_gpu": list(speeds),
             "high_tokens_per_s_per_gpu": list(speeds),
-            "behind": [1 - speed / speeds[0] for speed in speeds],
+            "winner_lead": [speeds[0] / speed - 1 for speed in speeds],
             "ties_with_first": [speeds[0] / speed - 1 <= 0.01 for speed in speeds],
         }
         | columns,
@@ -33,8 +33,8 @@ def test_rows_show_their_gap_to_the_winner() -> None:
     rows = ranked_rows(ranked(4000.0, 3800.0, 2000.0))
     assert [(row.value, row.gap.replace("\xa0", " "), row.share) for row in rows] == [
         ("40.0", "", 1.0),
-        ("38.0", "−5.0 %", 0.95),
-        ("20.0", "−50.0 %", 0.5),
+        ("38.0", "+5.3 %", 0.95),
+        ("20.0", "2.0 ×", 0.5),
     ]
     assert [row.is_winner for row in rows] == [True, False, False]
     assert not any(row.is_tied for row in rows)
@@ -58,7 +58,7 @@ def test_bars_leave_room_for_intervals_and_mark_each_repeat() -> None:
 
 def test_an_mfu_that_contradicts_the_ranking_is_not_shown() -> None:
     rows = ranked_rows(ranked(7530.0, 5220.0, mfu=[0.35, 0.40]))
-    assert [(row.value, row.gap.replace("\xa0", " ")) for row in rows] == [("7,530", ""), ("5,220", "−30.7 %")]
+    assert [(row.value, row.gap.replace("\xa0", " ")) for row in rows] == [("7,530", ""), ("5,220", "+44.3 %")]
     assert [row.share for row in rows] == pytest.approx([1.0, 5220 / 7530])
 
 
@@ -69,7 +69,7 @@ def test_all_rows_within_the_noise_of_the_winner_tie() -> None:
 
 def test_one_missing_mfu_turns_all_rows_to_throughput() -> None:
     rows = ranked_rows(ranked(7530.0, 5220.0, mfu=[0.4, None]))
-    assert [(row.value, row.gap.replace("\xa0", " ")) for row in rows] == [("7,530", ""), ("5,220", "−30.7 %")]
+    assert [(row.value, row.gap.replace("\xa0", " ")) for row in rows] == [("7,530", ""), ("5,220", "+44.3 %")]
 
 
 def test_only_the_first_rows_are_drawn_and_none_of_an_empty_cell() -> None:
