@@ -20,7 +20,8 @@ from sweepscope.dashboard.queries import cells as cell_queries
 from sweepscope.dashboard.queries import history, plans
 from sweepscope.dashboard.queries import live as live_queries
 from sweepscope.dashboard.queries import overview as queries
-from sweepscope.dashboard.queries.failures import Scope, totals
+from sweepscope.dashboard.queries.failures import Scope, endings, totals
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.sections import first_screen, page_head
 from sweepscope.dashboard.sections.grid_cells import grid_cells
 from sweepscope.dashboard.selection.filters import GRID, Filters, to_query
@@ -76,7 +77,7 @@ def _page(view: View) -> None:
     chosen = view.chosen
     own = queries.completed("measured").run(view.store.con)
     if chosen is None:
-        if own.height:
+        if own.height or _own_ended(view)["runs_tried"]:
             _draw_own_first(view, own)
         else:
             page_head.no_grid(TITLE, view.store.con)
@@ -93,7 +94,8 @@ def _page(view: View) -> None:
     is_narrowed = any(getattr(view.filters, name) is not None for name in GRID if name != "origin")
     has_more = own_runs > in_grid
     outside = own if is_own and has_more and not is_narrowed else None
-    own_first = own.height > 0 and not is_own and view.filters.origin is None
+    has_own = own.height > 0 or _own_ended(view)["runs_tried"] > 0
+    own_first = has_own and not is_own and view.filters.origin is None
     if own_first:
         _draw_own_first(view, own)
         basic.section(texts.BESIDE[chosen.origin], meta)
@@ -120,15 +122,27 @@ def _page(view: View) -> None:
 
 
 def _draw_own_first(view: View, own: pl.DataFrame) -> None:
-    """One's own runs at the head, where none of them is in a grid: what is known, and what they would have to state."""
+    """One's own runs at the head, where a grid shows none of them: what is known, and what they would have to state."""
+    ended = _own_ended(view)
+    if own.is_empty():
+        causes = endings(Scope("measured", None)).run(view.store.con).to_dicts()
+        links = [("Why they failed", "failures?origin=measured"), *shell.other_origins(view)]
+        basic.head(TITLE, texts.none_completed(ended, causes), texts.ended(ended), origins=("measured",), links=links)
+        shell.say_ignored(view)
+        page_head.own_runs_links()
+        return
     lacks = texts.lacking(queries.lacking("measured").run(view.store.con).row(0, named=True))
-    ended = totals(Scope("measured", None)).run(view.store.con).row(0, named=True)
     basic.head(TITLE, texts.own_answer(own), texts.ended(ended), origins=("measured",), links=shell.other_origins(view))
     shell.say_ignored(view)
     if lacks:
         basic.note(lacks)
     _draw_own(own, 0)
     page_head.own_runs_links()
+
+
+def _own_ended(view: View) -> Row:
+    """How one's own runs ended, whatever the grid on screen."""
+    return totals(Scope("measured", None)).run(view.store.con).row(0, named=True)
 
 
 def _draw_own(own: pl.DataFrame, in_grid: int) -> None:
@@ -226,7 +240,7 @@ def _url(item: texts.Item, origin: str, filters: Filters) -> str:
     """Where a line of a list leads: to its cell, or to the rows behind it."""
     if item.cell is not None:
         return _cell_url(filters, item.cell)
-    if item.key in ("lines_rejected", "files_rejected", "runs_without_accelerator"):
+    if item.key in ("lines_rejected", "values_doubted", "files_rejected", "runs_without_accelerator"):
         return "health"
     if item.key in _STATUS_BEHIND:
         return f"runs?{urlencode({'origins': origin, 'statuses': _STATUS_BEHIND[item.key]})}"

@@ -29,6 +29,7 @@ ROWS_PER_PAGE = 100
 _SORTS = {
     "mfu": "Highest MFU",
     "throughput": "Most tokens/s/GPU",
+    "step": "Fastest steps",
     "cost": "Cheapest tokens",
     "gpus": "Most GPUs",
     "memory": "Most memory",
@@ -69,13 +70,12 @@ def _page(view: View) -> None:
         )
         search = Search(text or "", {**base.facets, **_chosen_facets()}, view.filters)
         _facet(con, search, "status", width=230)
-        sort = choices.select(
-            "Sort", "sort", list(_SORTS), "mfu", shown=_SORTS.__getitem__, width=170, also=_first_page
-        )
+        matching = queries.total(search).run(con).row(0, named=True)
+        sorts = [name for name in _SORTS if matching.get(f"with_{name}", 1)]
+        sort = choices.select("Sort", "sort", sorts, sorts[0], shown=_SORTS.__getitem__, width=190, also=_first_page)
         _facet_popover(con, search)
         shell.share_popover()
         filter_panel.draw_chips(view.filters)
-    matching = queries.total(search).run(con).row(0, named=True)
     of_origins = {name: values for name, values in search.facets.items() if name == "origin"}
     everything = queries.total(Search(facets=of_origins)).run(con).row(0, named=True)
     number, pages = _page_number(matching["runs"])

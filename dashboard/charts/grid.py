@@ -8,22 +8,28 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.dashboard.format.numbers import count, number, plain, shortened
+from sweepscope.dashboard.format.devices import CPU, are_ranks, devices
+from sweepscope.dashboard.format.numbers import number, plain, shortened
 from sweepscope.dashboard.format.theme import Theme
 
 MIN_CELL_WIDTH = 100
 MAX_CELL_WIDTH = 190
+_SHORT = 10  # letters of a name in one line
 HALF = 0.48  # half a cell, less the gap of 4 px
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows (models, small on top) and columns of a cells frame. `nodes` and `gpus` belong to `scales`, one by one."""
+    """Rows (models, small on top) and columns of a cells frame. `nodes` and `gpus` belong to `scales`, one by one.
+
+    `on_cpu`: the latter are ranks.
+    """
 
     models: tuple[str, ...]
     scales: tuple[str, ...]
     nodes: tuple[int, ...]
     gpus: tuple[int | None, ...]
+    on_cpu: bool = False
 
     @classmethod
     def of(cls, cells: pl.DataFrame) -> Grid:
@@ -35,6 +41,7 @@ class Grid:
             scales=tuple(columns["scale"]),
             nodes=tuple(columns["num_nodes"]),
             gpus=tuple(columns["num_gpus"]),
+            on_cpu=are_ranks(cells),
         )
 
     def at(self, model: str, scale: str) -> tuple[int, int]:
@@ -44,7 +51,8 @@ class Grid:
 
 def left_margin(models: Sequence[str]) -> int:
     """Room for the model names in pixels, the same for every chart that shares the columns."""
-    longest = max((len(line) for label in row_labels(models) for line in label.split("<br>")), default=0)
+    lines = [line for label in row_labels(models) for line in label.split("<br>")]
+    longest = max(map(len, [*lines, *short_labels(models)]), default=0)
     return min(max(20 + round(6.9 * longest), 46), 150)
 
 
@@ -69,15 +77,15 @@ def _broken(model: str) -> str:
 
 
 def short_labels(models: Sequence[str]) -> list[str]:
-    """Model names in one line of the same margin: the second half where those differ, else cut.
+    """Model names in one line of the same margin: without the words that all begin with, else cut where they are long.
 
-    >>> short_labels(["Llama 8.86B", "Llama 80B", "MPT 7B"]), short_labels(["abcdefghijkl x", "mnopqrstuvwx x"])
-    (['8.86B', '80B', 'MPT 7B'], ['abcdefgh…', 'mnopqrst…'])
+    >>> short_labels(["Llama 8.86B", "Llama 80B"]), short_labels(["Qwen2.5 7B", "Llama 3 8B", "Mixtral 8x22B"])
+    (['8.86B', '80B'], ['Qwen2.5 7B', 'Llama 3 8B', 'Mixtral 8…'])
     """
-    halves = [label.split("<br>")[-1] for label in row_labels(models)]
-    if len(set(halves)) == len(halves):
-        return halves
-    return [plain(shortened(model, 9)) for model in models]
+    words = [model.split() for model in models]
+    while len(words) > 1 and min(map(len, words)) > 1 and len({name[0] for name in words}) == 1:
+        words = [name[1:] for name in words]
+    return [plain(shortened(" ".join(name), _SHORT)) for name in words]
 
 
 def column_axis(grid: Grid, *, has_gpus: bool, theme: Theme) -> dict[str, Any]:
@@ -87,7 +95,7 @@ def column_axis(grid: Grid, *, has_gpus: bool, theme: Theme) -> dict[str, Any]:
         top = f"<b>{number(nodes)}</b>"
         if gpus is None or not (has_gpus or grid.nodes.count(nodes) > 1):
             return top
-        return f'{top}<br><span style="font-size:12px">{count(gpus, "GPU")}</span>'
+        return f'{top}<br><span style="font-size:12px">{devices(gpus, CPU if grid.on_cpu else None)}</span>'
 
     return {
         "side": "top",

@@ -35,6 +35,7 @@ NAMES = {
     "mem_reserved_bytes": "Reserved",
     "runner_up_tokens_per_s_per_gpu": "Runner-up tokens/s/GPU",
     "rank_in_cell": "Rank",
+    "cpu_ranks": "CPU ranks",
     "winner_lead": "Winner is faster by",
     "rank_from": "From rank",
     "rank_to": "To rank",
@@ -114,7 +115,7 @@ NAMES = {
     "runs_without_gpu_hours": "Runs of unknown cost",
     "failures_without_gpu_hours": "Failures of unknown cost",
     "evidence_line_no": "Evidence line",
-    "infra_failures": "By the machines",
+    "infra_failures": "By infrastructure",
     # network and hangs
     "nccl_rule": "Rule",
     "nccl_flavour": "Library",

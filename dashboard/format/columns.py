@@ -78,6 +78,7 @@ _QUERY_UNITS = {
     **dict.fromkeys(names("believed_step_time_s believed_lo_s believed_hi_s"), "s"),
     "need_bytes": "bytes",
     "rows": "count",
+    "cpu_ranks": "count",
     "test_gpu_hours": "GPU·h",
 }
 """Units of columns that only queries of pages have."""

@@ -61,7 +61,8 @@ tried AS (
   WHERE {all_of("duplicate_of IS NULL", in_runs, layouts)}
   GROUP BY ALL
 )
-SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_node, cell.memory_bytes,
+SELECT cell.model, cell.params, $accelerator::VARCHAR AS accelerator, cell.num_nodes,
+  cell.num_gpus, cell.gpus_per_node, cell.memory_bytes,
   cell.states_lower_bound_bytes,
   cell_state_of(winner.run_id IS NOT NULL, statuses, states_lower_bound_bytes, memory_bytes) AS cell_state,
   CASE WHEN {is_whole} THEN cell.cell_reason END AS cell_reason, {winner},

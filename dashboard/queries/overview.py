@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sweepscope.dashboard.queries.query import Query, in_slice
 from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.schemas.vocab import REJECT_REASON_KEPT
 
 
 def repeats(chosen: Slice) -> Query:
@@ -126,7 +127,8 @@ ORDER BY run_id"""
 def problems(origin: str) -> Query:
     """One row: what went wrong without stopping anything. Files and rejects are the whole store's."""
     sql = """SELECT
-  (SELECT count(*) FROM rejects) AS lines_rejected,
+  (SELECT count(*) FROM rejects WHERE NOT starts_with(reason, $kept)) AS lines_rejected,
+  (SELECT count(*) FROM rejects WHERE starts_with(reason, $kept)) AS values_doubted,
   (SELECT count(*) FROM files WHERE status = 'rejected') AS files_rejected,
   (SELECT count(*) FROM version_changes WHERE origin = $origin AND change_verdict = 'slower') AS regressions,
   count(*) FILTER (quarantine_reason IS NOT NULL) AS runs_quarantined,
@@ -137,7 +139,7 @@ def problems(origin: str) -> Query:
   count(*) FILTER (model IS NULL OR num_nodes IS NULL OR seq_len IS NULL OR gbs_tokens IS NULL) AS runs_without_cell
 FROM runs
 WHERE origin = $origin AND duplicate_of IS NULL"""
-    return Query(sql, {"origin": origin})
+    return Query(sql, {"origin": origin, "kept": REJECT_REASON_KEPT})
 
 
 def finding(origin: str, name: str) -> Query:

@@ -15,12 +15,13 @@ SEARCHED = names(
     "source_path"
 )
 
-_FASTEST = "status = 'completed' DESC, step_time_s / gbs_tokens NULLS LAST"
-"""Order of runs whose logs state no throughput: seconds per token, those that completed first."""
+_FASTEST = "status = 'completed' DESC, step_time_s / gbs_tokens NULLS LAST, step_time_s NULLS LAST"
+"""Order of runs whose logs state no throughput: seconds per token, else per step; those that completed first."""
 SORTS: dict[str, str] = {
     # a quarantined figure is wrong or a repeat: it must not lead the list
     "mfu": "quarantine_reason IS NOT NULL, mfu DESC NULLS LAST, " + _FASTEST,
     "throughput": "quarantine_reason IS NOT NULL, tokens_per_s_per_gpu DESC NULLS LAST, " + _FASTEST,
+    "step": "quarantine_reason IS NOT NULL, " + _FASTEST,
     "cost": "quarantine_reason IS NOT NULL, usd_per_m_tokens NULLS LAST",
     "gpus": "num_gpus DESC NULLS LAST, mfu DESC NULLS LAST",
     "memory": "coalesce(mem_peak_allocated_bytes, mem_peak_reserved_bytes) DESC NULLS LAST",
@@ -92,11 +93,16 @@ def _condition(search: Search) -> tuple[str, dict[str, object]]:
 
 
 def total(search: Search) -> Query:
-    """One row: runs that match, completed ones among them, and origins as a list."""
+    """One row: runs that match, completed ones among them, how many have what they are sorted by, origins as a list."""
     where, params = _condition(search)
     sql = f"""SELECT count(*) AS runs,
   count(*) FILTER (status = 'completed') AS completed,
   count(*) FILTER (status = 'running') AS running,
+  count(mfu) AS with_mfu,
+  count(tokens_per_s_per_gpu) AS with_throughput,
+  count(step_time_s) AS with_step,
+  count(coalesce(mem_peak_allocated_bytes, mem_peak_reserved_bytes)) AS with_memory,
+  count(*) FILTER (tokens_per_s_per_gpu > 0 AND accelerator IN (SELECT accelerator FROM prices)) AS with_cost,
   list_sort(list(DISTINCT origin)) AS origins
 FROM runs
 WHERE {where}"""

@@ -7,6 +7,7 @@ another shape for a runner-up, so a difference of MFUs can contradict the rankin
 from __future__ import annotations
 
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.devices import devices
 from sweepscope.dashboard.format.implementation import IMPLEMENTATION, phrase
 from sweepscope.dashboard.format.metrics import Metric, performance
 from sweepscope.dashboard.format.numbers import capital, count, faster_than, number, part_of, percent
@@ -98,14 +99,16 @@ _REPEATS_LISTED = 6
 
 def where(cell: Cell) -> str:
     """The cell's column in words: "16 nodes", or "1 node with 4 GPUs" where a node count has several."""
-    gpus = f" with {count(cell['num_gpus'], 'GPU')}" if cell["scale"] != str(cell["num_nodes"]) else ""
+    gpus = (
+        f" with {devices(cell['num_gpus'], cell.get('accelerator'))}" if cell["scale"] != str(cell["num_nodes"]) else ""
+    )
     return f"{count(cell['num_nodes'], 'node')}{gpus}"
 
 
 def gpus_aside(cell: Cell) -> str:
     """Number of GPUs ("· 128 GPUs") after a name of the cell that does not hold it already."""
     is_plain = cell["scale"] == str(cell["num_nodes"]) and cell["num_gpus"] is not None
-    return f"· {count(cell['num_gpus'], 'GPU')}" if is_plain else ""
+    return f"· {devices(cell['num_gpus'], cell.get('accelerator'))}" if is_plain else ""
 
 
 def cell_name(cell: Cell) -> str:

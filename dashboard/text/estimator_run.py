@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from sweepscope.dashboard.format.columns import column_label
+from sweepscope.dashboard.format.devices import devices
 from sweepscope.dashboard.format.numbers import (
     MISSING,
     NBSP,
@@ -59,7 +60,7 @@ def name(row: Row) -> str:
     >>> name({"model": None, "num_nodes": None, "num_gpus": 8})
     'unnamed model on 8 GPUs'
     """
-    where = count(row["num_nodes"], "node") if row["num_nodes"] else count(row["num_gpus"], "GPU")
+    where = count(row["num_nodes"], "node") if row["num_nodes"] else devices(row["num_gpus"], row.get("accelerator"))
     return f"{row['model'] or 'unnamed model'} on {where}"
 
 

@@ -65,7 +65,7 @@ def idle_title(costs: Sequence[Row]) -> str:
 
 def retry_title(configurations: int) -> str:
     """Qualifier of the retry list."""
-    return f"{count(configurations, 'configuration')} without an answer because of the machines"
+    return f"{count(configurations, 'configuration')} without a result for infrastructure reasons"
 
 
 NOT_LOGGED = "not logged"
@@ -87,8 +87,8 @@ def retry_unknown(rows: Sequence[Row]) -> str:
 
 
 NO_RETRY = (
-    "No configuration lost its answer to the machines alone. Left out are those that crashed or did not fit in memory: "
-    "another try would end the same way."
+    "No configuration is without a result for infrastructure reasons alone. Those that crashed or did not fit in "
+    "memory are left out: another try would end the same way."
 )
 
 

@@ -14,6 +14,7 @@ from sweepscope.dashboard.text.network import file_line
 from sweepscope.dashboard.view_models.hang import STEP_STATE, Sequence2D
 from sweepscope.dashboard.view_models.network import (
     RANK_STATE,
+    ranks_of,
     ranks_text,
 )
 from sweepscope.schemas.vocab.nccl import HANG_EVIDENCE
@@ -53,7 +54,7 @@ def meta(hang: Row, collectives: int, size: int | None) -> str:
 def figures(hang: Row, states: pl.DataFrame) -> list[tuple[str, str, str]]:
     """Label, value and note of the plain figures."""
     waiting = states.filter(pl.col("state") == "waited").height
-    silent = states.filter(pl.col("detail").str.contains("details nothing")).height
+    silent = len(set(ranks_of(hang["ranks_silent"])) & set(states["rank"]))
     behind = states.filter(pl.col("ahead") < 0)
     details = [] if hang["seq"] is None else [f"seq {number(hang['seq'])}"]
     if hang["numel_in"] is not None:

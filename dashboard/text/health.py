@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sweepscope.dashboard.format.numbers import NBSP, capital, count, number
 from sweepscope.dashboard.queries.query import Row
-from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT
+from sweepscope.schemas.vocab import REJECT_REASON_KEPT, REJECT_REASON_LEFT_OUT, REJECT_REASON_UNPARSED
 
 
 def answer(summary: Row) -> str:
@@ -82,17 +82,27 @@ def file_remedy(row: Row) -> str:
 
 def reject_remedy(reason: str, table: str | None) -> str:
     """What a rejected line means for the results, and what mends it."""
-    if reason.startswith("looks like a metric line"):
-        return "The step is missing from the medians. A new framework version may print it differently: report it."
-    if reason.startswith(REJECT_REASON_LEFT_OUT):
-        return "The value stays empty, the rest of its row counts. Check it at its source if anything depends on it."
-    if reason.startswith("repeats the key"):
-        return "The first row counts. Two files may describe the same run: keep one of them."
+    known = next((remedy for beginning, remedy in _REJECT_REMEDIES.items() if reason.startswith(beginning)), None)
+    if known is not None:
+        return known
+    row = f"The row is not in {table or 'its table'}."
     if reason.startswith(("must be", "cannot be read as")):
-        return f"The row is not in {table or 'its table'}. Check the value at its source."
+        return f"{row} Check the value at its source."
     if "was cut" in reason:
         return "The rest of that line was not read; training logs have no such lines. Check what wrote it."
-    return f"The row is not in {table or 'its table'}. The raw text below shows why."
+    return f"{row} The raw text below shows why."
+
+
+_REJECT_REMEDIES = {
+    REJECT_REASON_UNPARSED: "The step is missing from the medians. A new framework version may print it differently: "
+    "report it.",
+    REJECT_REASON_KEPT: "The row counts with these values, although they cannot all be right. Check them at their "
+    "source.",
+    REJECT_REASON_LEFT_OUT: "The value stays empty, the rest of its row counts. Check it at its source if anything "
+    "depends on it.",
+    "repeats the key": "The first row counts. Two files may describe the same run: keep one of them.",
+}
+"""By the beginning of the reason."""
 
 
 def parser_note(row: Row) -> str:

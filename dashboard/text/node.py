@@ -85,7 +85,7 @@ def figures(row: Row) -> list[tuple[str, str, str]]:
     shown = [
         ("Runs on it", number(row["runs_tried"]), f"{number(judged)} completed or failed"),
         ("Failed", share, "" if elsewhere is None else f"elsewhere {part_of(elsewhere)}"),
-        ("Failures that name it", number(row["runs_naming"]), "hang, machines, crash or no reason"),
+        ("Failures that name it", number(row["runs_naming"]), "hang, infrastructure, crash or no reason"),
     ]
     findings = [
         ("Straggler on it", number(row["runs_straggling"]), "runs"),

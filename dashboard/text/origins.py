@@ -8,7 +8,7 @@ NO_MEMORY = "log no GPU memory"
 NO_NETWORK = "have no NCCL output"
 NO_FAILURE = "have no known end"
 NO_ESTIMATE = "have no estimate to compare with (the page of a run says why)"
-NOT_IN_A_GRID = "are in no grid, as model, nodes, sequence or batch was not logged (Data health takes what logs lack)"
+NOT_IN_A_GRID = "are in no grid, as model, nodes, sequence or batch was not logged (add it on Data health)"
 NONE_COMPLETED = "have no completed result for a grid"
 
 

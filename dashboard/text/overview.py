@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.devices import CPU, are_ranks, devices
 from sweepscope.dashboard.format.metrics import performance
 from sweepscope.dashboard.format.numbers import count, number, part_of, percent, seconds
 from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.slices import Other, Slice
+from sweepscope.dashboard.text import failures
 from sweepscope.dashboard.text.cell import cell_name
 from sweepscope.dashboard.view_models.cells import best_first
 from sweepscope.dashboard.view_models.failures import overall_rate
@@ -55,8 +57,10 @@ def own_answer(own: pl.DataFrame) -> str:
     `own` are rows of `queries.overview.completed`.
     """
     runs = count(int(own["runs_completed"].sum()), "completed run")
-    models, most = own["model"].drop_nulls().n_unique(), own["num_gpus"].max()
-    size = f" on up to {count(most, 'GPU')}" if isinstance(most, int) else ""
+    models = own["model"].drop_nulls().n_unique()
+    on_cpu = are_ranks(own)
+    most = (own if on_cpu else own.filter(pl.col("accelerator").ne_missing(CPU)))["num_gpus"].max()
+    size = f" on up to {devices(most, CPU if on_cpu else None)}" if isinstance(most, int) else ""
     start = f"**{runs}** of {count(models, 'model') if models else 'an unknown model'}{size}."
     best = best_first(own.filter(pl.col("mfu").is_not_null() | pl.col("tokens_per_s_per_gpu").is_not_null()))
     if best.is_empty():
@@ -96,10 +100,18 @@ def lacking(row: Row) -> str:
         if name in missing
     ]
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"To be ranked they lack **{listed}**: state it once for the whole sweep on Data health."
+    they_lack = "it lacks" if every == 1 else "they lack"
+    return f"To be ranked {they_lack} **{listed}**: state it once for the whole sweep on Data health."
 
 
 BESIDE = {"published": "Published results, to compare with", "simulated": "Simulated results, to compare with"}
+
+
+def none_completed(totals: Row, endings: Sequence[Row]) -> str:
+    """That no own run completed, and how they ended: rows of `queries.failures.totals` and `endings`."""
+    if not totals["runs_judged"]:
+        return f"**None of your {count(totals['runs_tried'], 'run')} has an outcome yet.**"
+    return f"**None of your runs completed.** {failures.answer(totals, endings, [])}"
 
 
 def ended(row: Row) -> str:
@@ -112,12 +124,14 @@ def ended(row: Row) -> str:
 def own_qualifier(own: pl.DataFrame, in_grid: int) -> str:
     """After the title of the table of own runs: how many runs it stands for, and how many the grid below holds."""
     runs = int(own["runs_completed"].sum())
+    if runs == 1:
+        return "it is in no grid"
     held = f"the grid below holds {number(in_grid)} of them" if in_grid else "none of them is in a grid"
     return f"all {number(runs)}, the fastest per model and GPU count; {held}"
 
 
 def _gpus(row: Row) -> str:
-    return "an unknown number of GPUs" if row["num_gpus"] is None else count(row["num_gpus"], "GPU")
+    return "an unknown number of GPUs" if row["num_gpus"] is None else devices(row["num_gpus"], row.get("accelerator"))
 
 
 def _common_strategy(winners: pl.DataFrame) -> str:
@@ -126,7 +140,7 @@ def _common_strategy(winners: pl.DataFrame) -> str:
         return ""
     strategies = known["strategy"].value_counts(sort=True)
     name, wins = strategies.row(0)
-    name = "a single GPU" if name == "none" else name
+    name = f"a single {'CPU rank' if are_ranks(winners) else 'GPU'}" if name == "none" else name
     if wins == known.height:
         return f"**{name} wins every cell.**"
     if wins / known.height >= _MOST:
@@ -299,6 +313,7 @@ def worth_a_look(audit: pl.DataFrame, limit: int = 4) -> list[Item]:
 _PROBLEMS = (
     ("regressions", "layout", "layouts", "slower in a newer version, beyond the noise", "versions"),
     ("lines_rejected", "line or row", "lines or rows", "could not be read", "rejects"),
+    ("values_doubted", "row", "rows", "with values that cannot all be right", "rejects"),
     ("files_rejected", "file", "files", "could not be read at all", "files"),
     ("runs_quarantined", "run", "runs", "kept out of every ranking", "quarantined"),
     ("runs_cut_off", "run", "runs", "counted as failed: the log stops without a reason", "status"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from sweepscope.dashboard.format.devices import devices
 from sweepscope.dashboard.format.metrics import performance
 from sweepscope.dashboard.format.numbers import (
     count,
@@ -47,13 +48,14 @@ HIDES = (
 
 def value(name: str, row: Mapping[str, object]) -> str:
     """A quantity of a row with its unit."""
+    on = row.get("accelerator")
     texts = {
         "mfu": lambda one: f"{percent(one)} MFU",
         "tokens_per_s_per_gpu": lambda one: f"{number(one)} tokens/s/GPU",
         "mem_peak_bytes": gib,
         "usd_per_m_tokens": lambda one: f"{dollars(one)} per million tokens",
         "step_time_s": lambda one: f"{seconds(one)} a step",
-        "num_gpus": lambda one: count(one, "GPU"),
+        "num_gpus": lambda one: devices(one, None if on is None else str(on)),
     }
     found = row[name]
     return "not logged" if found is None else str(texts[name](found))  # type: ignore[no-untyped-call]  # lambdas
@@ -139,10 +141,12 @@ def _change(one: Change) -> str:
 
 def hover(row: Row, *quantities: str) -> str:
     """Model, size and layout of a dot, then the quantities of the axes and its repeats."""
-    size = f"{row['model']}, {count(row['num_gpus'], 'GPU') if row['num_gpus'] else count(row['num_nodes'], 'node')}"
+    gpus = row["num_gpus"]
+    size = devices(gpus, row.get("accelerator")) if gpus else count(row["num_nodes"], "node")
     shown = dict.fromkeys(name for name in quantities if name in QUANTITIES)
     lines = [str(row["layout"] or "layout unknown"), *(value(name, row) for name in shown)]
-    return "<br>".join([f"<b>{plain(size)}</b>", *map(plain, lines)])
+    subject = plain(f"{row['model']}, {size}")
+    return "<br>".join([f"<b>{subject}</b>", *map(plain, lines)])
 
 
 def meta(chosen: Slice, rows: int) -> str:

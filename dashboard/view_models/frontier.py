@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from sweepscope.dashboard.format.devices import CPU, devices
 from sweepscope.dashboard.format.numbers import number, token_count
 from sweepscope.pipeline.estimate.rows.ceiling import CEILING, ceilings
 from sweepscope.pipeline.reference.layout_text import layout_texts
@@ -210,9 +211,11 @@ def _own_dot(row: dict[str, Any]) -> Dot:
 def hardware(num_gpus: int | None, accelerator: str | None) -> str:
     """GPU count and chip, without form factor and memory.
 
-    >>> hardware(16384, "H100-SXM-80GB"), hardware(None, "TPU v4"), hardware(8, None)
-    ('16,384 × H100', 'TPU v4, count not published', '8 GPUs')
+    >>> hardware(16384, "H100-SXM-80GB"), hardware(None, "TPU v4"), hardware(8, None), hardware(4, "CPU")
+    ('16,384 × H100', 'TPU v4, count not published', '8 GPUs', '4 CPU ranks')
     """
+    if accelerator == CPU and num_gpus is not None:
+        return devices(num_gpus, accelerator)
     chip = re.split(r"-(?=SXM|PCIe|\d)", accelerator)[0] if accelerator else None
     if num_gpus is None:
         return f"{chip or 'hardware'}, count not published"

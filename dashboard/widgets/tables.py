@@ -10,6 +10,7 @@ import streamlit as st
 
 from sweepscope.dashboard.format import columns as column_texts
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.devices import are_ranks
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.queries.reader import Reader
 from sweepscope.dashboard.widgets import folds, urls
@@ -88,6 +89,9 @@ def _draw(frame: pl.DataFrame, columns: Sequence[str] | None, wide: Sequence[str
 
 def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataFrame, dict[str, Any]]:
     """`frame` in shown units under shown headings, and how Streamlit draws its columns, by heading."""
+    if are_ranks(frame) and "num_gpus" in frame.columns:
+        frame = frame.rename({"num_gpus": "cpu_ranks"})
+        columns = None if columns is None else ["cpu_ranks" if name == "num_gpus" else name for name in columns]
     display = column_texts.display_frame(frame, columns)
     config: dict[str, Any] = {}
     for name in columns or frame.columns:

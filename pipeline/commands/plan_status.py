@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -59,8 +60,11 @@ def run_status(args: argparse.Namespace) -> int:
     rows = statuses(home, args.plan)
     mended = {row["mends"] for row in rows if row["mends"]}
     out_of_memory = {row["planned_run_id"]: row["run_id"] for row in rows if row["status"] == "oom"}
+    ran_out = [planned[name] for name in out_of_memory]
     advice = {
-        name: _advice(home, planned[name], run_id) for name, run_id in out_of_memory.items() if name not in mended
+        name: _advice(home, planned[name], run_id, ran_out)
+        for name, run_id in out_of_memory.items()
+        if name not in mended
     }
     added = _add(home, planned, advice) if args.mend else []
     counts = Counter(row["plan_outcome"] for row in rows)
@@ -99,10 +103,19 @@ LIMIT 1"""
     return None if found.is_empty() else Shortage(*found.row(0))
 
 
-def _advice(home: Home, row: dict[str, Any], run_id: str) -> Mend | None:
+def _has_expandable(home: Home, run_id: str) -> bool:
+    """Whether the run's own log or snapshot shows expandable segments, however it was planned."""
+    from sweepscope.pipeline.commands.query import run_query
+
+    sql = "SELECT coalesce(bool_or(is_expandable), false) FROM memory_fit WHERE run_id = $run_id"
+    return bool(run_query(home, sql, {"run_id": run_id}).item())
+
+
+def _advice(home: Home, row: dict[str, Any], run_id: str, ran_out: Sequence[dict[str, Any]]) -> Mend | None:
+    """What mends a run, given all runs of its plan that ran out of memory."""
     from sweepscope.pipeline.commands.named_cluster import planned_request
     from sweepscope.pipeline.commands.plan_cells import narrowed, refusing
-    from sweepscope.pipeline.estimate.planning.mend import EXPANDABLE, mend
+    from sweepscope.pipeline.estimate.planning.mend import EXPANDABLE, fails_with_expandable, mend
     from sweepscope.pipeline.estimate.planning.planned_requests import choice_of
     from sweepscope.pipeline.launch.registry import FRAMEWORKS
 
@@ -115,7 +128,8 @@ def _advice(home: Home, row: dict[str, Any], run_id: str) -> Mend | None:
         request,
         choice_of(row),
         refuse,
-        has_expandable=row["allocator_conf"] == EXPANDABLE,
+        has_expandable=row["allocator_conf"] == EXPANDABLE or _has_expandable(home, run_id),
+        like_failed=fails_with_expandable(row, ran_out),
         shortage=_shortage(home, run_id),
     )
 

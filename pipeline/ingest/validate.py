@@ -15,12 +15,11 @@ from sweepscope.pipeline.ingest.table_laws import REPEAT, is_faultless, pandera_
 from sweepscope.pipeline.io.spill import SLICE_ROWS, is_large, release
 from sweepscope.schemas.core.table import Rule, Table
 from sweepscope.schemas.tables.ledger import REJECTS
-from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT
+from sweepscope.schemas.vocab import REJECT_REASON_KEPT, REJECT_REASON_LEFT_OUT
 
 RAW_LIMIT = 2_000
 _ROW = "__row"
 _EMPTY = "must not be empty"
-_KEPT = "the values were kept"
 _FILE_COLUMNS = ("source_path", "path", "file")
 _FAILURES = pl.Schema({_ROW: pl.UInt32, "column": pl.String, "reason": pl.String})
 """Index of the row, column (NULL for a law between columns), and what is wrong."""
@@ -81,7 +80,9 @@ def validate(table: Table, frame: pl.DataFrame) -> Validated:
         broken = _broken(rule, typed, failures.filter(reason=rule.message))
         if rule.empties:
             typed = _without_values(typed, broken)
-        rejects.append(_rejects(table, frame, broken, prefix=REJECT_REASON_LEFT_OUT if rule.empties else _KEPT))
+        rejects.append(
+            _rejects(table, frame, broken, prefix=REJECT_REASON_LEFT_OUT if rule.empties else REJECT_REASON_KEPT)
+        )
     kept = rows.filter(~rows.is_in(repeats[_ROW].implode())).sort()
     return Validated(typed[kept], merge_rejects(pl.concat(rejects)))
 

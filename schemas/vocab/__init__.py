@@ -329,5 +329,8 @@ finding (of stragglers: per rank), with its figures."""
 
 REJECT_REASON_UNPARSED = "looks like a metric line but did not parse"
 
+REJECT_REASON_KEPT = "the values were kept"
+"""Beginning of the reasons of values that look wrong and stay where they are, for they are what the file states."""
+
 REJECT_REASON_LEFT_OUT = "the value was left out"
 """Beginning of the reasons of values that become NULL while the rest of their row is kept."""

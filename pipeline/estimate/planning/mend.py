@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -70,6 +71,7 @@ def mend(
     refuse: Refuse,
     *,
     has_expandable: bool = False,
+    like_failed: bool = False,
     shortage: Shortage | None = None,
 ) -> Mend | None:
     """The smallest change to `failed`, which ran out of memory: fewest knobs, then least cost; None where nothing fits.
@@ -82,6 +84,7 @@ def mend(
         failed: layout that ran out of memory.
         refuse: why the framework that runs it cannot run a layout.
         has_expandable: whether it ran with expandable segments.
+        like_failed: whether a run that needs no more memory ran out of it with them (`fails_with_expandable`).
         shortage: the figures of its out-of-memory line, where that has them.
     """
     before = layout_table(request, layouts_for(request, [failed])).row(0, named=True)
@@ -91,7 +94,7 @@ def mend(
         room = min(room, shortage.room)
         scale = max(scale, shortage.need / before["est_mem_bytes"])
     limit = (1.0 - SPARE) * room
-    if not has_expandable and (why := _between_blocks(before, shortage, scale=scale, limit=limit)):
+    if not (has_expandable or like_failed) and (why := _between_blocks(before, shortage, scale=scale, limit=limit)):
         return Mend(before, "expandable segments", 0.0, EXPANDABLE, why)
     conf = EXPANDABLE if has_expandable else None
     table = _table(request, failed)
@@ -105,6 +108,24 @@ def mend(
             why = _why(scale * best["est_mem_reserved_bytes"], limit, scale, shortage)
             return Mend(best, change, cost, conf, why)
     return None
+
+
+_QUESTION = ("model", "accelerator", "num_gpus", "seq_len", "gbs", "precision", "framework")
+
+
+def fails_with_expandable(planned: Mapping[str, Any], ran_out: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a run of the same question ran out of memory with expandable segments and needs no more than `planned`.
+
+    `ran_out` are rows of `planned_runs` whose runs ran out of memory; need is by the estimate they were planned with.
+    """
+    return any(
+        other["allocator_conf"] == EXPANDABLE
+        and all(other[name] == planned[name] for name in _QUESTION)
+        and other["est_mem_bytes"] is not None
+        and planned["est_mem_bytes"] is not None
+        and other["est_mem_bytes"] <= planned["est_mem_bytes"]
+        for other in ran_out
+    )
 
 
 def _between_blocks(before: dict[str, Any], shortage: Shortage | None, *, scale: float, limit: float) -> str:

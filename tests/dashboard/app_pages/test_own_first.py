@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,49 @@ def test_own_failures_come_before_those_of_others(tmp_path: Path, monkeypatch: p
     assert '<span class="ss-badge measured">' in text
     assert "shown instead" not in text
     assert "Your <b>1 run is in no grid" in text_of(open_page(home, monkeypatch, "overview"))
+
+
+def test_own_runs_come_first_although_none_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [run_row("a", status="oom"), run_row("b", status="crash"), run_row("theirs", **OTHERS)]
+    home = make_real_home(tmp_path / "home", runs=runs, files=[file_row()])
+    text = text_of(open_page(home, monkeypatch, "overview")).replace("\xa0", " ")
+    assert "<b>None of your runs completed.</b> <b>2 of 2 runs failed (100 %)</b>" in text
+    assert text.index("None of your runs") < text.index("Published results, to compare with")
+    assert "None of your runs" not in text_of(open_page(home, monkeypatch, "overview", origin="published"))
+
+
+@pytest.mark.parametrize(
+    ("known", "first"),
+    [
+        ({}, "Highest MFU"),
+        ({"mfu": None}, "Most tokens/s/GPU"),
+        ({"mfu": None, "tokens_per_s_per_gpu": None}, "Fastest steps"),
+        ({"mfu": None, "tokens_per_s_per_gpu": None, "step_time_s": None}, "Most GPUs"),
+    ],
+)
+def test_runs_are_sorted_by_what_some_of_them_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: dict[str, None], first: str
+) -> None:
+    bare = {"mem_peak_allocated_bytes": None, "mem_peak_reserved_bytes": None}
+    home = make_home(tmp_path / "home", runs=[run_row("mine", **bare, **known)], files=[file_row()])
+    (sort,) = [box for box in open_page(home, monkeypatch, "runs").selectbox if box.label == "Sort"]
+    assert sort.options[0] == first
+    assert "Most memory" not in sort.options
+    assert ("Highest MFU" in sort.options) == (not known)
+
+
+def test_ranks_of_a_cpu_are_not_called_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_cpu = {"accelerator": "CPU", "mfu": None, "num_nodes": 1}
+    runs = [run_row("a", **on_cpu, num_gpus=2), run_row("b", **on_cpu, num_gpus=4, seq_len=None, gbs_tokens=None)]
+    home = make_real_home(tmp_path / "home", runs=runs, files=[file_row()])
+    app = open_page(home, monkeypatch, "overview")
+    text = text_of(app)
+    assert "on up to 4 CPU ranks" in text
+    assert not re.search(r"\d\sGPUs?\b", text)
+    assert "CPU ranks" in app.dataframe[0].value.columns
+    best = text_of(open_page(home, monkeypatch, "best"))
+    assert "2 CPU ranks" in best
+    assert not re.search(r"\d\sGPUs?\b", best)
 
 
 NO_GPUS = dict.fromkeys(("num_nodes", "num_gpus", "tokens_per_s_per_gpu", "tokens_per_s", "mfu"))

@@ -40,3 +40,9 @@ def test_rows_share_the_heatmaps_columns() -> None:
     figure = memory.draw(grid(cell(models[0], 1), cell(models[1], 2)), LIGHT)
     assert figure.layout.margin.l == left_margin(models)
     assert list(figure.layout.yaxis.ticktext) == short_labels(models) == ["8.86B", "80B"]
+
+
+def test_names_without_a_word_in_common_are_not_cut_to_their_ends() -> None:
+    models = ["Qwen2.5 7B", "Llama 3 8B"]
+    assert short_labels(models) == models
+    assert left_margin(models) >= left_margin(["0123456789"]), "they have room"

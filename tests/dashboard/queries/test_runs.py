@@ -83,6 +83,11 @@ def test_total_counts_outcomes_and_origins(con: Any) -> None:
         "runs": 5,
         "completed": 4,
         "running": 0,
+        "with_mfu": 4,
+        "with_throughput": 5,
+        "with_step": 5,
+        "with_memory": 5,
+        "with_cost": 0,
         "origins": ["measured", "published"],
     }
 

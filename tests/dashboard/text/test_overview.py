@@ -148,6 +148,7 @@ def test_findings_are_counted_in_words() -> None:
 def test_only_problems_that_happened_are_listed() -> None:
     row = {
         "lines_rejected": 0,
+        "values_doubted": 4,
         "files_rejected": 1,
         "regressions": 2,
         "runs_quarantined": 26,
@@ -159,6 +160,7 @@ def test_only_problems_that_happened_are_listed() -> None:
     }
     assert [item.text for item in overview.quiet_problems(row)] == [
         "2 layouts slower in a newer version, beyond the noise",
+        "4 rows with values that cannot all be right",
         "1 file could not be read at all",
         "26 runs kept out of every ranking",
         "14 runs counted as failed: the log stops without a reason",
@@ -177,6 +179,7 @@ def test_cells_far_behind_their_hardware_are_looked_at_first() -> None:
 def test_an_mfu_that_no_hardware_reaches_is_not_the_best() -> None:
     runs = {
         "model": ["8.86B", "80B"],
+        "accelerator": ["H100-SXM-80GB", None],
         "num_gpus": [16, 8],
         "layout": ["DP16", "DP8"],
         "mfu": [1.876, 0.53],

@@ -45,6 +45,13 @@ def test_a_rank_is_behind_or_ahead_by_its_own_words() -> None:
     assert [texts.ahead_text(ahead) for ahead in states["ahead"]] == ["in it", "2 ahead", "1 behind", None]
 
 
+def test_ranks_without_output_are_counted_as_the_picture_draws_them() -> None:
+    hang = hang_row(ranks_reporting="1", ranks_silent="0,2,3", num_ranks=4, suspect="2")
+    states = hangs.states(hang, lines(hang_line_row(rank=1)), NO_RECORDS)
+    shown = {label: value for label, value, _ in texts.figures(hang, states)}
+    assert (shown["Ranks that waited"], shown["Ranks without output"]) == ("1", "3"), "the suspect is silent as well"
+
+
 def test_another_groups_status_does_not_count() -> None:
     said = lines(hang_line_row("status", rank=1, process_group="5", last_enqueued_seq=9))
     states = hangs.states(hang_row(num_ranks=2, ranks_reporting="0", ranks_silent="1", suspect=None), said, NO_RECORDS)

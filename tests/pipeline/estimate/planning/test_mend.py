@@ -8,12 +8,13 @@ import pytest
 
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
-from sweepscope.pipeline.estimate.planning.mend import EXPANDABLE, SPARE, Shortage, mend
+from sweepscope.pipeline.estimate.planning.mend import EXPANDABLE, SPARE, Shortage, fails_with_expandable, mend
 from sweepscope.pipeline.estimate.planning.planned_requests import choice_of, request_of
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.layout_table import layout_table, room_bytes
 from sweepscope.pipeline.estimate.search.whatif import Choice, layouts_for
 from tests.pipeline.estimate.planning.test_plan import request
+from tests.pipeline.store.test_plan_status import planned_row
 
 
 def accept(_row: dict[str, Any]) -> None:
@@ -30,6 +31,25 @@ def test_a_layout_that_only_lacks_what_lies_between_blocks_gets_another_allocato
     assert found is not None
     assert (found.change, found.cost, found.allocator_conf) == ("expandable segments", 0.0, EXPANDABLE)
     assert "GiB" in found.why
+
+
+def test_expandable_segments_are_not_proposed_where_a_like_run_has_just_failed_with_them() -> None:
+    of = request()
+    found = mend(of, Choice(tp=4, mbs=4, zero_stage=1), accept, like_failed=True)
+    assert found is not None
+    assert found.change != "expandable segments"
+    assert found.allocator_conf is None, "it ran without them, and they did not help"
+
+
+def test_a_like_run_is_of_the_same_question_and_needs_no_more() -> None:
+    planned = {"est_mem_bytes": 60 * 2**30, "precision": "bf16"}
+    failed = planned_row(1, **planned, allocator_conf=None)
+    tried = planned_row(2, **planned, allocator_conf=EXPANDABLE)
+    assert fails_with_expandable(failed, [failed, tried])
+    assert not fails_with_expandable(failed, [failed])
+    assert not fails_with_expandable(failed, [{**tried, "est_mem_bytes": 70 * 2**30}]), "this one needs less"
+    assert not fails_with_expandable(failed, [{**tried, "num_gpus": 2 * tried["num_gpus"]}])
+    assert not fails_with_expandable(failed, [{**tried, "est_mem_bytes": None}])
 
 
 @pytest.mark.parametrize("failed", [Choice(tp=4, mbs=4, zero_stage=1), Choice(tp=2, mbs=8), Choice(tp=2, pp=2, mbs=4)])
