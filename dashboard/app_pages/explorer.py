@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -147,7 +148,8 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
     )
     with st.popover("Set-up", icon=":material/tune:"):
         shape: ModelShape | str = models[model] if model != CUSTOM else explorer_controls.custom_shape()
-        framework = _framework(cluster.generation if cluster else "", start["framework"])
+        ran = setups.filter(accelerator=accelerator)["framework"].drop_nulls().unique().sort().to_list()
+        framework = _framework(cluster.generation if cluster else "", ran, start["framework"])
         precision = _precision(cluster)
         by = choices.select("The fastest by", "rank", [AUTO, PHYSICS], shown=texts.RANKED_BY.__getitem__)
     if isinstance(shape, str):
@@ -163,18 +165,28 @@ def _precision(cluster: Cluster | None) -> Precision:
     return next(precision for precision in offered if precision == chosen)
 
 
-def _framework(generation: str, default: str | None) -> str | None:
-    """Whose constants to use: those fitted for a framework on this generation of cards, else those of the card."""
+def _framework(generation: str, ran: Sequence[str], default: str | None) -> str | None:
+    """Whose constants to use: those fitted for a framework on this generation of cards, else those of the card.
+
+    Frameworks that `ran` on the card are offered without constants of their own, too: other pages estimate their
+    cells for them, and what they fuse and overlap counts.
+    """
     fitted = own_frameworks(generation)
-    options = [explorer_controls.NO_FRAMEWORK, *fitted]
+    options = [explorer_controls.NO_FRAMEWORK, *dict.fromkeys([*fitted, *ran])]
     name = choices.select(
-        "Constants fitted for",
+        "Constants for",
         "constants",
         options,
-        default if default in fitted else options[0],
-        shown=lambda name: "no framework: the card's" if name == options[0] else name,
+        default if default in options else options[0],
+        shown=lambda name: _constants_for(name, fitted),
     )
     return None if name == options[0] else name
+
+
+def _constants_for(name: str, fitted: Sequence[str]) -> str:
+    if name == explorer_controls.NO_FRAMEWORK:
+        return "no framework: the card's"
+    return name if name in fitted else f"{name}: the card's, with what it fuses"
 
 
 def _link(setup: Setup, layout: Choice) -> dict[str, str]:

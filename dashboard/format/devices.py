@@ -10,13 +10,18 @@ CPU = "CPU"
 """The accelerator of runs without one."""
 
 
+def noun(accelerator: str | None) -> str:
+    """Of one."""
+    return "CPU rank" if accelerator == CPU else "GPU"
+
+
 def devices(number: int, accelerator: str | None) -> str:
     """The number with its noun.
 
     >>> devices(16, "H100-SXM-80GB"), devices(1, None), devices(4, CPU)
     ('16 GPUs', '1 GPU', '4 CPU ranks')
     """
-    return count(number, "CPU rank" if accelerator == CPU else "GPU")
+    return count(number, noun(accelerator))
 
 
 def are_ranks(rows: pl.DataFrame) -> bool:

@@ -6,7 +6,8 @@ from sweepscope.dashboard.queries.query import BY_SIZE, Query, all_of, in_slice,
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.selection.slices import Slice
 
-_COLUMNS = """model, params, num_nodes, num_gpus, run_id, layout, mfu, tokens_per_s, tokens_per_s_per_gpu, repeats,
+_COLUMNS = """model, params, accelerator, num_nodes, num_gpus, run_id, layout, mfu, tokens_per_s,
+  tokens_per_s_per_gpu, repeats,
   usd_per_m_tokens_of((SELECT usd_per_gpu_hour FROM prices WHERE accelerator = $accelerator), tokens_per_s_per_gpu)
     AS usd_per_m_tokens"""
 

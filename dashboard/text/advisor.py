@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from sweepscope.dashboard.format.numbers import NBSP, count, number, percent, seconds
+from sweepscope.dashboard.format.numbers import NBSP, capital, count, number, percent, seconds
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.pipeline.estimate.advice.next_runs import TEST_STEPS, NextRuns
 from sweepscope.pipeline.estimate.advice.recipe import Advice, Stop
@@ -42,7 +42,9 @@ def next_notes(proposed: NextRuns) -> str:
         startup = f" and {seconds(proposed.startup_s)} of start-up"
     excluded = ", ".join(f"{number(amount)} {reason}" for reason, amount in proposed.excluded.items())
     left_out = f" Left out: {excluded}." if excluded else ""
-    return f"A test is {TEST_STEPS} steps{startup}. Spread: {proposed.basis.replace('%', NBSP + '%', 1)}.{left_out}"
+    basis = proposed.basis.replace("%", NBSP + "%", 1)
+    spread = capital(basis) if basis.startswith("spread") else f"Spread: {basis}"
+    return f"A test is {TEST_STEPS} steps{startup}. {spread}.{left_out}"
 
 
 def worth_running(row: Row) -> tuple[str, str]:

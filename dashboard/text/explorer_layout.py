@@ -138,7 +138,11 @@ def _value(name: str, value: Any) -> str:
 
     >>> _value("tp", 4), _value("num_gpus", 64), _value("recompute", "full"), _value("gbs_tokens", 2**20)
     ('TP4', '64 GPUs', 'full recompute', '1M-token batch')
+    >>> _value("vpp", None), _value("recompute", None)
+    ('VPP (not stated)', 'recompute (not stated)')
     """
+    if value is None:
+        return f"{_SHORT.get(name, name)} (not stated)"
     if name == "num_gpus":
         return count(value, "GPU")
     if name == "gbs_tokens":

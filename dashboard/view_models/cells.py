@@ -9,6 +9,7 @@ from math import prod
 import polars as pl
 
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.devices import CPU, are_ranks, noun
 from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.filters import Filters
@@ -58,8 +59,9 @@ def with_scale(cells: pl.DataFrame) -> pl.DataFrame:
     On one node, 1, 2 and 4 GPUs are different questions: they become "1 (1 GPU)", "1 (2 GPUs)", "1 (4 GPUs)".
     """
     nodes, gpus = pl.col("num_nodes").cast(pl.String), pl.col("num_gpus")
-    noun = pl.when(gpus == 1).then(pl.lit(" GPU)")).otherwise(pl.lit(" GPUs)"))
-    named = pl.concat_str(nodes, pl.lit(" ("), gpus.cast(pl.String).fill_null("?"), noun)
+    one = noun(CPU if are_ranks(cells) else None)
+    ending = pl.when(gpus == 1).then(pl.lit(f" {one})")).otherwise(pl.lit(f" {one}s)"))
+    named = pl.concat_str(nodes, pl.lit(" ("), gpus.cast(pl.String).fill_null("?"), ending)
     is_plain = gpus.n_unique().over("num_nodes") == 1
     return cells.with_columns(scale=pl.when(is_plain).then(nodes).otherwise(named))
 

@@ -175,8 +175,8 @@ NEAREST = 5
 def nearest(runs: pl.DataFrame, answer: Answer, setup: Setup, num_gpus: int) -> pl.DataFrame:
     """The NEAREST of the measured runs, with `distance` (doublings, weighted) and `differs` (columns not the same).
 
-    0 is the same layout on as many accelerators, with the same sequence and batch. An unknown value counts as the
-    same: a run that states no recomputation had none.
+    0 is the same layout on as many accelerators, with the same sequence and batch. What a run does not state it had
+    not: a degree is 1, and there was no recomputation. An unknown ZeRO stage, sequence or batch counts as the same.
 
     Args:
         runs: rows of `queries.explorer.alike`.
@@ -197,10 +197,9 @@ def nearest(runs: pl.DataFrame, answer: Answer, setup: Setup, num_gpus: int) -> 
         .head(NEAREST)
     )
     names = [*_WEIGHTS, "zero_stage", "recompute"]
-    differing = [
-        [name for name in names if row[name] is not None and row[name] != here[name]]
-        for row in near.iter_rows(named=True)
-    ]
+    assumed = {**unstated, "zero_stage": here["zero_stage"], "recompute": "none"}
+    stated = near.with_columns(pl.col(name).fill_null(assumed[name]) for name in names)
+    differing = [[name for name in names if row[name] != here[name]] for row in stated.iter_rows(named=True)]
     return near.with_columns(differs=pl.Series(differing, dtype=pl.List(pl.String)))
 
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from sweepscope.dashboard.format.devices import CPU, are_ranks
+from sweepscope.dashboard.format.devices import noun as device_noun
+
 MAX_LINES = 6
 COST = "usd_per_m_tokens"
 
@@ -30,9 +33,9 @@ class Baseline:
 
 
 def size_noun(points: pl.DataFrame) -> str:
-    """What the curves grow in: "node", or "GPU" where a node count has several GPU counts."""
+    """What the curves grow in: "node", or "GPU" ("CPU rank") where a node count has several counts of them."""
     per_node = points.group_by("num_nodes").agg(pl.col("num_gpus").n_unique())
-    return "node" if (per_node["num_gpus"] == 1).all() else "GPU"
+    return "node" if (per_node["num_gpus"] == 1).all() else device_noun(CPU if are_ranks(points) else None)
 
 
 def with_size(points: pl.DataFrame, noun: str) -> pl.DataFrame:

@@ -159,7 +159,7 @@ def _spread_of_cell(done: pl.DataFrame) -> tuple[float, str]:
     ratios = np.log(done["step_time_s"].to_numpy() / _centre(done)) if done.height else np.zeros(0)
     found = conformal_interval(ratios, f"{len(ratios)} runs of this cell")
     if found is None:
-        return float("nan"), f"no spread: only {len(ratios)} comparable runs"
+        return float("nan"), f"spread unknown: only {len(ratios)} comparable runs"
     return max(float(np.log(found.middle / found.low)), 0.02) / BOUND, found.basis
 
 

@@ -143,7 +143,7 @@ def test_a_link_to_what_is_gone_says_that_something_else_is_shown(
 def test_runs_without_a_cell_are_explained(home: Path, page: str) -> None:
     make_home(home, [run("a", seq_len=None, gbs_tokens=None)])
     text = words(opened(page))
-    assert "To be ranked they lack <b>" in text
+    assert "To be ranked it lacks <b>" in text
     assert 'href="health"' in text
     assert ("No run has a cell yet" in text) == (page != "overview"), "there the runs themselves are shown"
 

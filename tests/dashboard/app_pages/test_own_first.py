@@ -82,16 +82,22 @@ def test_runs_are_sorted_by_what_some_of_them_have(
 
 def test_ranks_of_a_cpu_are_not_called_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_cpu = {"accelerator": "CPU", "mfu": None, "num_nodes": 1}
-    runs = [run_row("a", **on_cpu, num_gpus=2), run_row("b", **on_cpu, num_gpus=4, seq_len=None, gbs_tokens=None)]
+    runs = [
+        run_row("a", **on_cpu, num_gpus=1),
+        run_row("b", **on_cpu, num_gpus=2),
+        run_row("c", **on_cpu, num_gpus=4, seq_len=None, gbs_tokens=None),
+    ]
     home = make_real_home(tmp_path / "home", runs=runs, files=[file_row()])
     app = open_page(home, monkeypatch, "overview")
     text = text_of(app)
     assert "on up to 4 CPU ranks" in text
     assert not re.search(r"\d\sGPUs?\b", text)
     assert "CPU ranks" in app.dataframe[0].value.columns
-    best = text_of(open_page(home, monkeypatch, "best"))
-    assert "2 CPU ranks" in best
-    assert not re.search(r"\d\sGPUs?\b", best)
+    best = open_page(home, monkeypatch, "best")
+    assert "1 node with 1 CPU rank" in text_of(best)
+    assert not re.search(r"\d\sGPUs?\b", text_of(best))
+    assert [box.options for box in best.selectbox if box.label == "Nodes"] == [["1 (1 CPU rank)", "1 (2 CPU ranks)"]]
+    assert "at 2 CPU ranks" in text_of(open_page(home, monkeypatch, "scaling"))
 
 
 NO_GPUS = dict.fromkeys(("num_nodes", "num_gpus", "tokens_per_s_per_gpu", "tokens_per_s", "mfu"))

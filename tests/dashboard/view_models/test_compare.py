@@ -43,6 +43,8 @@ def test_raw_settings_that_one_framework_alone_has_are_folded() -> None:
         columns,
         settings(
             ("a1", "tp", "8"),
+            ("a1", "micro_batch_size", "8"),
+            ("b1", "micro_batch_size", "4"),
             ("a1", "use_flash_attn", "True"),
             ("b1", "use_flash_attn", "False"),
             ("a1", "lr", "1e-4"),
@@ -51,7 +53,8 @@ def test_raw_settings_that_one_framework_alone_has_are_folded() -> None:
         ),
     )
     found = compare.folded(raw, is_raw=True)
-    assert [line.name for line in found.shown] == ["use_flash_attn"], "tp fills a column and is told above"
+    named = [line.label for line in found.shown]
+    assert named == ["micro_batch_size", "use_flash_attn"], "tp fills a column; others keep their framework's spelling"
     assert [line.name for line in found.equal] == ["lr"]
     assert [line.name for line in found.alone] == ["compile"]
 

@@ -225,12 +225,13 @@ def test_neighbours_come_by_distance_and_say_what_is_not_the_same() -> None:
         [
             run | {"run_id": "far", "tp": 8, "num_gpus": 64},
             run | {"run_id": "zero", "zero_stage": 0},
+            run | {"run_id": "unstated", "tp": None, "zero_stage": None},
             run,
             run | {"run_id": "again", "tokens_per_s_per_gpu": 6000.0},
         ]
     )
     answer = explorer_layout.answer_for(SETUP.request(choose_profile), Choice(tp=2, mbs=2, zero_stage=1))
     near = explorer_layout.nearest(runs, answer, SETUP, 16)
-    assert near["run_id"].to_list() == ["again", "same", "zero", "far"]
-    assert near["distance"].to_list() == [0.0, 0.0, 0.25, 4.0]
-    assert near["differs"].to_list() == [[], [], ["zero_stage"], ["tp", "num_gpus"]]
+    assert near["run_id"].to_list() == ["again", "same", "zero", "unstated", "far"]
+    assert near["distance"].to_list() == [0.0, 0.0, 0.25, 1.0, 4.0]
+    assert near["differs"].to_list() == [[], [], ["zero_stage"], ["tp"], ["tp", "num_gpus"]]
