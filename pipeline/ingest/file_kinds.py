@@ -19,7 +19,7 @@ PBS_STREAM = re.compile(r"\.[oe]\d{3,}(?:\[\d+\])?")  # PBS and SGE: train.o4100
 _LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
 RECORD_SUFFIXES = (".jsonl", ".ndjson")
 _OF_TRAINING = re.compile(
-    r"(?:^|[^a-z])(?:metrics?|logs?|stats?|statistics|history|progress|scalars?|steps?|loss(?:es)?|telemetry)(?:[^a-z]|$)"
+    r"(?:^|[^a-z])(?:metrics?|logs?|stats?|statistics|history|progress|scalars?|steps?|loss(?:es)?|telemetry|journal)(?:[^a-z]|$)"
 )
 """In the name of a file of records that a training writes; others (`train.jsonl`) hold what it reads."""
 _OF_DATA = re.compile(
@@ -34,6 +34,8 @@ _UNNAMED_LOG = re.compile(
 """Names of logs without a suffix: what Open MPI's `--output-filename`, shells' redirections and exports of CloudWatch
 (`000000.gz`) leave."""
 _DOCUMENT_SUFFIXES = {".json", ".yaml", ".yml", ".toml", ".gin"}
+_CODE_CONFIGURATION = re.compile(r"(?:.*[._-])?(?:config(?:uration)?|conf|cfg|hparams|hyper_?params)(?:[._-].*)?\.py")
+"""Names of configurations that are Python code; the model's own are modules of a library."""
 _CONFIGURATION = re.compile(
     r"(?:^|[._-])(?:config(?:uration)?|conf|cfg|args|arguments|hparams|hyper_?param(?:eter)?s|params|opts?|options|settings)"
     r"(?:[._-][\w.-]*)?\.(?:json|ya?ml|toml|gin)$|(?:^|[._-])(?:run|exp|experiment|train|training|job|hydra)\.(?:ya?ml|toml)$"
@@ -197,8 +199,8 @@ def may_configure(name: str, size: int) -> bool:
     (True, True, False)
     """
     lower = name.lower()
-    is_document = posixpath.splitext(lower)[1] in _DOCUMENT_SUFFIXES and not lower.startswith(".")
-    return is_document and size <= _MOST_CONFIG_BYTES and not _OF_OTHERS.search(lower)
+    is_document = posixpath.splitext(lower)[1] in _DOCUMENT_SUFFIXES or _CODE_CONFIGURATION.fullmatch(lower)
+    return bool(is_document) and size <= _MOST_CONFIG_BYTES and not _OF_OTHERS.search(lower)
 
 
 def may_be_data(name: str, dialects: Sequence[Dialect] = DIALECTS) -> bool:

@@ -21,11 +21,13 @@ _ELASTIC_RUN = re.compile(r"(?:none|\d{3,})_[a-z0-9_]{8}")
 _RANK = re.compile(
     r"(?P<of>(?:.*[-_.])?(?:rank|node|worker|host|proc|process))[-_.]?(?P<rank>\d{1,6})(?P<rest>(?:[-_.].*)?)"
 )
-# Names of machines, which are numbered from anywhere with leading zeros: `host-0017`, `gpu017`, `nid001234`.
+# Names of machines, which are numbered from anywhere: `host-0017`, `gpu017`, `nid001234`, `ip-10-0-0-12`, `10.0.0.12`.
 _MACHINE = re.compile(
-    r"(?P<of>(?:.*[-_.])?(?:node|host|worker|gpu|nid|cn|compute))[-_.]?(?P<rank>0\d{1,5})(?P<rest>(?:[-_.].*)?)"
+    r"(?P<of>(?:.*[-_.])?(?:(?:node|host|worker|gpu|nid|cn|compute)[-_.]?(?=0)|(?:\d{1,3}[.-]){3}))"
+    r"(?P<rank>\d{1,6})(?P<rest>(?:[-_.].*)?)"
 )
 # Pods of Kubeflow's PyTorchJob and MPIJob (training-operator pkg/common/util, mpi-operator): the job's name and a role.
+_LEADING_ZERO = re.compile(r"(?<!\d)0\d")
 _POD = re.compile(r"(?P<job>.+)-(?:(?P<first>master|launcher|chief)-(?:0|[a-z0-9]{5})|worker-\d{1,5})")
 _ATTEMPT = re.compile(r"attempt_\d+")
 # Slurm's slurm-%j.out, names with a job id of PBS and SGE, and what users call the output of a shell or launcher.
@@ -62,8 +64,8 @@ def is_attempt(name: str) -> bool:
 def ranks(names: Collection[str], *, of_attempt: bool = False) -> frozenset[str]:
     """Those of the folders in one folder that are of the ranks, or of the nodes, of one run.
 
-    Ranks and nodes count from 0, machines from anywhere, one by one and with leading zeros; other numbers are settings:
-    `node2` and `node4`, LoRA's `rank8` and `rank16`.
+    Ranks and nodes count from 0; machines from anywhere, one by one, with leading zeros or by addresses.
+    Other numbers are settings: `node2` and `node4`, LoRA's `rank8` and `rank16`.
 
     Args:
         names: of the folders.
@@ -73,6 +75,8 @@ def ranks(names: Collection[str], *, of_attempt: bool = False) -> frozenset[str]
     (['rank_0', 'rank_1'], frozenset(), ['0', '1'])
     >>> sorted(ranks(["gpu017", "gpu018"])), ranks(["node08", "node16"])
     (['gpu017', 'gpu018'], frozenset())
+    >>> sorted(ranks(["10.0.0.9", "10.0.0.10"]))
+    ['10.0.0.10', '10.0.0.9']
     """
     return frozenset(_runs_of_ranks(names, of_attempt=of_attempt))
 
@@ -87,7 +91,7 @@ def _runs_of_ranks(names: Collection[str], *, of_attempt: bool = False) -> dict[
         elif hit := _RANK.fullmatch(name.lower()):
             groups.setdefault(f"{hit['of']}{hit['rest']}", {})[name] = int(hit["rank"])
         if hit := _MACHINE.fullmatch(name.lower()):
-            machines.setdefault(f"{hit['of']}{hit['rest']}", {})[name] = int(hit["rank"])
+            machines.setdefault(f"{hit['of'].rstrip('-_.')}{hit['rest']}", {})[name] = int(hit["rank"])
     of_ranks = {run: group for run, group in groups.items() if _count_from_zero(group.values())}
     of_machines = {run: group for run, group in machines.items() if _are_machines(group)}
     return {name: run for run, group in (of_machines | of_ranks).items() for name in group}
@@ -134,9 +138,10 @@ def _jobs_of_pods(stems: Collection[str]) -> dict[str, str]:
 
 
 def _are_machines(numbers: Mapping[str, int]) -> bool:
-    """Whether names are those of machines side by side: equally long, and numbered one by one."""
+    """Whether names are those of machines side by side: numbered one by one, with leading zeros if with any."""
     ordered = sorted(numbers.values())
-    return len({len(name) for name in numbers}) == 1 < len(ordered) == ordered[-1] - ordered[0] + 1
+    is_padded = len({len(name) for name in numbers}) == 1 or not any(_LEADING_ZERO.search(name) for name in numbers)
+    return is_padded and 1 < len(ordered) == ordered[-1] - ordered[0] + 1
 
 
 def _count_from_zero(numbers: Collection[int]) -> bool:

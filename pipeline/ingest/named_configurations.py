@@ -32,7 +32,7 @@ _NAMES = (
     *("config", "config_file", "config_path", "cfg", "cfg_file", "conf", "job.config_file", "yaml", "yaml_cfg"),
     *("deepspeed", "deepspeed_config", "hparams", "params", "args_file"),
 )
-_SUFFIXES = (".yaml", ".yml", ".json", ".toml")
+_SUFFIXES = (".yaml", ".yml", ".json", ".toml", ".gin", ".py")
 _MOST_FOLDERS = 5
 """From the log's own folder upwards."""
 _MOST_PARTS = 3

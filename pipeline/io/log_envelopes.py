@@ -2,7 +2,7 @@
 
 - Docker's json-file driver (daemon/logger/jsonfilelog): one object per line that a container wrote, its text first.
 - One JSON object per line: python-json-logger and structlog, Google Cloud (`textPayload`), Fluent Bit and Vector
-  (`log`, `message`), Loki's logcli (`line`).
+  (`log`, `message`), Loki's logcli (`line`), `journalctl -o json` (`MESSAGE`; systemd's Journal Export Formats).
 - A JSON array of such objects: `gcloud logging read --format=json`, the download of Google Cloud's log explorer.
 - A table of times and messages: the exports of CloudWatch, Kibana, Grafana and Datadog.
 
@@ -23,17 +23,17 @@ from typing import Any
 
 _CONTAINER = re.compile(rb'\{"log": ?"')
 _CONTAINER_KEYS = (b'"stream":', b'"time":')
-_MESSAGES = ("message", "@message", "msg", "log", "textPayload", "text", "line", "content")
+_MESSAGES = ("message", "@message", "msg", "log", "textPayload", "text", "line", "content", "MESSAGE")
 _TIMES = (
     *("timestamp", "time", "ts", "@timestamp", "asctime", "datetime", "date", "receiveTimestamp", "ingestionTime"),
-    "eventtime",
+    *("eventtime", "__REALTIME_TIMESTAMP"),
 )
 _METRIC = re.compile(r"(?:.*[_/.])?(?:step|iteration|iter|epoch|loss)")
 _OF_DATA = ("text", "content")
 """Messages of records that may as well be documents with a date (C4's)."""
 _STEP = re.compile(r"(?:train(?:ing)?[/._])?(?:global_?|_)?(?:step|iteration|iter)")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?")
-_EPOCH_MS = re.compile(r"1[4-9]\d{11}")
+_EPOCH_MS, _EPOCH_US = re.compile(r"1[4-9]\d{11}"), re.compile(r"1[4-9]\d{14}")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
 _MOST_OBJECT_BYTES = 16 << 20
 _MOST_WHOLE_BYTES = 256 << 20
@@ -220,6 +220,8 @@ def _time(found: Mapping[str, Any]) -> str:
 
 def _stamped(time: str, text: str) -> bytes:
     """A message with its line feed, behind its time where it shows none."""
+    if _EPOCH_US.fullmatch(time):
+        time = time[:-3]
     if _EPOCH_MS.fullmatch(time):
         time = datetime.fromtimestamp(int(time) / 1000, UTC).isoformat()
     stamp = _TIME.match(time)

@@ -130,7 +130,8 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "num_gpus": (
         r"(?:ddp )?world ?size|(?:num(?:ber)?(?: of)?|n|total|total num(?:ber)?(?: of)?) ?gpus?|gpu count|"
         r"(?:num(?:ber)?(?: of)?|total|global|jax) (?:processes|devices|ranks|accelerators|chips)|"
-        r"(?:global )?device count|n ?procs?",
+        r"(?:global )?device count|n ?procs?|"
+        r"slots per trial",  # of Determined
         r"gpus|ngpus?|n devices|world|ranks|accelerators",
     ),
     "gpus_per_node": (

@@ -47,6 +47,16 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         rf"{_BEGIN}(?:all |run |job |script |everything )?(?:is )?(?:finished|completed|done) (?:in|after) "
         r"\d[\d.,:]* ?(?:s|secs?|seconds|m|mins?|minutes|h|hours)?\W*$",
     ),
+    # What runs the process, of its end: Determined, Docker compose, SkyPilot, shells.
+    (
+        KIND,
+        (
+            *("with a zero exit code", "exited with code 0", "exited with 0", "exit code 0", "exit code: 0"),
+            *("exit status 0", "(status: SUCCEEDED)", ", exit 0"),
+        ),
+        r"(?i)\bexited (?:successfully )?with (?:a zero exit code|(?:exit )?(?:code |status )?0\b)|"
+        r"[\s,(]exit (?:code|status)?[: ]{0,2}0\s*$|\(status: SUCCEEDED\)",
+    ),
     (
         KIND,
         ("训练完成", "训练结束", "训练完毕", "训练已完成", "微调完成"),

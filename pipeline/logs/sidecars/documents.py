@@ -1,4 +1,4 @@
-"""Every value of a configuration file under its own name: JSON, YAML, TOML, gin, or options as a command line has them.
+"""Every value of a configuration file under its own name: JSON, YAML, TOML, gin, Python, or options of a command.
 
 A document may hold the command itself, as the task files of SkyPilot (`run`), dstack (`commands`), Azure ML (`command`)
 and Determined (`entrypoint`) do: a text in it that starts a script is read as a script.
@@ -6,6 +6,7 @@ and Determined (`entrypoint`) do: a text in it that starts a script is read as a
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import tomllib
@@ -42,6 +43,7 @@ _COMMAND = re.compile(r"\.py\b[^\n]*\s(?:--?[A-Za-z]|[\w.]+=)|\s-m\s+\w+\.[\w.]+
 # gin-config: bindings `[scope/]name.parameter = value` and macros `NAME = value` (docs/index.md of google/gin-config).
 _GIN = re.compile(r"(?m)^(?P<name>[A-Za-z_][\w./]*)\s*=\s*(?P<value>[^\s@%\[({#][^#\n]*?)\s*(?:#.*)?$")
 _DEEPEST = 8
+_NO_LITERAL = object()
 _OF_LAUNCHER = ("nproc_per_node", "nnodes", "num_gpus", "num_nodes", "num_processes", "num_machines")
 """Options of torchrun (torch/distributed/run.py), DeepSpeed's launcher and accelerate's."""
 
@@ -76,6 +78,8 @@ def _values(name: str, text: str) -> Iterator[tuple[str, str]]:
         yield from _document(tomllib.loads(text))
     elif name.endswith(".gin"):
         yield from ((binding["name"].replace("/", "."), _bare(binding["value"])) for binding in _GIN.finditer(text))
+    elif name.endswith(".py"):
+        yield from _assigned(text)
     elif name.endswith(_OPTIONS):
         yield from _script_values(text)
 
@@ -122,6 +126,44 @@ def _document(node: object) -> Iterator[tuple[str, str]]:
     yield from node_values(node)
     for command in _commands(node, 0):
         yield from _script_values(command)
+
+
+def _assigned(code: str) -> Iterator[tuple[str, str]]:
+    """Plain values that Python code assigns, those of `dict(...)` under its name; a name that it assigns twice, last.
+
+    >>> list(_assigned("n_layer = 12\\ngas = 5 * 8\\nmodel = dict(dim=768, head=dict(n=2))\\nx = load()\\n"))
+    [('n_layer', '12'), ('gas', '40'), ('model.dim', '768'), ('model.head.n', '2')]
+    """
+    try:
+        statements = ast.parse(code).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return
+    values: dict[str, object] = {}
+    for statement in statements:
+        if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
+            continue
+        target = statement.target if isinstance(statement, ast.AnnAssign) else statement.targets[0]
+        value = _literal(statement.value, 0)
+        if isinstance(target, ast.Name) and value is not _NO_LITERAL:
+            values[target.id] = value
+    yield from node_values(values)
+
+
+def _literal(node: ast.expr, depth: int) -> object:
+    """The value of an expression of constants, products and `dict(...)`; _NO_LITERAL of any other."""
+    if depth > _DEEPEST:
+        return _NO_LITERAL
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
+        found = {word.arg: _literal(word.value, depth + 1) for word in node.keywords if word.arg}
+        return {name: value for name, value in found.items() if value is not _NO_LITERAL}
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        factors = _literal(node.left, depth + 1), _literal(node.right, depth + 1)
+        numbers = [factor for factor in factors if isinstance(factor, int | float)]
+        return numbers[0] * numbers[1] if len(numbers) == len(factors) else _NO_LITERAL
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        return _NO_LITERAL
 
 
 def _commands(node: object, depth: int) -> Iterator[str]:

@@ -27,6 +27,14 @@ Model.num_layers = 42
 Model.emb_dim = 3584
 mesh/Mesh.tensor = 1
 """
+CODE = """import torch
+batch_size = 8
+block_size = 1024
+n_layer = 12
+gradient_accumulation_steps = 5 * 8
+model = dict(type="GPT", hidden_size=768)
+device = torch.device("cuda")
+"""
 PLAN = "n_layers: 24\nd_model: 2048\nbatch: {micro: 2, global: 64, sequence: 2048}\n"
 
 
@@ -43,6 +51,7 @@ def log(*, seed: int = 1, prefix: str = "", steps: int = 40) -> str:
     [
         ("task.yaml", TASK, {"zero_stage": 3, "mbs": 2, "gas": 4, "seq_len": 4096, "gpus_per_node": 8}),
         ("operative_config.gin", GIN, {"gbs": 1024, "seq_len": 8192, "num_layers": 42, "hidden_size": 3584}),
+        ("config.py", CODE, {"mbs": 8, "seq_len": 1024, "num_layers": 12, "gas": 40, "hidden_size": 768}),
         ("llama_tp4.yml", PLAN, {"mbs": 2, "gbs": 64, "seq_len": 2048, "num_layers": 24}),
     ],
 )
@@ -77,6 +86,28 @@ def test_logs_of_hosts_side_by_side_are_one_run_with_its_configuration() -> None
     files = {f"exp30/host-{host:04d}.log": log(prefix=f"gpu{host:03d} worker[{host}]: ") for host in range(17, 21)}
     (run,) = tables_of({**files, "exp30/cfg.yaml": PLAN})["runs"].to_dicts()
     assert (run["steps_logged"], run["gbs"], run["num_layers"]) == (40, 64, 24)
+
+
+def test_so_are_those_that_are_named_by_addresses() -> None:
+    files = {f"try/10.0.0.{host}.log": log(prefix=f"[node {host}] ") for host in (9, 10, 11)}
+    (run,) = tables_of({**files, "try/plan.yml": PLAN})["runs"].to_dicts()
+    assert (run["steps_logged"], run["gbs"]) == (40, 64)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "5f2b || INFO: resources exited successfully with a zero exit code",
+        "trainer-1 exited with code 0",
+        "✓ Job finished (status: SUCCEEDED).",
+        "### finished, exit 0",
+    ],
+)
+def test_what_runs_the_process_says_that_it_has_ended(end: str) -> None:
+    lines = log(steps=40).splitlines(keepends=True)[:30]
+    (run,) = tables_of({"run/train.log": "".join([*lines, f"{end}\n"])})["runs"].to_dicts()
+    (other,) = tables_of({"run/train.log": "".join([*lines, "worker exited with code 1\n"])})["runs"].to_dicts()
+    assert (run["status"], other["status"] == "completed") == ("completed", False)
 
 
 def test_a_failure_on_one_host_is_the_run_s() -> None:

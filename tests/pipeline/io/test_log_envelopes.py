@@ -88,3 +88,12 @@ def test_records_of_text_are_no_log() -> None:
     assert not is_of_training(runs.replace(b"last_step", b"step").replace(b"20", b"10"))
     assert not is_of_training(b'{"text": "A page", "timestamp": "2019-04-25T12:57:54Z"}\n')
     assert envelope(b'{"prompt": "x"}\n') is None
+
+
+def test_the_journal_of_systemd_is_messages_with_times() -> None:
+    rows = [
+        {"__REALTIME_TIMESTAMP": str(1_763_553_600_000_000 + at * 60_000_000), "_PID": "4411", "MESSAGE": text}
+        for at, text in enumerate(MESSAGES[::2])
+    ]
+    data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    assert read(data) == b"2025-11-19T12:00:00Z step 1 loss 9.5\n2025-11-19T12:01:00Z step 2, loss 9.25\n"
