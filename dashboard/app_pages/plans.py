@@ -11,11 +11,15 @@ from sweepscope.dashboard.app.links import follow
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.numbers import unbroken
+from sweepscope.dashboard.queries import explorer as explorer_queries
 from sweepscope.dashboard.queries import plans as queries
+from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.sections import page_head
 from sweepscope.dashboard.text import plans as texts
 from sweepscope.dashboard.widgets import basic, lists, tables, urls
 from sweepscope.dashboard.widgets.basic import link, rich
+from sweepscope.pipeline.reference.clusters import known_cards
+from sweepscope.pipeline.reference.models import find_model
 
 _RUNS = names(
     "planned_run_id plan_outcome status run_id model num_nodes num_gpus layout believed_step_time_s believed_lo_s "
@@ -33,7 +37,7 @@ def _page(view: View) -> None:
     plans = query.run(view.store.con)
     if plans.is_empty():
         page_head.nothing(texts.TITLE, texts.NONE, [texts.HOW_TO_PLAN])
-        st.code("\n".join(texts.COMMANDS), language=None, wrap_lines=True)
+        st.code("\n".join(texts.commands(_own_question(view))), language=None, wrap_lines=True)
         return
     wanted = st.query_params.get("plan", "")
     rows = plans.to_dicts()
@@ -50,6 +54,13 @@ def _page(view: View) -> None:
     basic.how_to_read(texts.HOW_TO_READ)
     if picked is not None:
         follow(urls.plan_url(rows[picked]["plan_id"]))
+
+
+def _own_question(view: View) -> Row | None:
+    """The question of most own runs that `plan` takes by the names of model and card; None: there is none."""
+    asked = explorer_queries.setups("measured").run(view.store.con).filter(origin="measured")
+    named = (row for row in asked.iter_rows(named=True) if row["accelerator"] in known_cards())
+    return next((row for row in named if find_model(row["model"]) is not None), None)
 
 
 def _draw_plan(view: View, plan: dict[str, Any], *, has_others: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -142,14 +143,19 @@ def hang_title(row: Row) -> str:
     return f"{op}{seq}{group}"
 
 
+_RANKS = re.compile(r"(?<=\branks )\d+(?:, ?\d+)+")
+"""A list of ranks in a reason of the store."""
+
+
 def hang_answer(row: Row) -> str:
     """Who is the suspect and why, or that it cannot be determined."""
-    reason = (row["suspect_reason"] or "").rstrip(".")  # a quoted line may end a sentence itself
+    reason = _RANKS.sub(lambda found: ranks_text(found[0]), row["suspect_reason"] or "")
+    reason = reason.rstrip(".")  # a quoted line may end a sentence itself
     if row["suspect"] is None:
         why = reason.removeprefix("not determinable").lstrip(": ")
         return "**Not determinable.** " + (f"{capital(why)}." if why else "The lines do not show it.")
     noun = "ranks" if "," in row["suspect"] else "rank"
-    return f"**Suspect: {noun} {row['suspect']}.** {capital(reason)}."
+    return f"**Suspect: {noun} {ranks_text(row['suspect'])}.** {capital(reason)}."
 
 
 def hang_meta(row: Row) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from sweepscope.dashboard.format import numbers
@@ -17,12 +18,29 @@ HOW_TO_PLAN = (
     "launch files, submit them and ingest their logs; this page then shows which runs are done and how near the "
     "predictions were."
 )
-COMMANDS = (
-    "sweepscope plan --model 'Llama 3 8B' --nodes 4 --accelerator H100-SXM-80GB --seq-len 4096 --gbs-tokens 1M "
-    "--framework nanotron --budget-gpu-hours 40",
-    "sweepscope plan launch PLAN --framework nanotron --out launch/",
-    "sweepscope ingest /path/to/logs",
-)
+_EXAMPLE: Row = {
+    "model": "Llama 3 8B",
+    "num_nodes": 4,
+    "accelerator": "H100-SXM-80GB",
+    "seq_len": 4096,
+    "gbs_tokens": 2**20,
+    "framework": "nanotron",
+}
+
+
+def commands(question: Row | None = None) -> list[str]:
+    """How a plan is made, launched and read: of `question`, a row of `queries.explorer.setups`, or of an example."""
+    asked = question or _EXAMPLE
+    framework = f"--framework {shlex.quote(asked['framework'])}" if asked["framework"] else "--framework nanotron"
+    return [
+        f"sweepscope plan --model {shlex.quote(asked['model'])} --nodes {asked['num_nodes']} "
+        f"--accelerator {shlex.quote(asked['accelerator'])} --seq-len {asked['seq_len']} "
+        f"--gbs-tokens {asked['gbs_tokens']} {framework} --budget-gpu-hours 40",
+        f"sweepscope plan launch PLAN {framework} --out launch/",
+        "sweepscope ingest /path/to/logs",
+    ]
+
+
 HOW_TO_READ = (
     "**How to read it.** A run fills a planned one when the planned name is in its job's name or path; else when cell, "
     "framework and layout are the same. Predictions are those made when the run was planned, with their 80 % interval.",

@@ -65,9 +65,18 @@ def test_without_plans_the_page_shows_how_to_make_one(tmp_path: Path) -> None:
 
 
 def test_the_command_shown_makes_a_plan(tmp_path: Path) -> None:
-    done = called(*shlex.split(texts.COMMANDS[0])[1:], "--dry-run", home=tmp_path)
+    done = called(*shlex.split(texts.commands()[0])[1:], "--dry-run", home=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "GPU-hours" in done.stdout
+
+
+def test_the_command_shown_asks_for_ones_own_model_where_it_can_be_named(tmp_path: Path) -> None:
+    mine = {"model": "Qwen2.5 7B", "accelerator": "MI300X", "framework": "megatron"}
+    home = make_real_home(tmp_path / "home", runs=[run_row("a", model="tiny-4M"), run_row("b", **mine)])
+    command = look_at(home, "plans").code[0].value.splitlines()[0]
+    assert "--model 'Qwen2.5 7B' --nodes 2 --accelerator MI300X" in command
+    done = called(*shlex.split(command)[1:], "--dry-run", home=home)
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_empty_cell_shows_the_runs_that_are_planned_in_it(tmp_path: Path) -> None:

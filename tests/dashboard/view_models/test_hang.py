@@ -52,6 +52,16 @@ def test_ranks_without_output_are_counted_as_the_picture_draws_them() -> None:
     assert (shown["Ranks that waited"], shown["Ranks without output"]) == ("1", "3"), "the suspect is silent as well"
 
 
+def test_many_ranks_of_a_reason_are_ranges() -> None:
+    many = ",".join(map(str, range(3, 53)))
+    quoted = "numel 1,234,567"
+    reason = f"4 ranks timed out; ranks {many} of the group printed no timeout; {quoted}"
+    text = texts.hang_answer(hang_row(suspect=None, suspect_reason=reason))
+    assert "ranks 3–52 of the group printed no timeout" in text
+    assert quoted in text, "other numbers stay as they are"
+    assert "**Suspect: ranks 4–6, 9.**" in texts.hang_answer(hang_row(suspect="4,5,6,9", suspect_reason="silent"))
+
+
 def test_another_groups_status_does_not_count() -> None:
     said = lines(hang_line_row("status", rank=1, process_group="5", last_enqueued_seq=9))
     states = hangs.states(hang_row(num_ranks=2, ranks_reporting="0", ranks_silent="1", suspect=None), said, NO_RECORDS)

@@ -110,7 +110,7 @@ def test_a_hang_without_suspect_says_so_and_why() -> None:
     row = hang_row(suspect=None, suspect_reason="not determinable: all 8 ranks entered")
     assert hang_texts.hang_answer(row) == "**Not determinable.** All 8 ranks entered."
     assert hang_texts.hang_answer(hang_row(suspect="2,3", suspect_reason="did not join")) == (
-        "**Suspect: ranks 2,3.** Did not join."
+        "**Suspect: ranks 2, 3.** Did not join."
     )
 
 
