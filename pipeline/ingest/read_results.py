@@ -20,7 +20,14 @@ from sweepscope.pipeline.io.rotated import RotatedReader
 from sweepscope.pipeline.io.workbook import is_workbook, sheets_of
 from sweepscope.pipeline.logs.engine.extract import Extract
 from sweepscope.pipeline.logs.facts import INFERRED
-from sweepscope.pipeline.logs.result_tables.read import WANTED, may_be_runs, read_runs, read_sheets, read_text
+from sweepscope.pipeline.logs.result_tables.read import (
+    WANTED,
+    may_be_runs,
+    read_document,
+    read_runs,
+    read_sheets,
+    read_text,
+)
 from sweepscope.pipeline.logs.result_tables.run_table import RunTable
 from sweepscope.schemas.tables.inference import INFERRED_COLUMNS
 
@@ -46,7 +53,7 @@ def read_report(row: dict[str, object], reader: Reader, batch: BatchAccumulator)
     Lines of a workbook are its rows, counted through all sheets. Raises as `sheets_of` does.
     """
     data = b"".join(bounded(reader.chunks()))
-    own = read_sheets(sheets_of(data)) if is_workbook(data) else read_text(data.decode("utf-8-sig", "replace"))
+    own = read_sheets(sheets_of(data)) if is_workbook(data) else read_document(data.decode("utf-8-sig", "replace"))
     if own is None:
         return {"kind": "other", "status": "skipped", "error": "a document without a table of runs"}
     return _add_table(row, own, batch)

@@ -10,7 +10,7 @@ Sources of the wording:
 - Kubernetes' job controller and kubelet, Kueue, Volcano: events of `kubectl describe` and `kubectl get events`;
 - Ray: python/ray/exceptions.py, the GCS about nodes; submitit core/job_environment.py; Lightning's signal connector;
   NeMo's PreemptionCallback; SkyPilot's jobs; Vertex AI's replicas, SageMaker's training toolkit, Determined's
-  allocations, HTCondor's user log; coreutils' timeout.
+  allocations, HTCondor's user log; coreutils' timeout; GNU time (src/time.c summarize, and the last line of `-v`).
 """
 
 from __future__ import annotations
@@ -90,11 +90,13 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("task(s) Terminated", "mpirun: killing job", "(signal 15)", "EXIT CODE: 15", "signal termination: 15"),
             *("SIGTERM Termination", "terminated with signal 15", "died with <Signals.SIGTERM"),
             *("SIGTERM received at time=", "Job was aborted", "SIGTERM caught at ", "signal 15, initiating"),
+            "Command terminated by signal 15",
         ),
         r"^\s?(?:flux-job: )?task\(s\) Terminated|^\s?mpirun: killing job\.\.\.|EXIT STRING: Terminated \(signal 15\)|"
         r"^=\s+EXIT CODE: 15\s*$|^\s?Exited with signal termination: 15\b|\(Linux Signal 15 SIGTERM Termination\)|"
         r"One or more process .*terminated with signal 15\b|died with <Signals\.SIGTERM: 15>|"
         r"^\s?\*\*\* SIGTERM received at time=\d|\bSIGTERM caught at \d{4}-|"
+        r"^\s?Command terminated by signal 15$|"
         r"Received signal 15, initiating graceful stop|\) \d{4}-\d\d-\d\d [\d:]+ Job was aborted\b",
     ),
     (
@@ -108,11 +110,13 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("task(s) Killed", "EXIT CODE: 9", "(signal 9)", "signal termination: 9"),
             *("SIGKILL)", "terminated with signal 9", "died with <Signals.SIGKILL"),
             *("TERM_EXTERNAL_SIGNAL", "termination (signal 9)", "exit code: 137"),
+            "Command terminated by signal 9",
         ),
         r"^\s?(?:flux-job: )?task\(s\) Killed|^=\s+EXIT CODE: (?:9|137)\s*$|EXIT STRING: Killed \(signal 9\)|"
         r"^\s?Exited with signal termination: 9\b|\(Linux Signal 9 SIGKILL|^\s?TERM_EXTERNAL_SIGNAL: |"
         r"One or more process .*terminated with signal 9\b|died with <Signals\.SIGKILL: 9>|"
-        r"\(0\) Abnormal termination \(signal 9\)|container failed with non-zero exit code: 137\b",
+        r"\(0\) Abnormal termination \(signal 9\)|container failed with non-zero exit code: 137\b|"
+        r"^\s?Command terminated by signal 9$",
     ),
     (
         "exit_code",
@@ -126,6 +130,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("spank: required plugin", "make: *** [", "docker: Error response from daemon: "),
             *(": command not found", "exited with a non-zero status of", "Reporting training FAILURE"),
             *("failed with return code list: ", "non-zero exit code: ", "Abnormal termination (signal "),
+            *("Command exited with non-zero status ", "Command terminated by signal "),
         ),
         rf"{_ended('FAILED')}|^\s?Exited with signal termination: (?:[1-8]|1[0-4]|1[6-9]|[2-6]\d)\b|"
         rf"^\s*Exit Status:\s+(?:{_NO_SIGNAL}\s*$|\d+ \(Linux Signal (?:[1-8]|1[0-4])\b)|"
@@ -146,7 +151,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         rf"^\s?The replica \S+ exited with a non-zero status of {_NO_SIGNAL}\b|Reporting training FAILURE$|"
         r"^\s?ERROR: Job \d+ failed with return code list: |"
         rf"container failed with non-zero exit code: {_NO_SIGNAL}\b|"
-        r"\(0\) Abnormal termination \(signal (?:[1-8]|1[0-4])\)",
+        r"\(0\) Abnormal termination \(signal (?:[1-8]|1[0-4])\)|"
+        rf"^\s?Command exited with non-zero status {_NO_SIGNAL}$|^\s?Command terminated by signal (?:[1-8]|1[0-4])$",
     ),
 )
 """(kind of vocab.EVENT_KIND, literals of which a line holds one, expression): arguments of `patterns.Pattern`."""

@@ -62,6 +62,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("训练完成", "训练结束", "训练完毕", "训练已完成", "微调完成"),
         rf"{_BEGIN}(?:模型)?(?:训练|微调)已?(?:完成|结束|完毕)",
     ),
+    # The last line of GNU time's `-v`: a command that a signal ended has this, too, below a line that names the signal.
+    (KIND, ("Exit status: 0",), r"^\s*Exit status: 0$"),
     # wandb/sdk/wandb_run.py footer, as the process exits, in whatever way.
     (CLOSED, ("Find logs at: ",), r"wandb:\s+Find logs at: \S"),
 )

@@ -22,12 +22,16 @@ from sweepscope.pipeline.logs.result_tables.endings import ending
 from sweepscope.pipeline.logs.result_tables.meanings import LAYOUT, MEASURES, RESULTS, Meaning, meanings
 from sweepscope.pipeline.logs.result_tables.records import Row, is_json, is_open_object, rows_of
 from sweepscope.pipeline.logs.result_tables.run_table import CELLS, REJECTS, RunTable, together
+from sweepscope.pipeline.logs.result_tables.stated_above import StatedAbove, stated_above
 from sweepscope.pipeline.logs.result_tables.text_tables import tables_in
 from sweepscope.pipeline.logs.synonyms import words
 from sweepscope.schemas.tables.inference import INFERRED_COLUMNS
 from sweepscope.schemas.tables.runs import RUNS
 from sweepscope.schemas.vocab import REJECT_REASON_UNPARSED
 
+_DECIDED_BY = {"num_nodes": ("num_gpus",), "gbs": ("gas", "batch"), "gas": ("gbs", "batch"), "mbs": ("batch",)}
+"""Columns of a table beside which a value for all of its runs would contradict some."""
+_NOTES = {name: kind for name, kind in INFERRED_COLUMNS.polars_schema.items() if name != "source_path"}
 SEPARATORS = ",\t;|"
 _LEAST_NAMES = 4
 _LEAST_LAYOUT = 2
@@ -63,6 +67,15 @@ def read_text(text: str, first_line: int = 1) -> RunTable | None:
     return together(read_rows([(line + first_line - 1, cells) for line, cells in table.rows], " | ") for table in found)
 
 
+def read_document(text: str) -> RunTable | None:
+    """The runs of all tables in a document, with what it states of them above (`stated_above`); None without any."""
+    plain = _plain(text)
+    tables = [table.rows for table in tables_in(plain)]
+    taken = {line for rows in tables for line in range(rows[0][0], rows[-1][0] + 1)}
+    lines = list(enumerate(plain.split("\n"), 1))
+    return together(read_rows(rows, " | ", stated_above(lines, taken, rows[0][0])) for rows in tables)
+
+
 def read_sheets(sheets: Iterable[Sequence[list[str]]]) -> RunTable | None:
     """The runs of all tables in the sheets of a workbook, whose rows are counted on from sheet to sheet.
 
@@ -89,12 +102,13 @@ def _below_title(rows: Sequence[Row]) -> RunTable | None:
     return None
 
 
-def read_rows(rows: Sequence[Row], separator: str) -> RunTable | None:
+def read_rows(rows: Sequence[Row], separator: str, above: Sequence[StatedAbove] = ()) -> RunTable | None:
     """The runs of a header and the rows below it; None where its columns are none of runs.
 
     Args:
         rows: lines and cells.
         separator: what parts the cells of a row that is shown.
+        above: what is stated of all of them; a cell counts more.
     """
     if len(rows) < 2:
         return None
@@ -106,7 +120,9 @@ def read_rows(rows: Sequence[Row], separator: str) -> RunTable | None:
     found = meanings(header, seen)
     if not _is_of_runs(found, seen):
         return None
-    read = [_run(found, line, cells) for line, cells in whole]
+    named = {meaning.column for meaning in found.values()}
+    of_all = [one for one in above if not named & {one.column, *_DECIDED_BY.get(one.column, ())}]
+    read = [_run(found, line, cells, {one.column: one.value for one in of_all}) for line, cells in whole]
     reasons = [(line, f"{len(cells)} fields where the header names {len(header)}", cells) for line, cells in body]
     bad = [one for one in reasons if len(one[2]) != len(header)]
     bad += [(line, REJECT_REASON_UNPARSED, cells) for (line, cells), row in zip(whole, read, strict=True) if not row]
@@ -115,7 +131,7 @@ def read_rows(rows: Sequence[Row], separator: str) -> RunTable | None:
     return RunTable(
         RUNS.conform(runs).select(runs.columns),
         pl.DataFrame(rejects, schema=REJECTS, orient="row"),
-        _notes(found, header, whole, rows[0][0], separator),
+        pl.concat([_notes(found, header, whole, rows[0][0], separator), _notes_above(of_all)]),
         _cells(found, header, [(line, cells) for (line, cells), row in zip(whole, read, strict=True) if row]),
     )
 
@@ -164,8 +180,8 @@ def _is_of_runs(found: Mapping[int, Meaning], columns: Sequence[Sequence[str]]) 
     return not all(a is not None and b is not None and a < b for a, b in pairwise(counts))
 
 
-def _run(found: Mapping[int, Meaning], line: int, cells: Sequence[str]) -> dict[str, Any]:
-    """Columns of `runs` of one row; empty where it names no layout."""
+def _run(found: Mapping[int, Meaning], line: int, cells: Sequence[str], of_all: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of `runs` of one row; empty where it names no layout. What is stated of all rows fills it up."""
     row: dict[str, Any] = {}
     ends: list[tuple[str, str]] = []
     for place, meaning in found.items():
@@ -182,8 +198,8 @@ def _run(found: Mapping[int, Meaning], line: int, cells: Sequence[str]) -> dict[
             ends.append((status, f"{meaning.name}: {cell}"))
     if not {*row} & {*LAYOUT}:
         return {}
-    row = with_rates(with_batch(row))
-    return {name: row.get(name) for name in _columns(found)} | {"line_no": line} | _ended(ends, row)
+    row = with_rates(with_batch({**of_all, **row}))
+    return {name: row.get(name) for name in _columns(found, of_all)} | {"line_no": line} | _ended(ends, row)
 
 
 def _ended(ends: Sequence[tuple[str, str]], row: Mapping[str, Any]) -> dict[str, str]:
@@ -198,11 +214,12 @@ def _ended(ends: Sequence[tuple[str, str]], row: Mapping[str, Any]) -> dict[str,
     return {"status": status, "status_confidence": confidence, "status_evidence": evidence}
 
 
-def _columns(found: Mapping[int, Meaning]) -> list[str]:
+def _columns(found: Mapping[int, Meaning], of_all: Iterable[str]) -> list[str]:
     """Columns that rows of this table may fill."""
     ours = {meaning.column for meaning in found.values()} - {"status", "batch", "layout", "samples_per_s"}
     return sorted(
         ours
+        | {*of_all}
         | {"dp", "tp", "pp", "cp", "ep", "vpp", "mbs", "gas", "gbs", "num_gpus", "num_nodes"}
         | {"seq_len", "zero_stage", "step_time_s", "tokens_per_s"}
     )
@@ -258,5 +275,20 @@ def _notes(
         }
         for place, meaning in found.items()
     ]
-    schema = {name: kind for name, kind in INFERRED_COLUMNS.polars_schema.items() if name != "source_path"}
-    return pl.DataFrame(notes, schema=schema)
+    return pl.DataFrame(notes, schema=_NOTES)
+
+
+def _notes_above(of_all: Iterable[StatedAbove]) -> pl.DataFrame:
+    notes = [
+        {
+            "column_name": one.column,
+            "field": one.name,
+            "confidence": "medium",
+            "is_read": True,
+            "grounds": "stated above the table, of all of its runs",
+            "line_no": one.line_no,
+            "example": one.text,
+        }
+        for one in of_all
+    ]
+    return pl.DataFrame(notes, schema=_NOTES)

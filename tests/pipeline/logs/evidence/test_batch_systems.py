@@ -93,6 +93,9 @@ ENDS = [
     ("005 (1234.000.000) 2025-05-01 12:30:00 Job terminated.\n\t(0) Abnormal termination (signal 11)", "crash"),
     ("009 (1234.000.000) 2025-05-01 12:30:00 Job was aborted by the user.", "cancelled"),
     ("timeout: sending signal TERM to command 'python'", "timeout"),
+    ('Command terminated by signal 9\n\tCommand being timed: "python"\n\tExit status: 0', "crash"),
+    ('Command terminated by signal 15\n\tCommand being timed: "python"\n\tExit status: 0', "cancelled"),
+    ('Command exited with non-zero status 1\n\tCommand being timed: "python"\n\tExit status: 1', "crash"),
     # pipeline.logs.evidence.faults
     ("Your notebook tried to allocate more memory than is available. It has restarted.", "host_oom"),
     ("The replica workerpool0-0 ran out-of-memory and exited with a non-zero status of 137(SIGKILL).", "host_oom"),

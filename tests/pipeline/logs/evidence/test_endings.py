@@ -24,6 +24,7 @@ STEPS = "".join(
         ("Epoch 3: training done, validating", False),
         ("finished in 14.1 s", True),
         ("[rank0] all done in 1:02:11", True),
+        ("\tElapsed (wall clock) time (h:mm:ss or m:ss): 1:23.40\n\tExit status: 0", True),
         ("compilation finished in 3.1 s", False),
         ("saved before training completed", False),
         ("Early stopping after 3 evaluations without improvement", False),

@@ -1,0 +1,47 @@
+"""What a document states of all runs of its tables."""
+
+from __future__ import annotations
+
+from sweepscope.pipeline.logs.result_tables.read import read_document, read_text
+
+TABLE = """
+| run | tp | pp | dp | mbs | tokens/s/GPU | MFU (%) |
+|---|---|---|---|---|---|---|
+| a | 1 | 2 | 8 | 1 | 9100 | 45.1 |
+| b | 2 | 2 | 4 | 2 | 8700 | 43.2 |
+"""
+ABOVE = "# Sweep on 2 nodes\n\nAll runs: **global batch size** 256, sequence length 8192.\n\n- Model: Llama-3-8B\n"
+
+
+def test_facts_above_a_table_hold_for_all_of_its_runs() -> None:
+    found = read_document(ABOVE + TABLE)
+    assert found is not None
+    runs = found.runs
+    assert runs["seq_len"].to_list() == [8192, 8192]
+    assert runs["gbs"].to_list() == [256, 256]
+    assert runs["num_nodes"].to_list() == [2, 2]
+    assert [line for name, line in found.columns.select("column_name", "line_no").rows() if name == "seq_len"] == [3]
+    assert {name.lower() for name in runs["model"].to_list()} == {"llama-3-8b"}
+
+
+def test_a_cell_counts_more_and_values_that_differ_are_left_out() -> None:
+    table = TABLE.replace("| run |", "| seq_len |").replace("| a |", "| 4096 |").replace("| b |", "| 2048 |")
+    found = read_document(ABOVE + table)
+    assert found is not None
+    assert found.runs["seq_len"].to_list() == [4096, 2048]
+    two = read_document("Sequence length: 4096\n\nSequence length: 8192\n" + TABLE)
+    assert two is not None
+    assert two.runs["seq_len"].to_list() == [None, None]
+
+
+def test_commands_code_and_what_follows_a_table_state_nothing_of_it() -> None:
+    code = "Run it:\n\n```\nsequence length: 2048\n```\n\n    seq_len = 512\n\npass --seq-length 1024\n$ seq_len = 8\n"
+    found = read_document(code + TABLE + "\nsequence length: 8192\n")
+    assert found is not None
+    assert found.runs["seq_len"].to_list() == [None, None]
+
+
+def test_a_log_above_a_table_is_no_document() -> None:
+    found = read_text(ABOVE + TABLE)
+    assert found is not None
+    assert found.runs["seq_len"].to_list() == [None, None]
