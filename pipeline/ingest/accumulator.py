@@ -15,6 +15,7 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
 from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter, text_bytes
 from sweepscope.pipeline.logs.trackers.entries import Entry
+from sweepscope.pipeline.logs.trackers.folders import FolderParts
 from sweepscope.pipeline.store.checkpoints import Record
 from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.arrow_buffers import owned
@@ -63,7 +64,7 @@ class BatchAccumulator:
         documents: rows of the same shape: every value of a configuration under its own name.
         histories: dialect and STEP_FACTS of files in which trainers keep their steps.
         tracked: runs in files of trackers: the source of the file, the path that its own source gets, and the run.
-        tracked_parts: by folder of a run of MLflow, the source and the text of each of its files.
+        tracked_parts: files of runs of trackers that are folders, by folder.
         tables: rows of `runs` from tables with one run per row.
         table_arguments: rows of `arguments` of these runs: what their tables have of each under its own name.
         files: a note per file (see `read_file`).
@@ -92,7 +93,7 @@ class BatchAccumulator:
     documents: list[dict[str, str]] = field(default_factory=list)
     histories: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
     tracked: list[tuple[int, str, Entry]] = field(default_factory=list)
-    tracked_parts: dict[str, tuple[dict[str, int], dict[str, str]]] = field(default_factory=dict)
+    tracked_parts: dict[str, FolderParts] = field(default_factory=dict)
     tables: list[pl.DataFrame] = field(default_factory=list)
     table_arguments: list[pl.DataFrame] = field(default_factory=list)
     files: list[dict[str, object]] = field(default_factory=list)

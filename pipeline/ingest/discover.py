@@ -11,6 +11,7 @@ from functools import cache, partial
 import polars as pl
 
 from sweepscope.pipeline.ingest.file_kinds import (
+    EARLIER,
     PBS_STREAM,
     RECORD_SUFFIXES,
     TABLE_SUFFIXES,
@@ -225,13 +226,31 @@ def _log_roles(
     roles: dict[str, tuple[str, str]] = {}
     for files in by_directory.values():
         paths = {entry.path: log_of.get(entry.path, entry.path) for entry, kind in files if kind == "log"}
-        stems = {path: _name(_without_table_suffix(_stem(log))) for path, log in paths.items()}
+        earlier = _earlier(paths)
+        logs = {path: earlier[path][0] if path in earlier else log for path, log in paths.items()}
+        stems = {path: _name(_without_table_suffix(_stem(log))) for path, log in logs.items()}
         unsure = {path: stem for path, stem in stems.items() if may_be_data(_name(path), dialects)}
         of_stem = log_roles([stem for path, stem in stems.items() if path not in unsure])
         runs = {run for run, _ in of_stem.values()}
         beside = log_roles(unsure.values()) if len(runs) != 1 else {stem: (min(runs), "") for stem in unsure.values()}
         roles |= {path: beside[stem] if path in unsure else of_stem[stem] for path, stem in stems.items()}
+        roles |= {path: (roles[path][0], which) for path, (_, which) in earlier.items()}
     return roles
+
+
+def _earlier(logs: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Of each log that was put aside for another one in its folder: the path of that log, and what tells it apart.
+
+    Args:
+        logs: path of the log that a file is, or is a part of, by its path.
+    """
+    found = {}
+    for path, log in logs.items():
+        aside = EARLIER.fullmatch(log.rpartition("/")[2].lower()) if path == log else None
+        newer = path[: -len(aside["which"]) - 1] if aside else ""
+        if aside and newer in logs:
+            found[path] = (newer, aside["which"])
+    return found
 
 
 def _with_newest_job(found: pl.DataFrame) -> pl.DataFrame:
@@ -313,6 +332,6 @@ def _stem(path: str) -> str:
     stem, suffix = posixpath.splitext(path)
     if suffix.lower() in _STREAM_SUFFIXES:
         return stem
-    if PBS_STREAM.fullmatch(suffix):
-        return f"{stem}.{suffix[2:]}"
+    if stream := PBS_STREAM.fullmatch(suffix):
+        return f"{stem}.{stream[1]}"
     return path

@@ -14,12 +14,19 @@ from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.memory.names import is_memory_file
 from sweepscope.pipeline.scheduler.registry import is_named_so
 
-PBS_STREAM = re.compile(r"\.[oe]\d{3,}(?:\[\d+\])?")  # PBS and SGE: train.o410022, train.e410022
+PBS_STREAM = re.compile(r"\.p?[oe](\d{3,}(?:\[\d+\])?)")
+"""Suffixes of PBS and SGE: train.o410022, train.e410022; train.po410022 of SGE's parallel environments."""
+EARLIER = re.compile(
+    r"(?P<log>(?:.+\.)?(?:logs?|out|err|stdout|stderr))[._-]"
+    r"(?P<which>old|bak|backup|orig|prev|previous|saved?|(?:rank|node)[._-]?\d+|\d[\d_.t-]*)"
+)
+"""Names of logs that somebody has put aside, `train.log.old`, `train.log.2025-03-04_09-12`, or that are of a rank."""
 
-_LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
+_LOG_SUFFIXES = {".log", ".logs", ".lst", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
 RECORD_SUFFIXES = (".jsonl", ".ndjson")
 _OF_TRAINING = re.compile(
-    r"(?:^|[^a-z])(?:metrics?|logs?|stats?|statistics|history|progress|scalars?|steps?|loss(?:es)?|telemetry|journal)(?:[^a-z]|$)"
+    r"(?:^|[^a-z])(?:metrics?|(?:dl|nv|job)?(?:logs?|logger)|stats?|statistics|history|progress|scalars?|steps?|"
+    r"loss(?:es)?|telemetry|journal)(?:[^a-z]|$)"
 )
 """In the name of a file of records that a training writes; others (`train.jsonl`) hold what it reads."""
 _OF_DATA = re.compile(
@@ -29,10 +36,11 @@ _OF_DATA = re.compile(
 """In the name of a file of records that a training reads, or that a model has written."""
 _UNNAMED_LOG = re.compile(
     r"(?:std(?:out|err)|console|output|nohup)(?:[._-][\w-]*)?|(?:[\w-]*[_-])?logs?(?:[_-][\w-]*)?|"
-    r"(?:rank|worker|node|host|pod)[._-]?\d+|0000\d\d"
+    r"(?:rank|worker|node|host|pod)[._-]?\d+|0000\d\d|workerlog|"
+    r"(?:train|run|exp|job|out|err(?:or)?|screen|slurm|my)?log(?:file|s)?|cout|cerr|typescript"
 )
-"""Names of logs without a suffix: what Open MPI's `--output-filename`, shells' redirections and exports of CloudWatch
-(`000000.gz`) leave."""
+"""Names of logs without a suffix: what Open MPI's `--output-filename`, shells' redirections, exports of CloudWatch
+(`000000.gz`), PaddlePaddle's launcher (`workerlog.0`), GNU screen (`screenlog.0`) and script leave."""
 _DOCUMENT_SUFFIXES = {".json", ".yaml", ".yml", ".toml", ".gin"}
 _CODE_CONFIGURATION = re.compile(r"(?:.*[._-])?(?:config(?:uration)?|conf|cfg|hparams|hyper_?params)(?:[._-].*)?\.py")
 """Names of configurations that are Python code; the model's own are modules of a library."""
@@ -56,7 +64,8 @@ TABLE_SUFFIXES = (".csv", ".tsv")
 _REPORT_SUFFIXES = (".md", ".markdown", ".rst", ".xlsx")
 """Of documents and workbooks, in which people keep tables of results."""
 _TABLE_OF_STEPS = re.compile(
-    r"(?:train(?:ing)?[-_])?(?:logs?|metrics|progress|loss(?:es)?|stats|steps|train(?:ing)?[-_]?(?:log|loss|steps))|"
+    r"(?:train(?:ing)?[-_])?(?:logs?|metrics|progress|loss(?:es)?|stats|steps|history|train(?:ing)?[-_]?(?:log|loss|steps))|"
+    r"training|"
     r"(?!.*(?:eval|valid|test|gpu|cpu|smi|dcgm|sys|mem|power|net|bench|result|summary|sweep|runs)).+[-_.]"
     r"(?:logs?|metrics|progress|loss(?:es)?)"
 )
@@ -187,6 +196,7 @@ def _kind_of_text(name: str, suffix: str) -> str:
         return "bench_csv"
     is_log = suffix in _LOG_SUFFIXES or PBS_STREAM.fullmatch(suffix) is not None
     is_log |= not suffix and _UNNAMED_LOG.fullmatch(name) is not None
+    is_log |= EARLIER.fullmatch(name) is not None
     is_log |= suffix in RECORD_SUFFIXES and (is_of_training or not _OF_DATA.search(stem))
     is_log |= suffix == ".json" and is_of_training and not is_other
     return "log" if is_log else "other"

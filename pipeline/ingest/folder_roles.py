@@ -19,7 +19,7 @@ _WANDB_RUN = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-\w+")
 # torchrun --log-dir: the rendezvous id (none, or the job's) and what tempfile adds (elastic DefaultLogsSpecs).
 _ELASTIC_RUN = re.compile(r"(?:none|\d{3,})_[a-z0-9_]{8}")
 _RANK = re.compile(
-    r"(?P<of>(?:.*[-_.])?(?:rank|node|worker|host|proc|process))[-_.]?(?P<rank>\d{1,6})(?P<rest>(?:[-_.].*)?)"
+    r"(?P<of>(?:.*[-_.])?(?:rank|node|worker(?:log)?|host|proc|process))[-_.]?(?P<rank>\d{1,6})(?P<rest>(?:[-_.].*)?)"
 )
 # Names of machines, which are numbered from anywhere: `host-0017`, `gpu017`, `nid001234`, `ip-10-0-0-12`, `10.0.0.12`.
 _MACHINE = re.compile(

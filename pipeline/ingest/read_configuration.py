@@ -14,7 +14,18 @@ from sweepscope.pipeline.logs.facts import INFERRED
 from sweepscope.pipeline.logs.inference.documents import settings_of_document
 from sweepscope.pipeline.logs.sidecars.documents import document_values, is_script
 
-_PLAIN_NAMES = ("config", "configuration", "args", "arguments", "params", "hparams", "settings", "options", "exp")
+_PLAIN_NAMES = (
+    "config",
+    "configuration",
+    "args",
+    "arguments",
+    "params",
+    "hparams",
+    "settings",
+    "options",
+    "exp",
+    "run",
+)
 """Of configurations, whatever has written them."""
 
 

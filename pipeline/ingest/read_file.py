@@ -8,6 +8,7 @@ goes to the batch's accumulator. A new kind of file is one line in `_read_kind`;
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -16,7 +17,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UnreadableError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
-from sweepscope.pipeline.ingest.file_kinds import is_archive
+from sweepscope.pipeline.ingest.file_kinds import TABLE_SUFFIXES, is_archive
 from sweepscope.pipeline.ingest.read_configuration import read_sidecar
 from sweepscope.pipeline.ingest.read_log import read_log
 from sweepscope.pipeline.ingest.read_sidecar import (
@@ -31,7 +32,9 @@ from sweepscope.pipeline.ingest.read_tracker import read_tracker
 from sweepscope.pipeline.io.log_envelopes import is_message_table
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
+from sweepscope.pipeline.logs.inference.step_tables import is_step_table
 
+_OF_EVALUATION = re.compile(r"(?:^|[^a-z])(?:eval(?:uation)?|valid(?:ation)?|val|test|dev)(?:[^a-z]|$)")
 _LOG_KINDS = ("log", "nccl", "scheduler")
 _BY_SOURCE = {"bench_csv": read_table, "history": read_history}
 
@@ -49,20 +52,26 @@ def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> d
     """
     if row["kind"] == "other":
         return {"status": "skipped", "error": _ARCHIVED if is_archive(str(row["path"])) else _UNREAD}
-    if row["kind"] == "bench_csv" and _is_of_messages(str(row["path"])):
-        row = {**row, "kind": "log"}  # what a collector exported
+    if row["kind"] == "bench_csv" and _is_log(str(row["path"])):
+        row = {**row, "kind": "log"}
     reader = open_log(row) if row["kind"] in _LOG_KINDS else Reader(str(row["path"]))
     is_continued = begins_as_known(row, reader)
     note = read_contents(source, row, reader, batch)
     return {**content_columns(reader), **note, "is_continued": is_continued}
 
 
-def _is_of_messages(path: str) -> bool:
-    """Whether a table's header is that of times and messages; no for one that cannot be read, which its reader says."""
+def _is_log(path: str) -> bool:
+    """Whether a table is a log: of times and messages, as a collector exports it, or with a row for each step.
+
+    No for one that cannot be read, which its reader says.
+    """
     try:
-        return is_message_table(next(Reader(path, is_hashed=False).chunks(), b"")[:SNIFF_BYTES])
+        head = next(Reader(path, is_hashed=False).chunks(), b"")[:SNIFF_BYTES]
     except InputError:
         return False
+    name = path.lower().rpartition("/")[2].removesuffix(".gz").removesuffix(".zst")
+    may_be_steps = name.endswith(TABLE_SUFFIXES) and not _OF_EVALUATION.search(name)
+    return is_message_table(head) or (may_be_steps and is_step_table(head.decode("utf-8-sig", "replace")))
 
 
 def open_log(row: Mapping[str, object], *, is_hashed: bool = True) -> Reader:

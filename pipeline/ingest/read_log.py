@@ -62,7 +62,7 @@ def _read_table(
     start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
     if is_table(start):
         return {"kind": "memory", **read_memory(row, reader, whole, batch)}
-    if reader.path.lower().endswith(TABLE_SUFFIXES) and is_known_table(start):
+    if reader.path.lower().endswith(TABLE_SUFFIXES) and is_known_table(start, reader.path):
         return {"kind": "bench_csv", **read_table_of(source, row, reader, iter(whole), batch)}
     if read := formats.reader_of(start):
         return read_bench(source, whole, batch, read)

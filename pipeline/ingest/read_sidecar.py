@@ -16,7 +16,7 @@ from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.file_kinds import is_report
 from sweepscope.pipeline.ingest.read_configuration import settings_beside
 from sweepscope.pipeline.ingest.read_results import add_runs, read_own_table, read_report
-from sweepscope.pipeline.ingest.read_tracker import read_export
+from sweepscope.pipeline.ingest.read_tracker import read_export, stem
 from sweepscope.pipeline.ingest.statements import check_statements
 from sweepscope.pipeline.io.bounded import bounded, text_of
 from sweepscope.pipeline.io.event_log import event
@@ -180,9 +180,9 @@ def read_table(source: int, row: dict[str, object], reader: Reader, batch: Batch
     return read_table_of(source, row, reader, reader.chunks(), batch)
 
 
-def is_known_table(start: str) -> bool:
+def is_known_table(start: str, path: str) -> bool:
     """Whether a text begins like a table of runs, or an export of a tracker's."""
-    return any(table.matches(start) for table in TABLES) or is_export(start)
+    return any(table.matches(start) for table in TABLES) or is_export(start, stem(path))
 
 
 def read_table_of(
@@ -199,7 +199,7 @@ def read_table_of(
             return read_bench(source, itertools.chain([head], chunks), batch, read)
         if is_samples(start):
             return read_memory(row, reader, itertools.chain([head], chunks), batch)
-        if is_export(start) and not (is_table_of_runs(start) and may_be_runs(start)):
+        if is_export(start, stem(reader.path)) and not (is_table_of_runs(start) and may_be_runs(start)):
             return read_export(source, reader, itertools.chain([head], chunks), batch)
         return read_own_table(row, itertools.chain([head], chunks), batch, start=start)
     rows, rejects = table.read(text_of(itertools.chain([head], chunks)))

@@ -1,4 +1,4 @@
-"""Read files in which trackers keep several runs: databases in a sandbox, MLflow's folders, exports.
+"""Read files in which trackers keep several runs: databases in a sandbox, folders of runs, exports.
 
 Reports of Nsight Systems are databases, too: what one is shows when it is open.
 """
@@ -15,10 +15,11 @@ from sweepscope.pipeline.io.bounded import bounded, text_of
 from sweepscope.pipeline.io.files import exists
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.sandbox import ProcessLimits, Sandbox
-from sweepscope.pipeline.logs.trackers import entries, mlflow_folder, names
+from sweepscope.pipeline.logs.trackers import entries, names
 from sweepscope.pipeline.logs.trackers.databases import read_runs
 from sweepscope.pipeline.logs.trackers.entries import entry_of
 from sweepscope.pipeline.logs.trackers.exports import read_csv
+from sweepscope.pipeline.logs.trackers.folders import FolderForm, FolderParts, form_of
 from sweepscope.pipeline.logs.trackers.sqlite_image import columns_of, opened
 from sweepscope.pipeline.logs.trackers.tracked_run import TrackedRun
 from sweepscope.pipeline.logs.trackers.wandb_exports import read_parquet
@@ -43,22 +44,25 @@ def read_tracker(source: int, row: Mapping[str, object], reader: Reader, batch: 
     """Ledger columns of a file of a tracker. Raises ValueError for a damaged one."""
     if names.is_log(reader.path):
         return {"status": "skipped", "error": "the log of a database, which is read with it", **_NO_CONTENT}
-    if folder := mlflow_folder.run_folder(reader.path):
-        return _read_part(source, folder, reader, batch)
+    if form := form_of(reader.path):
+        return _read_part(source, form, reader, batch)
     if names.is_table(reader.path):
         data = b"".join(bounded(reader.chunks(), limits.STREAMED_BYTES))
         cells = limits.TABLE_CELLS_PER_BYTE * max(len(data), limits.MIB)
-        return _add_runs(source, reader, read_parquet(data, _stem(reader.path), most_cells=cells), batch)
+        return _add_runs(source, reader, read_parquet(data, stem(reader.path), most_cells=cells), batch)
     return _read_database(source, row, reader, batch)
 
 
 def read_export(source: int, reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator) -> dict[str, object]:
-    """Ledger columns of a table that W&B or Aim exports as CSV. Raises ValueError for a damaged one."""
-    runs = read_csv(text_of(chunks, limits.STREAMED_BYTES), _stem(reader.path))
+    """Ledger columns of a table that a tracker exports as CSV. Raises ValueError for a damaged one."""
+    runs = read_csv(text_of(chunks, limits.STREAMED_BYTES), stem(reader.path))
+    if not runs:
+        return {"status": "skipped", "error": "values by step, but no loss, rate or time of a training's"}
     return {"kind": "tracker", **_add_runs(source, reader, runs, batch)}
 
 
-def _stem(path: str) -> str:
+def stem(path: str) -> str:
+    """The name of a file without its suffixes."""
     return path.rpartition("/")[2].split(".", 1)[0]
 
 
@@ -70,24 +74,20 @@ def _add_runs(source: int, reader: Reader, runs: Iterable[TrackedRun], batch: Ba
     return {"parser": PARSER}
 
 
-def _read_part(source: int, folder: str, reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
-    part, text = mlflow_folder.part_of(reader.path), text_of(reader.chunks())
-    if part == "meta.yaml":
-        mlflow_folder.read_meta(text)
-    elif part.startswith("metrics/"):
-        mlflow_folder.read_metric(part, text)
-    sources, parts = batch.tracked_parts.setdefault(folder, ({}, {}))
-    sources[part], parts[part] = source, text
-    return {"parser": PARSER, **({} if part == "meta.yaml" else _NO_CONTENT)}
+def _read_part(source: int, form: FolderForm, reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
+    folder, part, text = form.run_folder(reader.path), form.part_of(reader.path), text_of(reader.chunks())
+    form.check(part, text)
+    parts = batch.tracked_parts.setdefault(folder, FolderParts(form, {}, {}))
+    parts.sources[part], parts.texts[part] = source, text
+    return {"parser": PARSER, **({} if form.names_run(part) else _NO_CONTENT)}
 
 
 def with_folders(batch: BatchAccumulator) -> None:
     """Add the runs of the folders that were read to the batch's entries."""
-    for folder, (sources, parts) in batch.tracked_parts.items():
-        run = mlflow_folder.read(parts, folder)
+    for folder, parts in batch.tracked_parts.items():
+        run = parts.form.read(parts.texts, folder)
         if run is not None:
-            source = sources.get("meta.yaml", min(sources.values()))
-            batch.tracked.append((source, folder, entry_of(run)))
+            batch.tracked.append((parts.source, folder, entry_of(run)))
     batch.tracked_parts.clear()
 
 

@@ -7,7 +7,8 @@
 - A table of times and messages: the exports of CloudWatch, Kibana, Grafana and Datadog.
 
 Collectors show the newest line first unless asked otherwise; the lines of such a file are turned round. Objects and
-tables with metrics are no messages in an envelope: an array of such objects becomes one object per line.
+tables with metrics are no messages in an envelope: an array of such objects becomes one object per line, and so do
+other arrangements of steps (`record_forms`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
+
+from sweepscope.pipeline.io.record_forms import (
+    dllogger_line,
+    is_dllogger,
+    is_of_columns,
+    is_of_values,
+    lines_of_columns,
+    lines_of_values,
+)
 
 _CONTAINER = re.compile(rb'\{"log": ?"')
 _CONTAINER_KEYS = (b'"stream":', b'"time":')
@@ -45,15 +56,31 @@ def envelope(head: bytes) -> Callable[[Iterable[bytes]], Iterator[bytes]] | None
 
     Docker splits lines after 16 KiB; they are joined again. What is no object of the envelope stays as it is.
     """
-    if is_container_log(head):
-        return lambda chunks: _unpacked(chunks, _text_of)
-    if is_message_log(head):
-        if _is_newest_first([_time(_object(line)) for line in head.split(b"\n")[:-1]]):
-            return lambda chunks: _unpacked(_turned(chunks), _message_of)
-        return lambda chunks: _unpacked(chunks, _message_of)
+    if is_message_log(head) and not is_container_log(head):
+        is_turned = _is_newest_first([_time(_object(line)) for line in head.split(b"\n")[:-1]])
+        return lambda chunks: _unpacked(_turned(chunks) if is_turned else chunks, _message_of)
+    for line_of, is_wrapped in ((_text_of, is_container_log), (dllogger_line, is_dllogger)):
+        if is_wrapped(head):
+            return partial(_unpacked, text_of=line_of)
     if is_array(head):
         return _lines_of_array
+    if rearrange := _arrangement(head):
+        return partial(_rearranged, rearrange=rearrange)
     return _lines_of_table if is_message_table(head) else None
+
+
+def _arrangement(head: bytes) -> Callable[[bytes], bytes] | None:
+    """What makes a line per step of a text with another arrangement of values; None for a text with none."""
+    if is_of_values(head):
+        return lines_of_values
+    return lines_of_columns if is_of_columns(head) else None
+
+
+def _rearranged(chunks: Iterable[bytes], rearrange: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """A line per step; a text that is too large to be read at once stays as it is."""
+    text, rest = _whole(chunks)
+    more = next(rest, b"")
+    yield from (text, more, *rest) if more else (rearrange(text),)
 
 
 def is_container_log(head: bytes) -> bool:
@@ -107,6 +134,8 @@ def is_of_training(head: bytes) -> bool:
     first, *others = map(_object, head.lstrip().split(b"\n")[:2])
     if is_message_log(head):
         return first.keys().isdisjoint(_OF_DATA)
+    if is_dllogger(head) or _arrangement(head):
+        return True
     before, after = _count(first), _count(others[0]) if others else None
     is_rising = before is not None and after is not None and before < after
     return is_rising or is_container_log(head) or is_array(head)

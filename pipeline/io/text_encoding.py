@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from sweepscope.pipeline.errors import InputError
-from sweepscope.pipeline.io.log_envelopes import envelope, is_array, is_message_table
+from sweepscope.pipeline.io.log_envelopes import envelope
 from sweepscope.pipeline.io.terminal_lines import unbroken, window_width
 
 SNIFF_BYTES = 8192
@@ -134,7 +134,7 @@ def is_gb18030(head: bytes) -> bool:
 
 def may_be_transcoded(head: bytes) -> bool:
     """Whether `text_chunks` may yield other bytes than the file's, so that offsets differ."""
-    is_wrapped = head.lstrip().startswith(b'{"') or is_array(head) or is_message_table(head)
+    is_wrapped = head.lstrip().startswith(b'{"') or envelope(head) is not None
     return is_utf16(head) or is_gb18030(head) or is_wrapped or window_width(head) is not None
 
 

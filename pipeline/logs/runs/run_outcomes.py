@@ -12,7 +12,7 @@ from sweepscope.pipeline.logs.runs.stated import SOURCES_STATED
 STATUS_FILE = "status_file"
 """Name under which a sidecar reports the content of a status file."""
 
-_RECORDS = r"(?i)\.(?:jsonl|ndjson|csv|tsv)(?:\.gz|\.zst)?$"
+_RECORDS = r"(?i)\.(?:jsonl?|ndjson|csv|tsv)(?:\.gz|\.zst)?$"
 """Names of files that hold values of steps and nothing else."""
 
 GUESSED_PLAN = "is_plan_guessed"

@@ -1,4 +1,4 @@
-"""Tables of trackers as CSV: those that W&B exports, and those of Aim's metrics."""
+"""Tables of trackers as CSV: those that W&B exports, those of Aim's metrics, and any with a row for each value."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from sweepscope.pipeline.logs.trackers import aim_exports, wandb_exports
+from sweepscope.pipeline.logs.trackers import aim_exports, long_tables, wandb_exports
 from sweepscope.pipeline.logs.trackers.tracked_run import TrackedRun
 
 
-def is_export(head: str) -> bool:
-    """Whether a text begins with the header of such a table."""
-    return _form(_header(head)) is not None
+def is_export(head: str, name: str = "") -> bool:
+    """Whether a text begins with the header of such a table; `name` is that of its file, without suffix."""
+    return _form(_header(head), name) is not None
 
 
 def is_table_of_runs(head: str) -> bool:
@@ -27,14 +27,14 @@ def read_csv(text: str, name: str) -> list[TrackedRun]:
 
     Args:
         text: CSV.
-        name: of a run that the table does not name.
+        name: of the file without suffix, and of a run that the table does not name.
 
     Raises:
         ValueError: another table, or a damaged one.
     """
-    read = _form(_header(text))
+    read = _form(_header(text), name)
     if read is None:
-        raise ValueError("not a table that W&B or Aim exports")
+        raise ValueError("not a table that a tracker exports")
     try:
         table = pl.read_csv(io.BytesIO(text.encode()), infer_schema=False)
     except pl.exceptions.PolarsError as error:
@@ -46,7 +46,7 @@ def _header(text: str) -> list[str]:
     return next(csv.reader([text.split("\n", 1)[0].removeprefix("\ufeff").rstrip("\r")]), [])
 
 
-def _form(header: list[str]) -> Callable[[pl.DataFrame, str], Iterator[TrackedRun]] | None:
+def _form(header: list[str], name: str) -> Callable[[pl.DataFrame, str], Iterator[TrackedRun]] | None:
     if aim_exports.is_export(header):
         return lambda table, _name: aim_exports.read(table)
-    return wandb_exports.form_of(header)
+    return wandb_exports.form_of(header) or (long_tables.read if long_tables.is_long(header, name) else None)

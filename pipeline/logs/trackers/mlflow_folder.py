@@ -18,6 +18,7 @@ from sweepscope.pipeline.logs.trackers.mlflow_store import config_of, ended, row
 from sweepscope.pipeline.logs.trackers.tracked_run import TrackedRun, is_wanted, settings_of
 
 _PART = re.compile(r"^(?P<run>.*(?:^|/)[^/]+/[0-9a-f]{32})/(?P<part>meta\.yaml|(?:metrics|params)/.+)$")
+META = "meta.yaml"
 _STATUS = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}  # mlflow/protos/service.proto
 
 
@@ -35,6 +36,19 @@ def part_of(path: str) -> str:
     """What a file of a run holds: `meta.yaml`, `metrics/NAME` or `params/NAME`."""
     found = _PART.match(path)
     return found["part"] if found else ""
+
+
+def check(part: str, text: str) -> None:
+    """Raises ValueError for a part that is damaged."""
+    if part == META:
+        read_meta(text)
+    elif part.startswith("metrics/"):
+        read_metric(part, text)
+
+
+def names_run(part: str) -> bool:
+    """Whether a part is of one run only: thousands hold the same value of a metric or a parameter."""
+    return part == META
 
 
 def read_meta(text: str) -> dict[str, Any]:
@@ -71,7 +85,7 @@ def read(parts: Mapping[str, str], folder: str, *, wanted: Callable[[str], bool]
     Raises:
         ValueError: a file is damaged.
     """
-    meta = read_meta(parts["meta.yaml"]) if "meta.yaml" in parts else {}
+    meta = read_meta(parts[META]) if META in parts else {}
     if meta.get("lifecycle_stage") == "deleted":
         return None
     metrics: list[tuple[str, int, int, float | None]] = []

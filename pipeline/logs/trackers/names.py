@@ -1,10 +1,10 @@
-"""Which files may hold runs of a tracker, by their paths: databases, MLflow's folders, histories as Parquet."""
+"""Which files may hold runs of a tracker, by their paths: databases, folders of a run, histories as Parquet."""
 
 from __future__ import annotations
 
 import re
 
-from sweepscope.pipeline.logs.trackers.mlflow_folder import run_folder
+from sweepscope.pipeline.logs.trackers.folders import run_folder
 
 DATABASES = (".db", ".sqlite", ".sqlite3")
 LOG = "-wal"
@@ -37,4 +37,6 @@ def unit_of(path: str) -> str:
     """
     if is_log(path):
         return path[: -len(LOG)]
-    return path if path.lower().endswith(DATABASES) or is_table(path) else run_folder(path)
+    if path.lower().endswith(DATABASES) or is_table(path):
+        return path
+    return run_folder(path)

@@ -89,6 +89,8 @@ _COLUMNS = {
     "mem_allocated": "mem_allocated_bytes",
     "consumed_tokens": "consumed_tokens",
 }
+_OF_STEPS = frozenset({"loss", "step_time_s", "tokens_per_s", "tokens_per_s_per_gpu"})
+"""Columns of which a training's steps have one at least."""
 _AMBIGUOUS = frozenset({"throughput", "flops"})
 """Words under which trainers keep one quantity or another: Megatron's `throughput` are TFLOP/s."""
 _UNIT = re.compile(r" (?:s|secs?|seconds|ms|milliseconds|gi?b|mi?b|bytes)$")
@@ -117,6 +119,20 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
 def is_wanted(name: str) -> bool:
     """Whether a scalar of that name may be a column of `steps`, or counts them."""
     return name in _STEPS or bool(_meant(name))
+
+
+def is_of_steps(name: str) -> bool:
+    """Whether a scalar of that name alone makes a training: its loss, or the rate or time of its steps."""
+    return not _OF_STEPS.isdisjoint(_meant(name))
+
+
+def is_training_loss(name: str) -> bool:
+    """Whether a scalar of that name is a training's loss.
+
+    >>> is_training_loss("train/loss"), is_training_loss("eval/loss"), is_training_loss("lr")
+    (True, False, False)
+    """
+    return "loss" in _meant(name)
 
 
 def steps(run: TrackedRun) -> pl.DataFrame:
@@ -154,7 +170,7 @@ def _columns(rows: Iterable[Row]) -> dict[str, str]:
     for _, _, name, column in ranked:
         if column not in chosen.values() and name not in chosen:
             chosen[name] = column
-    return chosen if {"loss", "step_time_s", "tokens_per_s", "tokens_per_s_per_gpu"} & {*chosen.values()} else {}
+    return chosen if _OF_STEPS & {*chosen.values()} else {}
 
 
 def _meant(name: str) -> list[str]:

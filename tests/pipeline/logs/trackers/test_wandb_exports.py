@@ -113,7 +113,7 @@ def test_the_frame_of_the_guide_to_exports_is_read() -> None:
 )
 def test_other_tables_are_none(text: str) -> None:
     assert not exports.is_export(text)
-    with pytest.raises(ValueError, match="not a table that W&B or Aim exports"):
+    with pytest.raises(ValueError, match="not a table that a tracker exports"):
         exports.read_csv(text, "")
 
 

@@ -1,0 +1,43 @@
+"""Names under which people keep logs: put aside, of ranks, of shells and schedulers."""
+
+from __future__ import annotations
+
+import pytest
+
+from sweepscope.pipeline.ingest.file_kinds import file_kind
+from tests.pipeline.ingest_in_memory import tables_of
+
+STEPS = 30
+
+
+def log(first: float = 9.0) -> str:
+    return "".join(f"step {step}/400 loss {first / (1 + step / 9):.4f} lr 1e-3\n" for step in range(STEPS))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("train.log.old", "train.log.bak", "train.log-20250304", "train.log.2025-03-04_09-12", "exp.log_0"),
+        *("log.rank0", "STDOUT.rank3", "trainlog", "logfile", "cout", "typescript", "screenlog.0", "workerlog.7"),
+        *("run.logs", "run_1.lst", "train.sh.po1234", "train.sh.e1234"),
+    ],
+)
+def test_a_log_is_known_by_its_name(name: str) -> None:
+    assert file_kind(name) == "log"
+
+
+@pytest.mark.parametrize("name", ["catalog", "changelog", "dialog.old", "model.bak", "notes.2025-03-04", "blog"])
+def test_other_names_are_none(name: str) -> None:
+    assert file_kind(name) == "other"
+
+
+def test_a_log_that_was_put_aside_is_a_launch_of_the_run_in_its_folder() -> None:
+    files = {"a/train.log": log(), "a/train.log.old": log(8.0), "a/config.json": '{"seq_len": 2048, "mbs": 4}'}
+    runs = tables_of(files)["runs"]
+    assert runs["steps_logged"].to_list() == [STEPS, STEPS]
+    assert runs["seq_len"].to_list() == [2048, 2048]
+
+
+def test_logs_of_ranks_behind_the_suffix_are_one_run() -> None:
+    files = {f"a/train.log.rank{rank}": f"[rank {rank}] ready\n{log(9.0 + rank / 100)}" for rank in range(4)}
+    assert tables_of(files)["runs"].height == 1
