@@ -36,9 +36,21 @@ class Ranking:
     pairs_right: float
 
 
-def _ranks(values: Array) -> Array:
-    order = np.argsort(np.argsort(values))
-    return order.astype(np.float64)
+def ranks(values: Array) -> Array:
+    """Ranks; equal values, as of a layout that was run twice, share the mean of theirs."""
+    return pl.Series(values).rank("average").to_numpy()
+
+
+def spearman(one: Array, other: Array) -> float:
+    """Rank correlation; 0 where either side has all values alike, which order nothing."""
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return 0.0
+    return float(np.corrcoef(ranks(one), ranks(other))[0, 1])
+
+
+def favourite_s(predicted: Array, measured: Array) -> float:
+    """What the runs of the smallest estimate took, in the mean where a layout was run more than once."""
+    return float(np.mean(measured[predicted == predicted.min()]))
 
 
 def _pairs_right(predicted: Array, measured: Array) -> float:
@@ -55,22 +67,23 @@ def rank_cells(cell_of: Sequence[object], predicted: Array, measured: Array) -> 
     cells: dict[object, list[int]] = {}
     for index in np.flatnonzero(both):
         cells.setdefault(cell_of[index], []).append(int(index))
-    top5, spearman, regret, is_near, quarter, pairs = 0, [], [], [], [], []
+    top5, orders, regret, is_near, quarter, pairs = 0, [], [], [], [], []
     large = [np.array(indices) for indices in cells.values() if len(indices) >= SMALLEST]
     for indices in large:
         best = measured[indices].min()
         liked = indices[np.argsort(predicted[indices])]
         top5 += bool(best / measured[liked[:5]].min() >= 0.98)
-        regret.append(1 - best / measured[liked[0]])
-        is_near.append(measured[liked[0]] <= FAR * predicted[liked[0]])
-        spearman.append(np.corrcoef(_ranks(predicted[indices]), _ranks(measured[indices]))[0, 1])
+        favourite = favourite_s(predicted[indices], measured[indices])
+        regret.append(1 - best / favourite)
+        is_near.append(favourite <= FAR * predicted[liked[0]])
+        orders.append(spearman(predicted[indices], measured[indices]))
         pairs.append(_pairs_right(predicted[indices], measured[indices]))
         fast = indices[np.argsort(measured[indices])][: max(3, len(indices) // 4)]
         quarter.append(np.abs(predicted[fast] / measured[fast] - 1))
     return Ranking(
         cells=len(large),
         top5=top5,
-        spearman=float(np.mean(spearman)),
+        spearman=float(np.mean(orders)),
         regret=float(np.mean(regret)),
         median_regret=float(np.median(regret)),
         near_regret=float(np.mean(np.array(regret)[is_near])) if any(is_near) else float("nan"),

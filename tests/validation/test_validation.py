@@ -38,6 +38,16 @@ def test_runs_as_close_as_equal_ones_have_no_order() -> None:
     assert found.pairs_right == 1.0
 
 
+def test_a_layout_that_ran_twice_has_one_place_and_the_mean_of_its_times() -> None:
+    predicted = np.array([1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
+    measured = np.array([1.2, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
+    found, turned = (
+        rank_cells(["a"] * 8, predicted[order], measured[order]) for order in (np.arange(8), np.arange(7, -1, -1))
+    )
+    assert found.spearman == pytest.approx(turned.spearman)
+    assert found.regret == turned.regret == pytest.approx(1 - 1.0 / 1.1)
+
+
 def test_small_cells_are_not_ranked() -> None:
     times = np.concatenate([np.arange(1.0, 9.0), np.arange(1.0, 8.0)])
     assert rank_cells(["a"] * 8 + ["b"] * 7, times, times).cells == 1

@@ -55,7 +55,7 @@ RECIPES: Final = (
         rows=pl.col("source_id").str.contains("tab5"),
         group="model",
         time={"gemm_peak_share": 0.88, "full_recompute_cost": 0.8},
-        fixed={"tp_hidden": 0.0, "has_dropout": True, "attention_efficiency": 0.55},
+        fixed={"tp_hidden": 0.0, "has_dropout": True, "attention_efficiency": 0.55, "cut_sends": 2.0},
         # Of Megatron-LM before it had fused attention. Later versions on A100 (the README of NeMo's launcher, 2022, and
         # golden values of Megatron-LM's tests) are off by 26 and 78 % with these constants, 12 and 53 % without.
         covers={"is_flash": (False,)},
@@ -168,6 +168,7 @@ RECIPES: Final = (
             "tp_hidden": 0.45,
             "microbatch_s": 1e-3,
         },
+        fixed={"reduces_whole": True, "grad_bytes": 2.0, "grad_held_bytes": 2.0},
         weights=(Weights(pull=0.05),),
     ),
     Recipe(
@@ -176,6 +177,17 @@ RECIPES: Final = (
         rows=pl.col("accelerator").str.contains("A100"),
         group="model",
         time={"gemm_peak_share": 0.7, "attention_efficiency": 0.45, "elementwise_passes": 1.2, "network_share": 0.87},
-        fixed={"is_flash": False, "has_dropout": True, "is_sequence_parallel": False},
+        fixed={
+            "is_flash": False,
+            "has_dropout": True,
+            "is_sequence_parallel": False,
+            "tp_hidden": 0.0,
+            "dp_hidden": 0.0,
+            "hides_gather": False,
+            "reduces_whole": True,
+            "cut_sends": 1.0,
+            "unfused_hidden_bytes": 2.0,
+            "unfused_query_bytes": 4.0,
+        },
     ),
 )

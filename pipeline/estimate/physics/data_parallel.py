@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sweepscope.pipeline.estimate.physics import collectives as comm
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
@@ -18,10 +19,11 @@ def data_parallel_s(
     """Exposed seconds of the gradient exchange (and of ZeRO's gathers) per step.
 
     What is exchanged (1910.02054, sections 5 and 7): ZeRO-0 reduces the gradients over all ranks. ZeRO-1 and 2 scatter
-    them and gather the weights, in calls of a bucket. ZeRO-3 gathers the weights of each layer for each forward and
-    each backward pass, and scatters its gradients. Sharded gradients cannot wait for the last micro-batch: ZeRO-2 and 3
-    scatter those of every one, unless a pipeline keeps them (PyTorch's stages reduce once,
-    `torch/distributed/pipelining/stage.py: backward_maybe_with_nosync`).
+    them and gather the weights, in calls of a bucket; where a framework `reduces_whole`, ZeRO-1 reduces them over
+    all ranks, too. ZeRO-3 gathers the weights of each layer for each forward and each backward pass, and scatters its
+    gradients. Sharded gradients cannot wait for the last micro-batch: ZeRO-2 and 3 scatter those of every one, unless a
+    pipeline keeps them (PyTorch's stages reduce once, `torch/distributed/pipelining/stage.py:
+    backward_maybe_with_nosync`).
 
     Where it hides: scatters under the backward pass of their micro-batch, gathers under the forward pass before which
     they are wanted, up to `dp_hidden` of it and at `shard_contention` of what hides; see `_once_s` for chunks. The
@@ -83,7 +85,14 @@ def _exchange(asked: Question, at: Layouts, params: Array, *, ranks: Array, stri
     if has_replicas:
         copies = comm.group_of(asked, stride * shards, ranks / shards)
         last = last + in_buckets(grads / shards, lambda data: comm.all_reduce_s(asked, copies, data))
-    return Exchange(np.where(at.zero_stage >= 1, last, plain), scatter, gather)
+    is_whole = (at.zero_stage < 1) | reduces_whole(asked, at)
+    return Exchange(np.where(is_whole, plain, last), scatter, gather)
+
+
+def reduces_whole(asked: Question, at: Layouts) -> NDArray[np.bool_]:
+    """Where every rank is given all gradients of its parameters, although ZeRO-1 shards their states."""
+    is_first: NDArray[np.bool_] = at.zero_stage == 1
+    return is_first & asked.profile.reduces_whole
 
 
 def _exposed_s(asked: Question, spent: Array, window: Array) -> Array:

@@ -49,7 +49,9 @@ class Profile:
     functions keep. `selective` says what selective recomputation drops: "attention", the core of attention that is not
     fused (Korthikanti section 5.1), or "products", every second matrix product and all between (torchtitan's
     `_get_custom_policy`). `softmax` is how that of attention that is not fused runs (`elementwise.SCORES`). A replica
-    that `frees_gradients` after its step has none beside the activations of the next (`memory`). `software_*` say how
+    that `frees_gradients` after its step has none beside the activations of the next (`memory`). One that
+    `reduces_whole` gives every rank all gradients although ZeRO-1 shards their states. In `cut_sends` of a pipeline's
+    two directions the ranks of a tensor group send a part each of what all of them have. `software_*` say how
     kernels get faster with the year of the software (`maturity`): the first of `software_since` lacked `software_gap`,
     constants are of `software_of`, and a row runs at `software_rate` times their rate. `folder` is that of the
     profile's file and of its track record.
@@ -120,6 +122,8 @@ class Profile:
     fuses_accumulation: bool = False
     is_launch_open: bool = False
     frees_gradients: bool = False
+    reduces_whole: bool = False
+    cut_sends: float = 0.0
     softmax: str = "fused"
     recomputed_modules: str = ""
     selective: str = "attention"

@@ -104,11 +104,27 @@ def sends_s(asked: Question, at: Layouts, tokens: Array, paced: Array) -> Sends:
     `tokens` are those of a micro-batch on one rank, `paced` the seconds that the slowest stage takes for it. Between
     chunks the next one computes meanwhile (Megatron's `overlap_p2p_communication`, for interleaving alone).
     """
-    boundary = 2.0 * tokens * asked.shape.hidden_size / at.sigma
-    p2p = 2.0 * comm.send_s(asked, comm.group_of(asked, at.tp * at.cp * at.dp, at.pp), boundary)
+    p2p = boundary_s(asked, at, 2.0 * tokens * asked.shape.hidden_size)
     steady = at.gas * at.vpp * p2p
     hidden = np.where(at.vpp > 1, asked.profile.pp_hidden * np.minimum(steady, at.gas * paced), 0.0)
     return Sends(exposed=steady - hidden + (at.pp - 1.0) * p2p, hidden=hidden)
+
+
+def boundary_s(asked: Question, at: Layouts, tensor: Array) -> Array:
+    """Seconds of sending activations of `tensor` bytes to the next stage, and their gradients back.
+
+    Under sequence parallelism each rank of a tensor group has its own part to send. Without, all have the whole: in
+    the profile's `cut_sends` of the two directions each sends a part, which the other side gathers over its links
+    (2104.04473 section 4.1), else the whole.
+    """
+    stages = comm.group_of(asked, at.tp * at.cp * at.dp, at.pp)
+    spent = 2.0 * comm.send_s(asked, stages, tensor / at.sigma)
+    is_cut = (at.tp > 1) & (at.sigma == 1)
+    if not asked.profile.cut_sends or not is_cut.any():
+        return spent
+    gathered = comm.all_gather_s(asked, comm.group_of(asked, np.ones_like(at.tp), at.tp), tensor)
+    part = np.minimum(comm.send_s(asked, stages, tensor / at.tp) + gathered, spent / 2.0)
+    return np.where(is_cut, spent + asked.profile.cut_sends * (part - spent / 2.0), spent)
 
 
 def straggler_share(asked: Question, at: Layouts) -> Array:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from sweepscope.pipeline.estimate.physics.data_parallel import reduces_whole
 from sweepscope.pipeline.estimate.physics.layer_time import experts_gathered
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
 from sweepscope.pipeline.estimate.physics.memory import stage_params
@@ -42,7 +43,8 @@ def sent_bytes(asked: Question, at: Layouts) -> Volumes:
 
     TP: two reductions per layer and pass of M = 2 b s h / cp bytes, 4 L/pp 2 (tp-1)/tp M per micro-batch, half as much
     again under full recomputation (Korthikanti, 2205.05198 section 4.2). CP: keys and values of the other ranks, and
-    backward their gradients too. EP: four exchanges of a copy per expert. PP: a boundary each way for every chunk.
+    backward their gradients too. EP: four exchanges of a copy per expert. PP: a boundary each way for every chunk, sent
+    whole or in parts that the other side gathers.
     """
     shape, profile = asked.shape, asked.profile
     tokens = at.mbs * asked.seq_len / at.cp
@@ -80,10 +82,11 @@ def _exchanged(asked: Question, at: Layouts, params: Array, ranks: Array) -> Arr
     grads, weights = asked.profile.grad_bytes * params, asked.profile.weight_bytes * params
     shards = np.maximum(ranks / at.dp_replicate, 1.0)
     each = np.where(at.pp == 1, at.gas, 1.0)
+    each = np.where(reduces_whole(asked, at), 2.0, each)
     sharded = _ring(shards) * np.where(
         at.zero_stage >= 3,
         (2.0 * at.gas + each) * weights,
-        weights + np.where(at.zero_stage >= 2, each, 1.0) * grads,
+        weights + np.where((at.zero_stage >= 2) | reduces_whole(asked, at), each, 1.0) * grads,
     )
     between = 2.0 * _ring(np.maximum(ranks / shards, 1.0)) * grads / shards
     return np.where(at.zero_stage >= 1, sharded + between, 2.0 * _ring(ranks) * grads)

@@ -51,6 +51,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "mlperf": {**_MEGATRON, "grad_precision": "bf16"},
     "megatron": _MEGATRON,
     "megatron-deepspeed": {"flash_attention": "false", "overlap_dp": False},
+    "internevo": {"grad_precision": "bf16"},
 }
 """What trainers do where a row does not say. NeMo's launcher synchronises gradients in the trainer's precision
 (`launcher_scripts/conf/training/gpt3`: `grad_sync_dtype`), and so do the MLPerf submissions that are made with it.
@@ -61,7 +62,8 @@ Transformer Engine, on which these and Megatron-LM rest, prefers cuDNN's attenti
 overlap more (`tp_comm_overlap`). Trainers without such code wait for tensor exchanges: layouts of InternEvo, nanotron,
 torchtitan (but for `enable_async_tensor_parallel`) and SimuMax's machine are ranked better so. Megatron-DeepSpeed's
 attention is not fused unless asked for (`--use-flash-attn`), and its pipeline reduces gradients after the last backward
-pass (DeepSpeed, `runtime/pipe/engine.py: _exec_reduce_grads`)."""
+pass (DeepSpeed, `runtime/pipe/engine.py: _exec_reduce_grads`). InternEvo adds up and reduces gradients in the precision
+of its weights (`hybrid_zero_optim.py: _reduce_and_copy`)."""
 _PLAIN: Final = (
     *("", "other", "hf-trainer", "transformers", "trl", "accelerate", "lightning", "litgpt", "nanogpt", "torchtune"),
 )
@@ -69,12 +71,16 @@ _PLAIN: Final = (
 ALONE: Final = ("frees_gradients",)
 """Constants that matter to one replica without accumulation alone, which no fit was made on."""
 CHOICES: Final[dict[str, dict[str, Any]]] = {
+    **{trainer: {"cut_sends": 2.0} for trainer in ("megatron", "nemo", "mlperf")},
     "megatron-deepspeed": {
         "is_sequence_parallel": False,
         "has_dropout": True,
+        "reduces_whole": True,
+        "cut_sends": 1.0,
         "unfused_hidden_bytes": 2.0,
         "unfused_query_bytes": 4.0,
     },
+    "internevo": {"reduces_whole": True},
     "nanotron": {
         "hides_gather": False,
         "placement": "by_cost",
@@ -89,12 +95,16 @@ CHOICES: Final[dict[str, dict[str, Any]]] = {
 }
 """Constants that a trainer's source decides. PyTorch's optimizers drop gradients after a step (`Optimizer.zero_grad`:
 `set_to_none`), and so do trainers without buffers of their own. BigScience's Megatron-DeepSpeed has no sequence
-parallelism and dropout of 0.1 (`megatron/arguments.py`); nanotron gathers weights after its optimizer's step
-(`optim/zero.py`) and places layers by cost (`models/base.py`); torchtitan's selective recomputation saves every second
-product (`_get_custom_policy`); llm-foundry's loss is flash-attention's, which keeps logits and their gradients in 16
-bit (`models/mpt/modeling_mpt.py`; Dao-AILab/flash-attention, csrc/xentropy); MLPerf's configurations capture layers as
-CUDA graphs (`config_common_cg.sh`). What nanotron keeps beside others: DDP's buckets in 16 bit, logits in 32 bit that
-live on, the two buffers of gathered inputs (`parallel/utils.py: MemoryBuffer`).
+parallelism and dropout of 0.1 (`megatron/arguments.py`), and its pipeline in bf16 all-reduces gradients in 32 bit
+under ZeRO-1 (DeepSpeed, `runtime/pipe/engine.py: _bf16_reduce_grads`) and cuts what it sends forward over tensor ranks
+(`is_pipe_partitioned`), as Megatron-LM does both ways (`--no-scatter-gather-tensors-in-pipeline` asks otherwise);
+InternEvo all-reduces them, too (`solver/optimizer/hybrid_zero_optim.py`: a hook without a rank to reduce to); nanotron
+gathers weights after its optimizer's step (`optim/zero.py`) and places layers by cost (`models/base.py`); torchtitan's
+selective recomputation saves every second product (`_get_custom_policy`); llm-foundry's loss is flash-attention's,
+which keeps logits and their gradients in 16 bit (`models/mpt/modeling_mpt.py`; Dao-AILab/flash-attention,
+csrc/xentropy); MLPerf's configurations capture layers as CUDA graphs (`config_common_cg.sh`). What nanotron keeps
+beside others: DDP's buckets in 16 bit, logits in 32 bit that live on, the two buffers of gathered inputs
+(`parallel/utils.py: MemoryBuffer`).
 
 Elementwise kernels that are not fused, in bytes that a forward pass moves beyond those that are: nanotron applies the
 activation function and the product with the gate apart (`models/llama.py: GLUActivation`; 10 instead of 6), rotates

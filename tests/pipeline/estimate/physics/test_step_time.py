@@ -351,3 +351,34 @@ def test_narrow_heads_are_slower_in_kernels_that_wait_for_exponentials() -> None
     assert _attention_s(DEFAULT, 64) == pytest.approx(_attention_s(DEFAULT, 32))
     assert _attention_s(tuned, 32) == pytest.approx(_attention_s(DEFAULT, 32))
     assert _attention_s(tuned, 64) / _attention_s(tuned, 32) == pytest.approx((1 + 43 / 64) / (1 + 43 / 128))
+
+
+def test_ranks_that_hold_the_same_may_send_a_part_each() -> None:
+    # 2104.04473 section 4.1: without sequence parallelism 1/tp over the network, and a gather over links, both ways
+    at = Layouts.of(tp=8, pp=4, dp=8, gas=16, sequence_parallel=np.array([0.0, 1.0]))
+    whole, forward, both = (
+        estimate(replace(DENSE, profile=replace(DEFAULT, cut_sends=cut)), at).time.pp for cut in (0.0, 1.0, 2.0)
+    )
+    assert whole[0] > forward[0] > both[0]
+    assert whole[0] - forward[0] == pytest.approx(forward[0] - both[0])
+    assert both[0] > whole[1]  # what is already cut needs no gather
+    assert whole[1] == forward[1] == both[1]
+    alone = Layouts.of(pp=4, dp=8, gas=16)
+    sent = [estimate(replace(DENSE, profile=replace(DEFAULT, cut_sends=cut)), alone).time.pp for cut in (0.0, 2.0)]
+    assert sent[0] == sent[1]
+
+
+def test_gradients_that_are_reduced_whole_move_twice_as_much_under_zero_1_alone() -> None:
+    at = Layouts.of(dp=64, pp=2, gas=8, zero_stage=np.array([0.0, 1.0, 2.0]))
+    quiet = replace(DEFAULT, bucket_bytes=1e12, dp_hidden=0.0)
+    plain, whole = (
+        estimate(replace(DENSE, profile=replace(quiet, reduces_whole=reduces)), at).time.dp for reduces in (False, True)
+    )
+    assert whole[1] > plain[1]
+    assert list(whole[[0, 2]]) == list(plain[[0, 2]])
+    sent = [
+        sent_bytes(replace(DENSE, profile=replace(quiet, reduces_whole=reduces)), at).dp for reduces in (False, True)
+    ]
+    assert sent[1] - sent[0] == pytest.approx([0.0, sent[0][0] / 2.0, 0.0])
+    # The weights are gathered beside it, as ZeRO-1 does.
+    assert whole[1] > whole[0]

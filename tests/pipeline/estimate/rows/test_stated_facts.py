@@ -195,6 +195,8 @@ def test_what_a_source_decides_is_assumed_of_frameworks_without_a_profile() -> N
     assert plain.hides_gather
     assert not with_choices(plain, "nanotron").hides_gather
     assert with_choices(fitted, "nanotron") == fitted
+    assert with_choices(plain, "internevo").reduces_whole
+    assert [with_choices(plain, name).cut_sends for name in ("megatron", "megatron-deepspeed", "")] == [2.0, 1.0, 0.0]
     assert with_choices(fitted, "torchtitan") == replace(fitted, frees_gradients=True)  # what no fit was made on
 
 
