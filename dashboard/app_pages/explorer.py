@@ -26,6 +26,7 @@ from sweepscope.dashboard.sections import (
 )
 from sweepscope.dashboard.sections.explorer_controls import number_choice
 from sweepscope.dashboard.text import explorer as texts
+from sweepscope.dashboard.text import origins as origins_texts
 from sweepscope.dashboard.text import ratios as ratio_texts
 from sweepscope.dashboard.view_models import explorer
 from sweepscope.dashboard.view_models.explorer import CUSTOM, Setup
@@ -64,7 +65,8 @@ def _page(view: View) -> None:
         found = explorer.found_for(request, setup.by)
         runs = alike.run(con)
         left_out = resolve(request, explorer.start_of(request, setup.by), explorer_controls.wanted_knobs())[1]
-        cell = advisor.cell_query(setup, request, origin) if origin is not None else None
+        shown = next(iter(runs["origin"]), origin)
+        cell = advisor.cell_query(setup, request, shown) if shown is not None else None
         basic.sql_popover({"Completed runs of this model": alike, **({"Runs of this question": cell} if cell else {})})
     with head:
         origins = ("estimated", *runs["origin"].head(1))
@@ -72,6 +74,8 @@ def _page(view: View) -> None:
         if left_out:
             basic.note(texts.left_out(left_out))
         page_head.say_no_own_grid(view)
+        if origin == "measured" and not explorer.usable(setups.filter(origin="measured"), models).height:
+            page_head.say_instead(con, shown, None, origins_texts.NOT_ESTIMATED)
     if found.launchable:
         _explore(view, setup, request, runs)
     part = choices.segments("What to show below", "part", list(texts.PARTS), _part(), shown=texts.PARTS.__getitem__)

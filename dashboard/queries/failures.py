@@ -78,19 +78,21 @@ WHERE {scope.condition}"""
 def endings(scope: Scope) -> Query:
     """One row per class of ending: its runs and their GPU-hours (NULL: unknown of all).
 
-    Those of runs that held their GPUs after the end are hours of `completed` until then, and of `held` from then on.
+    `runs_host_oom` of the crashes ran out of host memory. Those of runs that held their GPUs after the end are hours
+    of `completed` until then, and of `held` from then on.
     """
     sql = f"""WITH parts AS (
-  SELECT outcome, run_id, CASE WHEN outcome = 'held' THEN gpu_hours_held ELSE gpu_hours END AS hours
+  SELECT outcome, status, run_id, CASE WHEN outcome = 'held' THEN gpu_hours_held ELSE gpu_hours END AS hours
   FROM run_outcomes
   WHERE {scope.condition}
   UNION ALL
-  SELECT 'completed', NULL, gpu_hours - gpu_hours_held
+  SELECT 'completed', NULL, NULL, gpu_hours - gpu_hours_held
   FROM run_outcomes
   WHERE outcome = 'held' AND {scope.condition}
 )
 SELECT outcome, count(run_id) AS runs, sum(hours) AS gpu_hours,
-  count(run_id) FILTER (hours IS NULL) AS runs_without_gpu_hours
+  count(run_id) FILTER (hours IS NULL) AS runs_without_gpu_hours,
+  count(run_id) FILTER (status = 'host_oom') AS runs_host_oom
 FROM parts
 GROUP BY outcome"""
     return Query(sql, scope.params)

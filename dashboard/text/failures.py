@@ -36,6 +36,8 @@ _CAUSE = {
     "unexplained": "ended without a logged reason",
 }
 
+_HOST_OOM = "ran out of host memory"
+
 
 def answer(totals: Row, endings: Sequence[Row], patterns: Sequence[Pattern]) -> str:
     """How many failed, mostly why, which pattern fails most, and what that cost."""
@@ -59,6 +61,8 @@ def _main_cause(endings: Sequence[Row], totals: Row) -> str:
     failed = totals["runs_failed"]
     causes = sorted((row for row in endings if row["outcome"] in _CAUSE), key=lambda row: -row["runs"])
     runs, words = causes[0]["runs"], _CAUSE[causes[0]["outcome"]]
+    if causes[0].get("runs_host_oom"):
+        words = _HOST_OOM if causes[0]["runs_host_oom"] == runs else f"{words} or {_HOST_OOM}"
     some = f"{'all' if runs == failed else number(runs)} of them"
     if causes[0]["outcome"] == "unexplained" and totals["runs_cut_off"] == runs:
         if failed == 1:

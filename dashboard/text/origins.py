@@ -9,6 +9,7 @@ NO_NETWORK = "have no NCCL output"
 NO_FAILURE = "have no known end"
 NO_ESTIMATE = "have no estimate to compare with (the page of a run says why)"
 NOT_IN_A_GRID = "are in no grid, as model, nodes, sequence or batch was not logged (add it on Data health)"
+NOT_ESTIMATED = "are of no model and accelerator that can be estimated"
 NONE_COMPLETED = "have no completed result for a grid"
 
 

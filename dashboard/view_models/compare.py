@@ -9,9 +9,11 @@ from typing import Any
 
 import polars as pl
 
+from sweepscope.dashboard.format.columns import column_label
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.comparison import letter
 from sweepscope.dashboard.view_models.configuration import GROUPS, setting_label, setting_text
+from sweepscope.schemas.registry import TABLES
 
 NOT_STATED = "not stated"
 
@@ -119,7 +121,11 @@ def raw_lines(columns: Sequence[Subject], settings: pl.DataFrame) -> list[Line]:
     def text(name: str, one: Subject) -> str | None:
         return _joined(str(values[name, run_id]) for run_id in one.run_ids if values.get((name, run_id)) is not None)
 
-    return [Line(name, name, tuple(text(name, one) for one in columns)) for name in raw]
+    own = TABLES["runs"].column_names  # steps_planned, say: what no framework spells
+    return [
+        Line(name, column_label(name) if name in own else name, tuple(text(name, one) for one in columns))
+        for name in raw
+    ]
 
 
 @dataclass(frozen=True)

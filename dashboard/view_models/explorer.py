@@ -136,6 +136,16 @@ def wanted(asked: Mapping[str, Any], grid: Slice | None) -> dict[str, Any]:
     return {**named, **{name: value for name, value in shown.items() if name not in named}}
 
 
+def usable(setups: pl.DataFrame, models: Mapping[str, ModelShape]) -> pl.DataFrame:
+    """Those rows of `queries.explorer.setups` that can be estimated."""
+    cards = [name for name in setups["accelerator"].unique() if find_cluster(name) is not None]
+    return setups.filter(
+        pl.col("model").is_in(list(models))
+        & pl.col("accelerator").is_in(cards)
+        & (pl.col("gbs_tokens") % pl.col("seq_len") == 0)
+    )
+
+
 def default_setup(setups: pl.DataFrame, models: Mapping[str, ModelShape], wanted: Mapping[str, Any]) -> Row:
     """The setup that the Explorer starts from: of the store, or a well-known one where the store has none.
 
@@ -154,19 +164,14 @@ def default_setup(setups: pl.DataFrame, models: Mapping[str, ModelShape], wanted
         "gbs_tokens": 2**22,
         "framework": None,
     }
-    cards = [name for name in setups["accelerator"].unique() if find_cluster(name) is not None]
-    usable = setups.filter(
-        pl.col("model").is_in(list(models))
-        & pl.col("accelerator").is_in(cards)
-        & (pl.col("gbs_tokens") % pl.col("seq_len") == 0)
-    )
-    if usable.is_empty():
+    rows = usable(setups, models)
+    if rows.is_empty():
         return fallback
     for name, value in wanted.items():
-        if value is not None and name in usable.columns:
-            matching = usable.filter(pl.col(name) == pl.lit(value))
-            usable = matching if matching.height else usable
-    return usable.row(0, named=True)
+        if value is not None and name in rows.columns:
+            matching = rows.filter(pl.col(name) == pl.lit(value))
+            rows = matching if matching.height else rows
+    return rows.row(0, named=True)
 
 
 @dataclass(frozen=True)

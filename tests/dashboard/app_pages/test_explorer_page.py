@@ -56,6 +56,14 @@ def test_the_first_screen_asks_what_the_store_has_most_runs_of(home: Path) -> No
     }
 
 
+def test_own_runs_on_a_cpu_are_not_passed_over_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = {"origin": "published", "sweep": "study", "source_path": "data/published/study.csv", "run_dir": None}
+    runs = [run_row("mine", **{**SHAPE, "accelerator": "CPU"}, mfu=None), run_row("theirs", **SHAPE, **others)]
+    text = text_of(open_page(make_real_home(tmp_path / "home", runs=runs), monkeypatch, "explorer"))
+    assert "Your <b>1 run is of no model and accelerator that can be estimated</b>; shown instead: published" in text
+    assert "No run of this question was measured yet" not in text, "the published ones answer it"
+
+
 def test_the_first_question_is_of_the_grid_that_overview_begins_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

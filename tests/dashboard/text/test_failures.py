@@ -101,6 +101,16 @@ def test_a_configuration_cut_short_says_what_it_needs() -> None:
     assert list_texts.cut_short_line(row | {"last_step": None})[1] == "no step before the time limit"
 
 
+def test_a_crash_for_lack_of_host_memory_is_named() -> None:
+    judged = totals(runs_judged=20, runs_failed=8)
+    crashes = {"outcome": "crash", "runs": 8, "gpu_hours": None, "runs_without_gpu_hours": 8}
+    assert "all of them crashed." in texts.answer(judged, [crashes], [])
+    assert "all of them crashed or ran out of host memory." in texts.answer(
+        judged, [{**crashes, "runs_host_oom": 1}], []
+    )
+    assert "all of them ran out of host memory." in texts.answer(judged, [{**crashes, "runs_host_oom": 8}], [])
+
+
 def test_the_answer_does_not_claim_more_than_the_rows_show() -> None:
     text = texts.answer(totals(gpu_hours=None), ENDINGS, [pattern(is_above=False), pattern(is_above=False)])
     assert "No single setting fails clearly more often than the rest." in text

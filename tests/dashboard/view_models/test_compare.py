@@ -45,6 +45,8 @@ def test_raw_settings_that_one_framework_alone_has_are_folded() -> None:
             ("a1", "tp", "8"),
             ("a1", "micro_batch_size", "8"),
             ("b1", "micro_batch_size", "4"),
+            ("a1", "steps_planned", "40"),
+            ("b1", "steps_planned", "10"),
             ("a1", "use_flash_attn", "True"),
             ("b1", "use_flash_attn", "False"),
             ("a1", "lr", "1e-4"),
@@ -54,7 +56,9 @@ def test_raw_settings_that_one_framework_alone_has_are_folded() -> None:
     )
     found = compare.folded(raw, is_raw=True)
     named = [line.label for line in found.shown]
-    assert named == ["micro_batch_size", "use_flash_attn"], "tp fills a column; others keep their framework's spelling"
+    assert named == ["micro_batch_size", "Steps planned", "use_flash_attn"], (
+        "tp fills a column; others keep their framework's spelling"
+    )
     assert [line.name for line in found.equal] == ["lr"]
     assert [line.name for line in found.alone] == ["compile"]
 
