@@ -17,7 +17,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UnreadableError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
-from sweepscope.pipeline.ingest.file_kinds import TABLE_SUFFIXES, is_archive
+from sweepscope.pipeline.ingest.file_kinds import RECORD_SUFFIXES, TABLE_SUFFIXES, is_archive
 from sweepscope.pipeline.ingest.read_configuration import read_sidecar
 from sweepscope.pipeline.ingest.read_log import read_log
 from sweepscope.pipeline.ingest.read_sidecar import (
@@ -29,12 +29,13 @@ from sweepscope.pipeline.ingest.read_sidecar import (
     reading_whole,
 )
 from sweepscope.pipeline.ingest.read_tracker import read_tracker
-from sweepscope.pipeline.io.log_envelopes import is_message_table
+from sweepscope.pipeline.io.log_envelopes import has_losses, is_message_table
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
 from sweepscope.pipeline.logs.inference.step_tables import is_step_table
 
 _OF_EVALUATION = re.compile(r"(?:^|[^a-z])(?:eval(?:uation)?|valid(?:ation)?|val|test|dev)(?:[^a-z]|$)")
+_OF_METHOD = re.compile(r"(?:^|[^a-z])(?:sft|dpo|grpo|ppo|instruct|chat|finetun\w*)(?:[^a-z]|$)")
 _LOG_KINDS = ("log", "nccl", "scheduler")
 _BY_SOURCE = {"bench_csv": read_table, "history": read_history}
 
@@ -50,6 +51,8 @@ def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> d
         row: a row of discover.FOUND.
         batch: gets what the file holds.
     """
+    if row["kind"] == "other" and _may_be_of_method(str(row["path"])):
+        row = {**row, "kind": "log"}
     if row["kind"] == "other":
         return {"status": "skipped", "error": _ARCHIVED if is_archive(str(row["path"])) else _UNREAD}
     if row["kind"] == "bench_csv" and _is_log(str(row["path"])):
@@ -60,15 +63,23 @@ def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> d
     return {**content_columns(reader), **note, "is_continued": is_continued}
 
 
-def _is_log(path: str) -> bool:
-    """Whether a table is a log: of times and messages, as a collector exports it, or with a row for each step.
+def _may_be_of_method(path: str) -> bool:
+    """Whether records with a name of a kind of training, which most often are its data, are its steps."""
+    name = path.lower().rpartition("/")[2]
+    return name.endswith(RECORD_SUFFIXES) and _OF_METHOD.search(name) is not None and has_losses(_head(path))
 
-    No for one that cannot be read, which its reader says.
-    """
+
+def _head(path: str) -> bytes:
+    """The first bytes of a file; none of one that cannot be read, which its reader says."""
     try:
-        head = next(Reader(path, is_hashed=False).chunks(), b"")[:SNIFF_BYTES]
+        return next(Reader(path, is_hashed=False).chunks(), b"")[:SNIFF_BYTES]
     except InputError:
-        return False
+        return b""
+
+
+def _is_log(path: str) -> bool:
+    """Whether a table is a log: of times and messages, as a collector exports it, or with a row for each step."""
+    head = _head(path)
     name = path.lower().rpartition("/")[2].removesuffix(".gz").removesuffix(".zst")
     may_be_steps = name.endswith(TABLE_SUFFIXES) and not _OF_EVALUATION.search(name)
     return is_message_table(head) or (may_be_steps and is_step_table(head.decode("utf-8-sig", "replace")))

@@ -131,14 +131,35 @@ def is_message_table(head: bytes) -> bool:
 
 def is_of_training(head: bytes) -> bool:
     """Whether records that begin so are a log's messages or a training's steps, and no data or a lone result."""
-    first, *others = map(_object, head.lstrip().split(b"\n")[:2])
     if is_message_log(head):
-        return first.keys().isdisjoint(_OF_DATA)
+        return _first_two(head)[0].keys().isdisjoint(_OF_DATA)
     if is_dllogger(head) or _arrangement(head):
         return True
-    before, after = _count(first), _count(others[0]) if others else None
-    is_rising = before is not None and after is not None and before < after
-    return is_rising or is_container_log(head) or is_array(head)
+    return _is_rising(head) or is_container_log(head) or is_array(head)
+
+
+def has_losses(head: bytes) -> bool:
+    """Whether records that begin so are of steps that rise, each with a number that is called a loss.
+
+    >>> has_losses(b'{"step": 1, "loss": 2.5}\\n{"step": 2, "loss": 2.4}\\n')
+    True
+    >>> has_losses(b'{"step": 1, "answer": "7"}\\n{"step": 2, "answer": "8"}\\n')
+    False
+    """
+    first, _ = _first_two(head)
+    is_named = any("loss" in name and isinstance(value, int | float) for name, value in first.items())
+    return is_named and _is_rising(head)
+
+
+def _first_two(head: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    first, _, others = head.lstrip().partition(b"\n")
+    return _object(first), _object(others.partition(b"\n")[0])
+
+
+def _is_rising(head: bytes) -> bool:
+    """Whether the second of some records is of a later step than the first."""
+    before, after = map(_count, _first_two(head))
+    return before is not None and after is not None and before < after
 
 
 def _count(found: Mapping[str, Any]) -> float | None:

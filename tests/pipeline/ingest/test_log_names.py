@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from sweepscope.pipeline.ingest.file_kinds import file_kind
@@ -41,3 +43,12 @@ def test_a_log_that_was_put_aside_is_a_launch_of_the_run_in_its_folder() -> None
 def test_logs_of_ranks_behind_the_suffix_are_one_run() -> None:
     files = {f"a/train.log.rank{rank}": f"[rank {rank}] ready\n{log(9.0 + rank / 100)}" for rank in range(4)}
     assert tables_of(files)["runs"].height == 1
+
+
+def test_records_named_as_a_kind_of_training_are_steps_where_they_have_losses() -> None:
+    steps = "".join(f'{{"step": {step}, "loss": {9 / (1 + step / 9):.4f}, "lr": 1e-3}}\n' for step in range(STEPS))
+    data = "".join(json.dumps({"step": step, "question": "3 + 4", "answer": "7"}) + "\n" for step in range(STEPS))
+    chats = "".join(json.dumps({"messages": [{"role": "user"}], "loss_mask": [1]}) + "\n" for _ in range(STEPS))
+    tables = tables_of({"a/sft_llama8b.jsonl": steps, "b/sft_math.jsonl": data, "c/dpo_chats.jsonl": chats})
+    assert [path.rpartition("/")[2] for path in tables["runs"]["source_path"]] == ["sft_llama8b.jsonl"]
+    assert tables["runs"]["steps_logged"].to_list() == [STEPS]
