@@ -19,6 +19,7 @@ from sweepscope.pipeline.estimate.rows.asking import OK, ChooseProfile
 from sweepscope.pipeline.estimate.rows.ceiling import ceilings
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
 from tests.validation.cells import rank_cells
+from tests.validation.noise import ceiling
 
 TABLES = (
     "bigscience_sweeps",
@@ -31,6 +32,11 @@ TABLES = (
     "ultrascale_playbook_all_runs",
 )
 _SWEEP = ("model", "accelerator", "num_gpus", "seq_len", "global_batch_tokens")
+_LAYOUT = (
+    *("dp", "tp", "pp", "cp", "micro_batch_size", "grad_accum", "zero_stage_or_fsdp", "recompute", "precision"),
+    *("num_layers", "hidden_size", "num_heads"),
+)
+"""Columns of what runs of a sweep differ in."""
 
 
 def _number(frame: pl.DataFrame, name: str) -> pl.Series:
@@ -80,6 +86,33 @@ def elsewhere() -> pl.DataFrame:
     schema = ["table", "rows", "time MAPE %", "median %", "sweeps", *ranks, *regrets]
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     mean = frame.select(pl.lit("mean").alias("table"), pl.col("median %", *ranks, *regrets).mean())
+    return pl.concat([frame, mean], how="diagonal")
+
+
+def noise_ceilings() -> pl.DataFrame:
+    """Per table with sweeps: what runs that should be equal leave of rank correlation and regret to any estimate.
+
+    Equal are runs of one layout; without a pipeline under ZeRO-0 and 1, too, which differ in the optimizer's states.
+    """
+    rows = []
+    for table in TABLES:
+        frame = _estimated(table)
+        is_done = frame["status"].is_in(["success", "completed"]).fill_null(True) if "status" in frame.columns else True
+        frame = frame.with_columns(s=_number(frame, "step_time_s")).filter(is_done, pl.col("s") > 0)
+        if "zero_stage_or_fsdp" not in frame.columns:
+            frame = frame.with_columns(zero_stage_or_fsdp=pl.lit(None, pl.String))
+        is_alike = (pl.col("pp") == "1") & (pl.col("zero_stage_or_fsdp") == "zero1")
+        zero = pl.when(is_alike).then(pl.lit("zero0")).otherwise(pl.col("zero_stage_or_fsdp"))
+        frame = frame.with_columns(zero_stage_or_fsdp=zero)
+        cell, layout = ([name for name in names if name in frame.columns] for names in (_SWEEP, (*_SWEEP, *_LAYOUT)))
+        found = ceiling(
+            frame.select(cell).rows(), frame.select(layout).rows(), frame["num_gpus"].to_list(), frame["s"].to_numpy()
+        )
+        if found.cells:
+            rows.append((table, found.pairs, 100 * found.apart, found.cells, found.spearman, 100 * found.regret))
+    schema = ["table", "pairs of equal runs", "apart, median %", "sweeps", "Spearman at most", "regret at least %"]
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    mean = frame.select(pl.lit("mean").alias("table"), pl.col(*schema[-2:]).mean())
     return pl.concat([frame, mean], how="diagonal")
 
 
