@@ -84,6 +84,9 @@ _PER_DEVICE = re.compile(r"(?i)(?<=/s|ps)/dev(?![a-z])")
 _SIZE = r"(?: (?:size|degree|world size|dim|ways?|num|count|groups?))?"
 _PER_GPU = r"per (?:device|gpu|rank|process|worker|core|chip|card|accel(?:erator)?|npu)"
 
+CAPACITY = r"max position embeddings|(?:n|max) positions|n ctx|max seq length of model"
+"""Positions that a model has: sequences of a training are as long at most."""
+
 DEVICE = r"(?:gpu|device|chip|rank|accel(?:erator)?|card|npu|hpu|xpu|tpu|gcd)"
 """What a rate is of, in small letters."""
 
@@ -119,9 +122,9 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "seq_len": (
         r"(?:train(?:ing)? )?(?:max )?(?:seq(?:uence)?|encoder seq) ?(?:len(?:gth)?)|seqlen|"
-        r"(?:max )?(?:context|ctx) ?(?:len(?:gth)?|size|window)|n ctx|cutoff len|tokens per sample|max source length",
+        r"(?:max )?(?:context|ctx) ?(?:len(?:gth)?|size|window)|cutoff len|tokens per sample|max source length",
         r"block size|max length|max len|max seq|seq(?:uence)?|model max length|max tokens per sample|sl|ctx|context",
-        r"max position embeddings|n positions|max seq length of model",
+        CAPACITY,
     ),
     "gbs_tokens": (
         r"(?:num |n )?tokens per (?:step|batch|iteration|iter|update|global batch|optimizer step)|"
@@ -130,9 +133,9 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "num_gpus": (
         r"(?:ddp )?world ?size|(?:num(?:ber)?(?: of)?|n|total|total num(?:ber)?(?: of)?) ?gpus?|gpu count|"
         r"(?:num(?:ber)?(?: of)?|total|global|jax) (?:processes|devices|ranks|accelerators|chips)|"
-        r"(?:global )?device count|n ?procs?|"
+        r"global device count|n ?procs?|"
         r"slots per trial",  # of Determined
-        r"gpus|ngpus?|n devices|world|ranks|accelerators",
+        r"gpus|ngpus?|n devices|world|ranks|accelerators|device count",
     ),
     "gpus_per_node": (
         r"(?:num |n )?(?:gpus|devices|processes|procs) per (?:node|machine|host)|nproc per node|local world size|"
@@ -341,6 +344,14 @@ EVALUATION = re.compile(
 
 TRAINING = re.compile(r"(?<![a-z])tr(?:ain(?:ing|er|_inner)?|n)(?![a-z])")
 """Words, in small letters, that mark a value as the training's."""
+
+
+NOT_OURS = re.compile(
+    r"\b(?:vision|image|audio|encoder|teacher|draft|critic|reward|ref|reference|student|lora|tokenizer|"
+    r"optim(?:izer)?|eval|val|valid|"
+    r"test|task specific|min|old|prev|previous|warm ?up|decay|save|log(?:ging)?|ckpt|checkpoint|inference|generation)\b"
+)
+"""Sections of others than the training's model."""
 
 
 @lru_cache(maxsize=16_384)

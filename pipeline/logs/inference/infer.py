@@ -26,6 +26,7 @@ from sweepscope.pipeline.logs.inference.ordinals import find_ordinals
 from sweepscope.pipeline.logs.inference.result import NOTHING, Inference, Inferred
 from sweepscope.pipeline.logs.inference.samples import in_samples, of_amounts
 from sweepscope.pipeline.logs.inference.sampling import ENOUGH, sampled
+from sweepscope.pipeline.logs.inference.sections import outside_sections
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
@@ -242,7 +243,8 @@ def _others(sample: pl.DataFrame, counted: set[int]) -> pl.DataFrame:
 
 def _telling(others: pl.DataFrame) -> list[tuple[int, str]]:
     """Lines that may state a setting, each text once."""
-    found = others.filter(pl.col("text").str.contains(SETTING_WORDS)).unique("text", keep="first", maintain_order=True)
+    ours = outside_sections(others)
+    found = ours.filter(pl.col("text").str.contains(SETTING_WORDS)).unique("text", keep="first", maintain_order=True)
     return list(found.head(_MOST_STATED).iter_rows())
 
 

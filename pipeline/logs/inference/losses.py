@@ -11,13 +11,28 @@ _OFTEN = 10
 _NEARLY_ALL = 0.9
 _MANY = 3
 """Lines from which on their order tells something."""
+_VAGUE = 3
+"""Names that may be those of other quantities, too."""
+
+
+def is_loss(series: Series) -> bool:
+    """Whether a series may be the losses of a training.
+
+    They have no unit, as `Training:  25%|` of a bar has; and where their name says little, they have a fraction, as
+    `Train: 4622, Val: 924` has not.
+    """
+    label, role, quantity = series.key
+    sure = named(label, "loss")
+    return not role and not quantity and sure is not None and not (sure >= _VAGUE and series.is_whole)
 
 
 def has_losses(found: Mapping[Key, Series]) -> bool:
     """Whether lines of the log print losses of its training, by a name that is sure, as often as steps are printed."""
     return any(
-        not key[1] and named(key[0], "loss") == 0 and sum(one.split != "eval" for one in series.fields) >= _OFTEN
-        for key, series in found.items()
+        is_loss(series)
+        and named(series.label, "loss") == 0
+        and sum(one.split != "eval" for one in series.fields) >= _OFTEN
+        for series in found.values()
     )
 
 
@@ -37,8 +52,8 @@ def loss_rows(found: Mapping[Key, Series]) -> set[int]:
     """Rows in which a loss of the training may stand."""
     return {
         row
-        for key, series in found.items()
-        if not key[1] and named(key[0], "loss") is not None
+        for series in found.values()
+        if is_loss(series)
         for row, one in zip(series.rows, series.fields, strict=True)
         if one.split != "eval"
     }
@@ -46,7 +61,7 @@ def loss_rows(found: Mapping[Key, Series]) -> set[int]:
 
 def is_above_single(rows: set[int], found: Mapping[Key, Series]) -> bool:
     """Whether a line stands above the only loss of a log, or one of each name: the first step of a log that is cut."""
-    losses = [series.rows for key, series in found.items() if not key[1] and named(key[0], "loss") is not None]
+    losses = [series.rows for series in found.values() if is_loss(series)]
     return len(rows) == 1 and bool(losses) and all(len(own) == 1 and min(own) > min(rows) for own in losses)
 
 

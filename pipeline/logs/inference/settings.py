@@ -6,6 +6,7 @@ are decided by what has to hold (dp x tp x pp x cp = GPUs, mbs x gas x dp = batc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -13,7 +14,7 @@ from math import isclose, prod
 
 from sweepscope.pipeline.logs.inference.setting_values import COORDINATES
 from sweepscope.pipeline.logs.inference.stated import Stated
-from sweepscope.pipeline.logs.synonyms import words
+from sweepscope.pipeline.logs.synonyms import CAPACITY, words
 
 _MOST_VALUES = 4
 _NEAR = 1
@@ -51,7 +52,7 @@ def choose(found: Iterable[Stated], step_tokens: float | None = None) -> list[Ch
         if one.column not in COORDINATES or _printed_as(one) not in places:
             by_column.setdefault(one.column, []).append(one)
     ranked = {column: _ranked(ones) for column, ones in _of_shards(by_column).items()}
-    ranked = _of_whole_job(_of_whole_model(_batches(ranked, step_tokens)))
+    ranked = _of_whole_job(_of_whole_model(_batches(_within_capacity(ranked), step_tokens)))
     decided = _decide(ranked)
     chosen = []
     for column, values in ranked.items():
@@ -102,6 +103,13 @@ def _surest(values: Sequence[Stated]) -> list[str]:
     # Two names agree, and only one that is less sure says otherwise.
     is_plain = len(best) == 1 and all(len(names[value]) == 1 for value in near if value not in best)
     return [value for value in near if value in best] if is_plain and len(names[near[0]]) > 1 else near
+
+
+def _within_capacity(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
+    """The candidates without the positions that a model has, where sequences of another length are stated."""
+    lengths = {one.value for one in ranked.get("seq_len", ()) if not re.fullmatch(CAPACITY, words(one.name))}
+    kept = [one for one in ranked.get("seq_len", ()) if one.value in lengths]
+    return {**ranked, "seq_len": kept} if kept else dict(ranked)
 
 
 def _of_whole_model(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:

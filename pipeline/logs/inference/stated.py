@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 from sweepscope.pipeline.logs.inference.sentences import MAGNITUDES, SENTENCES
 from sweepscope.pipeline.logs.inference.setting_values import SIZE, value_of
-from sweepscope.pipeline.logs.synonyms import AMBIGUOUS_BATCH, EVALUATION, FLAGS, PLANNED_EPOCHS, setting_of, words
+from sweepscope.pipeline.logs.synonyms import (
+    AMBIGUOUS_BATCH,
+    EVALUATION,
+    FLAGS,
+    NOT_OURS,
+    PLANNED_EPOCHS,
+    setting_of,
+    words,
+)
 
 _MOST_CHARS = 16_384
 _MOST_WORDS = 6
@@ -50,12 +58,6 @@ _MESH = re.compile(
     r"(?P<value>\d{1,6})(?![\w.])"
 )
 _MESH_COLUMNS = {"data": "dp", "tensor": "tp", "pipe": "pp", "pipeline": "pp", "context": "cp", "expert": "ep"}
-_NOT_OURS = re.compile(
-    r"\b(?:vision|image|audio|encoder|teacher|draft|critic|reward|ref|reference|student|lora|tokenizer|"
-    r"optim(?:izer)?|eval|val|valid|"
-    r"test|min|old|prev|previous|warm ?up|decay|save|log(?:ging)?|ckpt|checkpoint|inference|generation)\b"
-)
-"""Sections of others than the training's model."""
 _NEUTRAL = re.compile(
     r"(?:(?:using|use|the|an?|models?|training|train|config|cfg|args?|hparams|set|settings?|with|number|of|num|total|"
     r"global|actual|current|our|is|has|and|for|at|job|run|trainer|my|transformer|gpt|llama|decoder|network|net|distributed|"
@@ -165,14 +167,14 @@ def _of_pair(line_no: int, text: str, hit: re.Match[str], form: str) -> Stated |
     for position in _starts(name):
         part = name[position:].lstrip("-")
         *sections, last = re.split(r"[./]", part) if re.fullmatch(r"[\w./-]+", part) else [part]
-        if _NOT_OURS.search(words(" ".join(sections))) or (position and not _is_neutral(name[:position])):
+        if NOT_OURS.search(words(" ".join(sections))) or (position and not _is_neutral(name[:position])):
             continue
-        named = _column(words(last), hit["value"], is_whole=position == 0)
+        named = _column(words(last), hit["value"], is_whole=position == 0 or name[position - 1] == "(")
         if named is None:
             continue
         column, sure, value = named
-        owner = _owner(text[: hit.start("name")])
-        if _NOT_OURS.search(owner):
+        owner = _owner(text[: hit.start("name") + position])
+        if NOT_OURS.search(owner):
             continue
         if not (_NEUTRAL.fullmatch(owner) or _DUMPED.fullmatch(owner)):
             sure += 1
@@ -207,8 +209,8 @@ def _owner(before: str) -> str:
 
 
 def _starts(name: str) -> list[int]:
-    """Where a name begins, and each of its last words."""
-    return [0, *(hit.end() for hit in re.finditer(r"\s+", name))][-_MOST_WORDS:]
+    """Where a name begins, each of its last words, and what stands in a bracket: `None (DeviceInfo(world_size`."""
+    return [0, *(hit.end() for hit in re.finditer(r"\s+|(?<=\w)\((?=[A-Za-z])", name))][-_MOST_WORDS:]
 
 
 def _is_neutral(before: str) -> bool:

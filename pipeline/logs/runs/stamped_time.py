@@ -22,6 +22,10 @@ _LEAST = 5
 _RESOLUTIONS = 10
 """A distance is measured over so many lines that it is this many times the resolution of the stamps."""
 _SECOND, _MILLISECOND = 1_000_000, 1_000
+_PAUSE = 5
+"""Times the usual distance, and the resolution: a longer one holds an evaluation or a checkpoint."""
+_SOME = 0.25
+"""Of the distances, which may be pauses: more of them are how the trainer steps."""
 _BURST = 0.02
 """Of the mean: a smaller median is that of lines which were printed together, long after their steps."""
 
@@ -63,8 +67,29 @@ def _time_s(rows: pl.DataFrame) -> float | None:
     spans, passed = (micros - micros.shift(lines)).drop_nulls(), (rows["step"] - rows["step"].shift(lines)).drop_nulls()
     if spans.len() < _LEAST:
         return None
-    middle = (spans / passed).median()
+    middle = _without_pauses(rows["step"], micros, lines, resolution) or (spans / passed).median()
     mean = total / (rows["step"][-1] - rows["step"][0])
     if not isinstance(middle, float) or middle < _BURST * mean:
         return None
     return middle / 1e6
+
+
+def _without_pauses(steps: pl.Series, micros: pl.Series, lines: int, resolution: int) -> float | None:
+    """Microseconds of a step over stretches of so many lines without a pause: the median, or the mean of few.
+
+    None where a single line is long enough, whose median needs no help, and where pauses are none or many.
+    """
+    spans, passed = micros.diff().drop_nulls(), steps.diff().drop_nulls()
+    usual = (spans / passed).filter(spans > 0).median()
+    if lines == 1 or not isinstance(usual, float):
+        return None
+    is_pause = (spans / passed > _PAUSE * usual) & (spans > _PAUSE * resolution)
+    if not 0 < is_pause.sum() <= _SOME * is_pause.len():
+        return None
+    is_clear = is_pause.cast(pl.Int64).rolling_sum(lines).drop_nulls() == 0
+    clear = (spans.rolling_sum(lines).drop_nulls() / passed.rolling_sum(lines).drop_nulls()).filter(is_clear)
+    if clear.len() >= _LEAST:
+        median = clear.median()
+        return median if isinstance(median, float) else None
+    kept, of_steps = spans.filter(~is_pause), passed.filter(~is_pause)
+    return kept.sum() / of_steps.sum() if kept.sum() >= _RESOLUTIONS * resolution else None

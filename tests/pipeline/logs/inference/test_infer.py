@@ -388,6 +388,41 @@ def test_two_names_that_agree_overrule_a_vaguer_one() -> None:
     assert (run["seq_len"], run["mbs"]) == (2048, 4)
 
 
+CONFIGURATION = """model config:
+{
+  "n_ctx": 1024,
+  "n_positions": 1024,
+  "task_specific_params": {
+    "text-generation": {
+      "max_length": 50
+    }
+  },
+  "vocab_size": 30000
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "stated"),
+    [
+        (CONFIGURATION + "args:Namespace(max_len=200, batch_size=16)\n", {"seq_len": 200, "mbs": 16}),
+        (CONFIGURATION, {"seq_len": 1024}),
+        ("eval:\n  batch_size: 64\n  max_length: 512\ntrain:\n  batch_size: 4\n", {"mbs": 4, "seq_len": None}),
+    ],
+)
+def test_a_section_of_something_else_states_nothing_and_a_models_positions_little(
+    head: str, stated: dict[str, int | None]
+) -> None:
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], head=head)})["runs"].to_dicts()
+    assert {name: run.get(name) for name in stated} == stated
+
+
+def test_the_size_of_a_job_counts_more_than_the_cards_that_a_process_sees() -> None:
+    head = "model on device_map: None (DeviceRankInfo(world_size=1, rank=0))\nGpuInfo(device_index=0, device_count=4)\n"
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], head=head)})["runs"].to_dicts()
+    assert run["num_gpus"] == 1
+
+
 @pytest.mark.parametrize(
     ("line", "seq_len"),
     [
@@ -1042,3 +1077,26 @@ def test_losses_below_epochs_need_no_sign_behind_their_names() -> None:
     (run,) = tables["runs"].to_dicts()
     assert (run["last_step"], run["steps_planned"]) == (STEPS, STEPS)
     assert tables["steps"].sort("step")["loss"].to_list() == [round(loss, 4) for loss in losses()]
+
+
+def test_the_share_of_a_bar_is_no_loss_and_hides_none() -> None:
+    """Bars that are drawn below each epoch's line, named like a loss, with the loss behind the last of them."""
+
+    def epoch(number: int, loss: float) -> str:
+        bars = [f"Training: {25 * at:3d}%|###  | {at}/4 [00:00<00:01,  5.07it/s]" for at in range(5)]
+        stamp = f"2026-01-31 12:{number:02d}:01,331 - INFO - "
+        values = f"Validation: 100%|###| 9/9 [00:01<00:00, 66.38it/s]{stamp}Val Loss: {loss + 1:.4f}"
+        return "\n".join(
+            [
+                f"{stamp}Epoch {number}/{STEPS}",
+                "",
+                "\r".join([*bars, bars[-1]]) + f"{stamp}Train Loss: {loss:.4f}",
+                values,
+            ]
+        )
+
+    text = log(epoch, head="Train: 100, Val: 4623, Test: 4624\n", tail="Fine-tuning completed.\n")
+    (run,) = tables_of({"finetune.log": text})["runs"].to_dicts()
+    assert (run["steps_logged"], run["last_step"], run["steps_planned"]) == (STEPS, STEPS, STEPS)
+    assert run["last_loss"] == pytest.approx(losses()[-1], abs=1e-4)
+    assert run["status"] == "completed"

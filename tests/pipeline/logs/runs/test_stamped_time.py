@@ -37,6 +37,16 @@ def test_whole_seconds_are_measured_over_more_lines() -> None:
     assert run["step_time_s"] == pytest.approx(0.7, rel=0.1)
 
 
+@pytest.mark.parametrize(("block", "count"), [(8, 8), (4, 10)])
+def test_evaluations_between_blocks_of_lines_do_not_count_though_stamps_are_of_whole_seconds(
+    block: int, count: int
+) -> None:
+    """In blocks of four lines, none of the stretches over which whole seconds are measured is without an evaluation."""
+    seconds = [nth * 1.8 + nth // block * 38 for nth in range(block * count)]
+    run = run_of(seconds, form="%Y-%m-%d %H:%M:%S,%f", every=2)
+    assert run["step_time_s"] == pytest.approx(0.9, rel=0.06)
+
+
 @pytest.mark.parametrize(
     ("seconds", "more"),
     [
