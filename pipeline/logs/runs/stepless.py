@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import polars as pl
 
+from sweepscope.pipeline.logs.evidence import jobs
 from sweepscope.pipeline.logs.facts import RUN_HEADER
 
 _APART = timedelta(seconds=20)
@@ -19,7 +20,8 @@ _APART = timedelta(seconds=20)
 def headings(events: pl.DataFrame) -> pl.DataFrame:
     """`source` and `line_no` of the headings of launches, at least two of a log: each has the first one's words.
 
-    Where a script announces its runs, these lines are the headings.
+    Where a script announces its runs, these lines are the headings; where the scheduler reports the ends of more jobs,
+    the lines with which their parts begin.
 
     Args:
         events: EVENT_FACTS rows.
@@ -29,6 +31,12 @@ def headings(events: pl.DataFrame) -> pl.DataFrame:
     same = begun.filter(pl.col("heading") == pl.col("heading").first().over("source")).drop_nulls("ts")
     is_apart = (pl.col("ts").diff().over("source") >= _APART).fill_null(value=True)
     found = same.filter(is_apart & (pl.len().over("source") > 1)).select("source", "line_no")
+    of_jobs = jobs.parts(events)
+    counts = (
+        pl.concat([found.with_columns(more=-1), of_jobs.with_columns(more=1)]).group_by("source").agg(pl.sum("more"))
+    )
+    of_jobs = of_jobs.join(counts.filter(pl.col("more") > 0), on="source", how="semi")
+    found = pl.concat([found.join(of_jobs, on="source", how="anti"), of_jobs])
     by_script = run_headers(events)
     others = found.join(by_script, on="source", how="anti")
     return pl.concat([others, by_script]).unique().sort("source", "line_no")

@@ -67,3 +67,37 @@ def test_what_a_log_prints_of_its_job_counts_more_than_its_name(name: str, line:
 def test_a_job_that_every_rank_names_is_noted_once() -> None:
     text = "".join(f"[rank{rank}]: SLURM_JOB_ID=17\n" for rank in range(8)) + steps(1, 3)
     assert tables_of({"train.log": text})["events"].filter(kind="job")["line_no"].to_list() == [1]
+
+
+def report(job: int, code: int, *, is_below: bool = True) -> str:
+    end = f"Exited with exit code {code}.\n" if code else "Successfully completed.\n"
+    where = "is above this job summary." if is_below else "follows:\n"
+    return (
+        f"Sender: LSF System <lsfadmin@n1>\nSubject: Job {job}: <train> in cluster <c> {'Exited' if code else 'Done'}\n\n"
+        f"Your job looked like:\npython train.py --lr 1e-3\n\n{end}\nThe output (if any) {where}\n\n"
+    )
+
+
+def cancelled(job: int) -> str:
+    return f"slurmstepd: error: *** JOB {job} ON n1 CANCELLED AT 2024-05-27T11:00:04 ***\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(RAISED.format(f"'{job}'") + report(job, 1) for job in (17, 18, 19)),
+        "".join(report(job, 1, is_below=False) + RAISED.format(f"'{job}'") for job in (17, 18, 19)),
+        "".join(RAISED.format(f"'{job}'") + cancelled(job) for job in (17, 18, 19)),
+    ],
+    ids=["LSF, below", "LSF, above", "Slurm"],
+)
+def test_jobs_that_end_without_a_step_are_runs(text: str) -> None:
+    runs = tables_of({"train.out": text})["runs"].sort("attempt")
+    assert runs.select("job_id", "status").rows() == [(job, "crash") for job in ("17", "18", "19")]
+    assert [f"'{job}'" in text for job, text in runs.select("job_id", "status_evidence").rows()] == [True] * 3
+
+
+def test_a_job_without_a_step_stands_between_others() -> None:
+    text = steps(1, 5) + report(17, 0) + RAISED.format("'lr'") + report(18, 1) + steps(1, 7, 1) + report(19, 0)
+    runs = tables_of({"train.out": text})["runs"].sort("attempt")
+    assert runs.select("job_id", "last_step").rows() == [("17", 5), ("18", None), ("19", 7)]
