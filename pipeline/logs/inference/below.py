@@ -33,7 +33,8 @@ def find_below(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Li
     """
     steps = sorted(row for row, one in found[counter.key].by_row.items() if one.split != "eval")
     chosen: dict[str, tuple[str, Guess]] = {}
-    for key, series in found.items():
+    for key, every in found.items():
+        series = every.within(set(every.rows))
         if key[1] or EVALUATION.search(key[0]) or not _is_below(series, steps, lines):
             continue
         for guess in of_series(series, course(series, lines)):
@@ -51,7 +52,7 @@ def _is_below(series: Series, steps: Sequence[int], lines: Sequence[Line]) -> bo
 
     Lines are left out between two blocks: a value above the first step of a block is that of one that is left out.
     """
-    if any(one.split == "eval" for one in series.fields) or not set(series.rows).isdisjoint(steps):
+    if not set(series.rows).isdisjoint(steps):
         return False
     places = [(bisect_right(steps, row), row) for row in series.by_row]
     if not places or places[0][0] == 0:

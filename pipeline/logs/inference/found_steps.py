@@ -67,7 +67,8 @@ def steps_of(
         if same is None or (is_better and not same.is_read):
             chosen = [*(one for one in chosen if one is not same), guess]
     columns = [one.column for one in chosen]
-    below = {} if "loss" in columns else find_below(found, counter, lines)
+    read = [one.column for one in chosen if one.is_read]  # what only may be the loss hides none below
+    below = {} if "loss" in read else find_below(found, counter, lines)
     telling = _telling_column(found, chosen)
     has_loss = "loss" in columns or any(one.column == "loss" for one in below.values())
     is_counter = named(counter.key[0], "step") == 0 or (counter.epoch is not None and is_unnamed(counter.key[0]))
@@ -78,7 +79,7 @@ def steps_of(
     rule = step_rule(found, lines, counter, chosen, rows) if rows else None
     if rule is None:
         return Steps()
-    rule = replace(rule, below={key: one for key, one in below.items() if one.column not in columns})
+    rule = replace(rule, below={key: one for key, one in below.items() if one.column not in read})
     example = lines[min(rows)]
     used = [
         Inferred(one.column, part, one.word or "", one.confidence, one.reason, True, example.number, example.text)

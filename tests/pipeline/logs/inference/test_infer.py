@@ -1100,3 +1100,22 @@ def test_the_share_of_a_bar_is_no_loss_and_hides_none() -> None:
     assert (run["steps_logged"], run["last_step"], run["steps_planned"]) == (STEPS, STEPS, STEPS)
     assert run["last_loss"] == pytest.approx(losses()[-1], abs=1e-4)
     assert run["status"] == "completed"
+
+
+def test_lines_that_are_indented_below_the_heading_of_an_evaluation_are_no_steps() -> None:
+    """They count as the steps do, and have their loss beside the number; that of a step stands below it."""
+
+    def step(number: int, loss: float) -> str:
+        lines = [
+            f"[train][1] progress: 1/1 step: {100 * number}, speed: 2.5 steps/s",
+            "\tlr: 1e-5",
+            f"\tloss: {loss:.4f}",
+        ]
+        if number % 10 == 0:
+            lines += ["Evaluation:", *(f"\tstep {at}:loss: {loss + 1:.4f}, ppl: 9.5" for at in range(1, 60))]
+        return "\n".join(lines)
+
+    tables = tables_of({"train.log": log(step)})
+    (run,) = tables["runs"].to_dicts()
+    assert (run["steps_logged"], run["last_step"], run["step_time_s"]) == (STEPS, 100 * STEPS, pytest.approx(0.4))
+    assert tables["steps"].sort("step")["loss"].to_list() == pytest.approx(losses(), abs=1e-4)
