@@ -23,6 +23,8 @@ _NEARLY_ALL = 0.9
 CLEAR = 3
 """So many times more often a counter has to begin anew with an epoch than to go on; after a restart it may."""
 _ROUND = 5
+_FEW = 0.25
+"""Of the losses, which tell of a part of the training."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter 
     if points < _LEAST:
         return None
     key = _throughout([key for _, _, key, _ in scored], key, found, lines, losses)
+    key = _of_most_losses([key for _, _, key, _ in scored], key, found, lines, losses)
     is_epoch = named(key[0], "epoch") is not None and named(key[0], "step") is None
     if is_epoch and (finer := _within_epochs(found, key, losses, lines)):
         key, is_epoch = finer, False
@@ -107,6 +110,24 @@ def _throughout(
         went = course(found[other], lines)
         is_on = named(other[0], "step") == 0 and not went.down and went.up >= _MANY
         if is_on and needed and needed <= set(found[other].rows):
+            return other
+    return key
+
+
+def _of_most_losses(
+    keys: Sequence[Key], key: Key, found: Mapping[Key, Series], lines: Sequence[Line], losses: set[int]
+) -> Key:
+    """The epoch's number where it goes on beside all losses, and the counter stopped after few: `[Step 0200/0500]`.
+
+    As of a trainer that logs steps while it warms up, and epochs throughout.
+    """
+    if len(losses & set(found[key].rows)) > _FEW * len(losses) or len(losses) < _OFTEN:
+        return key
+    last = max(losses & set(found[key].rows), default=0)
+    for other in keys:
+        went = course(found[other], lines)
+        is_on = named(other[0], "epoch") == 0 and not went.down and went.up >= _MANY
+        if is_on and losses <= set(found[other].rows) and sum(row > last for row in losses) > len(losses) / 2:
             return other
     return key
 

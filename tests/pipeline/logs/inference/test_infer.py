@@ -1119,3 +1119,11 @@ def test_lines_that_are_indented_below_the_heading_of_an_evaluation_are_no_steps
     (run,) = tables["runs"].to_dicts()
     assert (run["steps_logged"], run["last_step"], run["step_time_s"]) == (STEPS, 100 * STEPS, pytest.approx(0.4))
     assert tables["steps"].sort("step")["loss"].to_list() == pytest.approx(losses(), abs=1e-4)
+
+
+def test_epochs_count_where_steps_are_logged_at_the_begin_only() -> None:
+    text = "".join(f"[Epoch 000][Step {50 * at:04d}/0500] Loss: {11 - at:.4f} | LR: 3.0e-06\n" for at in range(5))
+    text += "".join(f"[Epoch {at:03d}] train_loss={one:.4f} val_loss=9.5\n" for at, one in enumerate(losses()))
+    (run,) = tables_of({"train.log": text})["runs"].to_dicts()
+    assert (run["step_basis"], run["last_step"], run["steps_planned"]) == ("whole_epoch", STEPS - 1, None)
+    assert run["last_loss"] == pytest.approx(losses()[-1], abs=1e-4)
