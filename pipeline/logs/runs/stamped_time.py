@@ -91,5 +91,5 @@ def _without_pauses(steps: pl.Series, micros: pl.Series, lines: int, resolution:
     if clear.len() >= _LEAST:
         median = clear.median()
         return median if isinstance(median, float) else None
-    kept, of_steps = spans.filter(~is_pause), passed.filter(~is_pause)
-    return kept.sum() / of_steps.sum() if kept.sum() >= _RESOLUTIONS * resolution else None
+    kept = int(spans.filter(~is_pause).sum())
+    return kept / int(passed.filter(~is_pause).sum()) if kept >= _RESOLUTIONS * resolution else None
