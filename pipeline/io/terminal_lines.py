@@ -37,8 +37,8 @@ def window_width(head: bytes) -> int | None:
     """
     lines = [line.rstrip("\r") for line in head.decode("utf-8", errors="replace").split("\n")[:-1]]
     width = max(map(len, lines), default=0)
-    if not _NARROWEST <= width <= _WIDEST:
-        return None
+    if not _NARROWEST <= width <= _WIDEST or any("\r" in line for line in lines):
+        return None  # a window shows no redraws
     full = [(line, after) for line, after in pairwise(lines) if len(line) == width]
     if len(full) < max(_LEAST, _LEAST_SHARE * len(lines)):
         return None
@@ -50,9 +50,18 @@ def window_width(head: bytes) -> int | None:
     ]
     begins = Counter(_begin(line) for line, _ in first)
     is_continued = all(_begin(after) not in begins for _, after in first)
-    cut = sum((line[-1].isalnum() and after[:1].isalnum()) or after[:1] in _GOES_ON for line, after in full)
+    cut = sum(_is_within_word(line[-1], after[:1]) or after[:1] in _GOES_ON for line, after in full)
     is_broken = is_continued and cut >= _LEAST_CUT * len(full) and max(begins.values(), default=0) >= _LEAST
     return width if is_broken else None
+
+
+def _is_within_word(last: str, first: str) -> bool:
+    """Whether a word or a number goes on: a number in front of a capital letter ends a line of its own.
+
+    >>> _is_within_word("2", "5"), _is_within_word("o", "s"), _is_within_word("5", "V")
+    (True, True, False)
+    """
+    return (last.isdigit() and first.isdigit()) or (last.isalpha() and first.isalpha() and first.islower())
 
 
 def unbroken(chunks: Iterable[bytes], width: int) -> Iterator[bytes]:

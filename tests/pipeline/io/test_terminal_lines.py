@@ -36,7 +36,20 @@ def test_broken_lines_are_joined_and_keep_their_numbers(width: int, chunk: int) 
     assert all(line.startswith(printed[number]) for line, number in numbered.items() if line)
 
 
-@pytest.mark.parametrize("text", [lines(), [line.ljust(120) for line in lines()], [f"{line}\r" for line in lines()]])
+SAVED = "Best model so far"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lines(),
+        [line.ljust(120) for line in lines()],
+        [f"{line}\r" for line in lines()],
+        [one for line in lines() for one in (line[:104], SAVED)],
+        [one for line in lines() for one in (f" 50%|#  | 1/2\r100%|###| 2/2\r{line[:104]}", "and so on")],
+    ],
+    ids=["of any length", "padded", "of Windows", "above another", "redrawn"],
+)
 def test_whole_lines_stay_as_they_are(text: list[str]) -> None:
     data = "".join(f"{line}\n" for line in text).encode()
     assert window_width(data[:8192]) is None
