@@ -28,6 +28,7 @@ from sweepscope.pipeline.io.files import Entry
 from sweepscope.pipeline.io.rotated import rotated_logs
 from sweepscope.pipeline.logs.dialect import Dialect, marks_run
 from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.logs.runs.readings import LATEST
 from sweepscope.pipeline.logs.trackers import names as trackers
 from sweepscope.pipeline.nccl import names
 
@@ -234,7 +235,10 @@ def _log_roles(
         runs = {run for run, _ in of_stem.values()}
         beside = log_roles(unsure.values()) if len(runs) != 1 else {stem: (min(runs), "") for stem in unsure.values()}
         roles |= {path: beside[stem] if path in unsure else of_stem[stem] for path, stem in stems.items()}
-        roles |= {path: (roles[path][0], which) for path, (_, which) in earlier.items()}
+        superseded = {roles[path][0] for path in earlier}
+        latest = [path for path in paths if roles[path][0] in superseded and not roles[path][1]]
+        roles |= {path: (roles[path][0], LATEST) for path in latest}
+        roles |= {path: (roles[path][0], f"earlier {which}") for path, (_, which) in earlier.items()}
     return roles
 
 

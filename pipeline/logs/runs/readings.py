@@ -38,6 +38,9 @@ of them (`differing`)."""
 _COUNTED = ["batch", "ordinal"]
 """`step_basis` of numbers that are not those of steps."""
 
+LATEST = "latest"
+"""The launch of a log beside which older ones of its run were put aside, and come first whatever their names."""
+
 _OLDER_US = 86_400_000_000
 """A file that was last written so long before a launch is not of it, whatever the time zone of the log."""
 
@@ -65,6 +68,7 @@ def numbered(readings: pl.DataFrame) -> pl.DataFrame:
         pl.col("kind") != "log",
         pl.col("job").str.len_chars(),
         "job",
+        pl.col("launch") == LATEST,
         "_path",
         "attempt_in_source",
         maintain_order=True,

@@ -35,9 +35,13 @@ def test_other_names_are_none(name: str) -> None:
 
 def test_a_log_that_was_put_aside_is_a_launch_of_the_run_in_its_folder() -> None:
     files = {"a/train.log": log(), "a/train.log.old": log(8.0), "a/config.json": '{"seq_len": 2048, "mbs": 4}'}
-    runs = tables_of(files)["runs"]
+    files |= {"a/train.err": "Traceback (most recent call last):\n  File 'train.py'\nValueError: no such folder\n"}
+    runs = tables_of(files)["runs"].sort("attempt")
+    assert [path.rpartition("/")[2] for path in runs["source_path"]] == ["train.log.old", "train.log"]
+    assert runs["attempt"].to_list() == [1, 2]
     assert runs["steps_logged"].to_list() == [STEPS, STEPS]
     assert runs["seq_len"].to_list() == [2048, 2048]
+    assert runs["status"].to_list() == ["truncated", "crash"]
 
 
 def test_logs_of_ranks_behind_the_suffix_are_one_run() -> None:
