@@ -115,6 +115,8 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
         "num_nodes": int(nodes) if nodes.isdecimal() else None,
     }
     start = explorer.default_setup(setups, models, explorer.wanted(asked, view.chosen))
+    # whatever the nodes: estimates of more of them would else be by other constants
+    usual = explorer.default_setup(setups, models, explorer.wanted({**asked, "num_nodes": None}, view.chosen))
     offered = [*explorer.listed_models(models, st.query_params.get("model", start["model"])), CUSTOM]
     model = choices.select("Model", "model", offered, start["model"], width=190, help=texts.listed(offered, models))
     cards = known_cards()
@@ -153,7 +155,7 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
     with st.popover("Set-up", icon=":material/tune:"):
         shape: ModelShape | str = models[model] if model != CUSTOM else explorer_controls.custom_shape()
         ran = setups.filter(accelerator=accelerator)["framework"].drop_nulls().unique().sort().to_list()
-        framework = _framework(cluster.generation if cluster else "", ran, start["framework"])
+        framework = _framework(cluster.generation if cluster else "", ran, usual["framework"])
         precision = _precision(cluster)
         by = choices.select("The fastest by", "rank", [AUTO, PHYSICS], shown=texts.RANKED_BY.__getitem__)
     if isinstance(shape, str):

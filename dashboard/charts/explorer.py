@@ -63,7 +63,9 @@ def draw_front(
     top = max([*rates, y, 1.0]) * 1.15
     figure.add_vline(x=card, line={"width": 1, "color": theme.ink})
     text = note(f"card {gib(estimate.card_bytes)}", theme.mute, page=theme.page)
-    figure.add_annotation(**beside(card, top, -4), yanchor="top", **text)
+    # at the end of the line that the chosen layout, often near the card's size, leaves free
+    height, anchor = (0.0, "bottom") if y > top / 2 else (top, "top")
+    figure.add_annotation(**beside(card, height, -4), yanchor=anchor, **text)
     figure.update_layout(
         height=HEIGHT,
         hoverdistance=20,

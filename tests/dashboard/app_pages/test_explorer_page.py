@@ -64,6 +64,24 @@ def test_own_runs_on_a_cpu_are_not_passed_over_in_silence(tmp_path: Path, monkey
     assert "No run of this question was measured yet" not in text, "the published ones answer it"
 
 
+def test_more_nodes_are_estimated_by_the_same_constants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("a", 2, "nanotron"), ("b", 2, "nanotron"), ("c", 4, "picotron")]
+    runs = [
+        run_row(name, **SHAPE, num_nodes=nodes, num_gpus=8 * nodes, framework=framework)
+        for name, nodes, framework in rows
+    ]
+    home = make_real_home(tmp_path / "home", runs=runs)
+    chosen = {
+        nodes: next(
+            box.value
+            for box in open_page(home, monkeypatch, "explorer", nodes=nodes).selectbox
+            if box.label == "Constants for"
+        )
+        for nodes in ("2", "4", "32")
+    }
+    assert chosen == dict.fromkeys(chosen, "nanotron")
+
+
 def test_the_first_question_is_of_the_grid_that_overview_begins_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

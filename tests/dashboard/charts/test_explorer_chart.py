@@ -48,3 +48,11 @@ def test_the_chosen_layout_is_the_one_bright_thing_and_hollow_when_it_does_not_f
     (chosen,) = [trace for trace in large.data if trace.name == "chosen"]
     assert chosen.marker.symbol == "circle-open"
     assert large.layout.xaxis.range[1] > 200
+
+
+@pytest.mark.parametrize(("mfu", "is_low"), [(0.4, True), (0.1, False)])
+def test_the_cards_name_stands_at_the_end_that_the_chosen_layout_leaves_free(mfu: float, is_low: bool) -> None:
+    figure = charts.draw_front(FRONT, ["a", "b"], (replace(ANSWER, need_bytes=77.0 * 2**30), mfu), 0.0, LIGHT)
+    (card,) = [one for one in figure.layout.annotations if one.text.startswith("card")]
+    assert (card.y == 0) is is_low
+    assert card.yanchor == ("bottom" if is_low else "top")
