@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from io import RawIOBase
 from typing import IO, Any, cast
 
-import fsspec
-
 from sweepscope.pipeline.errors import InputError, NothingYetError, UsageError
 from sweepscope.pipeline.io.hidden_names import is_hidden
 
@@ -37,6 +35,9 @@ def file_system(url: str) -> tuple[Any, str]:
         UsageError: the URL is malformed, or of a kind that there is not.
         InputError: a package for such URLs is missing.
     """
+    # Late: with what it imports itself it takes longer than all local files of a small ingest.
+    import fsspec
+
     is_s3 = url.startswith(("s3://", "s3a://"))
     given = fsspec.config.conf.get("s3", {})
     limits: dict[str, Any] = {}

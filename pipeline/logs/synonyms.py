@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?<![KMGT]i)(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])")
 """Where a word begins within one: `numGPUsPerNode` has four, `GiB` is one."""
@@ -380,7 +380,7 @@ def setting_of(name: str) -> tuple[str, int] | None:
     >>> setting_of("tensor model parallel size"), setting_of("depth"), setting_of("seed")
     (('tp', 0), ('num_layers', 1), None)
     """
-    return _found(name, _SETTINGS)
+    return _found(name, _settings())
 
 
 @lru_cache(maxsize=16_384)
@@ -392,7 +392,7 @@ def step_columns(name: str) -> tuple[tuple[str, int], ...]:
     """
     surest = {
         column: next((at for at, form in enumerate(forms) if form.fullmatch(name)), None)
-        for column, forms in _STEPS.items()
+        for column, forms in _steps().items()
     }
     return tuple((column, sure) for column, sure in surest.items() if sure is not None)
 
@@ -408,4 +408,12 @@ def _compiled(table: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[re.Patter
     return {column: tuple(re.compile(form) for form in forms) for column, forms in table.items()}
 
 
-_SETTINGS, _STEPS = _compiled(SETTINGS), _compiled(STEPS)
+# Compiled when the first name is looked up: most logs are of a known trainer, whose names need not be guessed.
+@cache
+def _settings() -> dict[str, tuple[re.Pattern[str], ...]]:
+    return _compiled(SETTINGS)
+
+
+@cache
+def _steps() -> dict[str, tuple[re.Pattern[str], ...]]:
+    return _compiled(STEPS)

@@ -102,18 +102,27 @@ def _keys_of(table: Table) -> list[str]:
 
 
 def _differing(connection: duckdb.DuckDBPyConnection, table: Table, exchange: Exchange) -> pl.DataFrame:
-    """Keys of the rows that are in one of the sides only: a file that lost a row is written anew with all others."""
+    """Keys of the rows that are in one of the sides only: a file that lost a row is written anew with all others.
+
+    Of rows that have only come, or gone, the keys suffice; a hash of each would read all columns.
+    """
     keys = ", ".join(_keys_of(table))
+    if not (exchange.gone and exchange.new):
+        query, parameters = lake_sql.select(connection, table, exchange.gone or exchange.new)
+        only: pl.DataFrame = connection.sql(f"SELECT DISTINCT {keys} FROM ({query})", params=parameters).pl()
+        return only
     sides = []
     for files in (exchange.gone, exchange.new):
         query, parameters = lake_sql.select(connection, table, files)
-        # Of rows that have only come, or gone, the keys suffice; a hash of each would read all columns.
-        content = ", hash(rows) AS content" if exchange.gone and exchange.new else ""
-        sides.append(connection.sql(f"SELECT DISTINCT {keys}{content} FROM ({query}) AS rows", params=parameters).pl())
+        sides.append(
+            connection.sql(
+                f"SELECT DISTINCT {keys}, hash(rows) AS content FROM ({query}) AS rows", params=parameters
+            ).pl()
+        )
     gone, new = sides
     both = [
         gone.join(new, on=gone.columns, how="anti", nulls_equal=True),
         new.join(gone, on=new.columns, how="anti", nulls_equal=True),
     ]
-    found: pl.DataFrame = pl.concat(both).drop("content", strict=False)
+    found: pl.DataFrame = pl.concat(both).drop("content")
     return found

@@ -1,6 +1,7 @@
 """Stored views of a renewed store, computed again for the runs that changed and those that their rows rest on.
 
-Where few runs changed, that costs what is new; the others of a store's stored views are computed as a whole.
+Where few runs changed, that costs what is new; the others of a store's stored views are computed as a whole, or for the
+groups of runs that their rows compare (GROUPED), or not at all where no file that they are about is concerned (ABOUT).
 
 A view that is `is_run_by_run` gives the rows of a region, runs that share no log, directory, unit or billed job with
 any others, from the rows of that region alone. So it is created a second time over tables that show nothing else, and
@@ -28,6 +29,12 @@ FACTS = ("nccl_files", "nccl_hangs", "flight_records")
 _PLACED = ("run_gpu_memory", "run_snapshots")
 """Stored views that say which run a memory artefact belongs to, by directories above each other: they are no region."""
 
+GROUPED = {"ranked_layouts": ("origin", "num_nodes")}
+"""Stored views that compare runs with equal values in these columns of `runs` only, which their rows have as well."""
+
+ABOUT = {"nccl_findings": "nccl_files"}
+"""Stored views about the files of a table: of `runs` and `files`, they read the rows of these files alone."""
+
 _SCHEMA = "memory.region"
 
 _JOB = "(origin, coalesce(sweep, ''), coalesce(job_id, ''))"
@@ -40,8 +47,13 @@ def tables_read(views: Mapping[str, str]) -> set[str]:
     return set().union(*(stored_views.tables_of(name, views) for name in names))
 
 
-def remember_jobs(connection: duckdb.DuckDBPyConnection) -> None:
-    """Keep which runs share a billed job, for `compute_again`: to be called before tables of the store are changed."""
+def remember_runs(connection: duckdb.DuckDBPyConnection) -> None:
+    """Keep which runs share a billed job, and the groups of all, for `compute_again`.
+
+    To be called before tables of the store are changed.
+    """
+    columns = ", ".join(sorted({column for group in GROUPED.values() for column in group}))
+    connection.execute(f"CREATE TEMP TABLE groups_before AS SELECT run_id, {columns} FROM runs")
     connection.execute(f"""
         CREATE TEMP TABLE jobs_before AS
         SELECT run_id, origin, coalesce(sweep, '') AS sweep, coalesce(job_id, '') AS job_id
@@ -56,7 +68,7 @@ def compute_again(
     """Bring the stored views of a store up to its tables.
 
     Args:
-        connection: to the store, of which the tables are filled; `remember_jobs` was called before.
+        connection: to the store, of which the tables are filled; `remember_runs` was called before.
         views: statements by view, of which the store has been built.
         changed: tables with other rows than when the views were computed.
         keys: what those rows name; None: everything is computed.
@@ -70,11 +82,16 @@ def compute_again(
     for name in placed:
         connection.execute(f"CREATE TEMP TABLE before_{name} AS FROM {name}")
     _compute_whole(connection, views, placed)
-    if _is_region_found(connection, keys, placed, [name for name in _PLACED if name in views]):
-        _compute_region(connection, views, by_run)
-    else:
-        _compute_whole(connection, views, by_run)
-    _compute_whole(connection, views, [name for name in names if name not in {*placed, *by_run}])
+    others = [name for name in names if name not in {*placed, *by_run}]
+    if not _is_region_found(connection, keys, placed, [name for name in _PLACED if name in views]):
+        _compute_whole(connection, views, [*by_run, *others])
+        return
+    _compute_region(connection, views, by_run)
+    for name in others:
+        if name in GROUPED:
+            _compute_groups(connection, views, name)
+        elif _is_concerned(connection, views, name, changed):
+            _compute_whole(connection, views, [name])
 
 
 def _compute_whole(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str], names: Collection[str]) -> None:
@@ -87,6 +104,35 @@ def _compute_region(connection: duckdb.DuckDBPyConnection, views: Mapping[str, s
         for name in names:
             connection.execute(f"DELETE FROM store.main.{name} WHERE run_id IN (FROM region_runs)")
             connection.execute(f"INSERT INTO store.main.{name} FROM {_SCHEMA}.{name}")
+
+
+def _compute_groups(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str], name: str) -> None:
+    """Compute the rows of the groups that runs of the region belong to, or belonged to before."""
+    columns = ", ".join(GROUPED[name])
+    connection.execute(f"""
+        CREATE OR REPLACE TEMP TABLE region_groups AS
+        SELECT DISTINCT {columns}
+        FROM (SELECT run_id, {columns} FROM groups_before UNION ALL SELECT run_id, {columns} FROM store.main.runs)
+        WHERE run_id IN (FROM region_runs)
+    """)
+    same = " AND ".join(f"part.{column} IS NOT DISTINCT FROM region_groups.{column}" for column in GROUPED[name])
+    of_groups = f"EXISTS (FROM region_groups WHERE {same})"
+    with _schema(connection):
+        connection.execute(f"CREATE VIEW runs AS FROM store.main.runs AS part WHERE {of_groups}")
+        connection.execute(stored_views.as_table(name, views[name]))
+        connection.execute(f"DELETE FROM store.main.{name} AS part WHERE {of_groups}")
+        connection.execute(f"INSERT INTO store.main.{name} FROM {_SCHEMA}.{name}")
+
+
+def _is_concerned(
+    connection: duckdb.DuckDBPyConnection, views: Mapping[str, str], name: str, changed: Collection[str]
+) -> bool:
+    """Whether a view that is not computed run by run may have other rows than before."""
+    if name not in ABOUT or (stored_views.tables_of(name, views) - {"runs", "files"}) & set(changed):
+        return True
+    query = f"SELECT count(*) > 0 FROM {ABOUT[name]} WHERE source_path IN (FROM region_paths)"
+    ((is_concerned,),) = connection.execute(query).fetchall()
+    return bool(is_concerned)
 
 
 def _is_region_found(
@@ -171,9 +217,8 @@ def _sizes(connection: duckdb.DuckDBPyConnection) -> tuple[int, ...]:
 
 @contextmanager
 def _region_shown(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str]) -> Iterator[None]:
-    """A schema with the tables of the region and what views give of them; names are looked for there first."""
-    connection.execute(f"CREATE SCHEMA {_SCHEMA}; SET search_path = '{_SCHEMA},store.main'")
-    try:
+    """A schema with the tables of the region and what views give of them."""
+    with _schema(connection):
         for name in sorted(tables_read(views)):
             if where := _where(name):
                 connection.execute(f"CREATE VIEW {name} AS FROM store.main.{ddl.quote(name)} WHERE {where}")
@@ -183,6 +228,14 @@ def _region_shown(connection: duckdb.DuckDBPyConnection, views: Mapping[str, str
         for name in (name for name in shown if name not in _PLACED):
             # Rows, not a view: DuckDB takes most of the time to bind one, anew for each that reads it.
             connection.execute(stored_views.as_table(name, views[name]))
+        yield
+
+
+@contextmanager
+def _schema(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """An empty schema in memory, in which names are looked for first."""
+    connection.execute(f"CREATE SCHEMA {_SCHEMA}; SET search_path = '{_SCHEMA},store.main'")
+    try:
         yield
     finally:
         connection.execute(f"USE store; DROP SCHEMA {_SCHEMA} CASCADE")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from sweepscope.pipeline.text.secret_formats import FORMATS, FRAMES
@@ -38,10 +38,23 @@ _URL = re.compile(
 )
 _PEM_LINE = re.compile(r"(?<![A-Za-z0-9+/=_.-])[A-Za-z0-9+/]{60,76}={0,2}(?![A-Za-z0-9+/=_.-])")
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
-_FORMATS = re.compile("|".join(f"(?P<f{n}>{prefix}){rest}" for n, (_, prefix, rest) in enumerate(FORMATS)))
-_FRAMES = [(kind, literals, re.compile(pattern, re.ASCII)) for kind, literals, pattern in FRAMES]
 PREFIXES = "|".join(prefix for _, prefix, _ in FORMATS)
-_HAS_PREFIX = re.compile(PREFIXES)
+
+
+# Compiled when the first text is judged: that takes longer than importing the rest, and most commands judge none.
+@cache
+def _has_prefix() -> re.Pattern[str]:
+    return re.compile(PREFIXES)
+
+
+@cache
+def _formats() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?P<f{n}>{prefix}){rest}" for n, (_, prefix, rest) in enumerate(FORMATS)))
+
+
+@cache
+def _frame(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
 
 
 def hide(text: str) -> str:
@@ -50,12 +63,12 @@ def hide(text: str) -> str:
     >>> hide("HF_TOKEN=hf_" + "aB3" * 12), hide("eos_token='</s>', num_tokens: 4096")
     ('HF_TOKEN=hf_…[hidden: Hugging Face token]', "eos_token='</s>', num_tokens: 4096")
     """
-    if _HAS_PREFIX.search(text):
+    if _has_prefix().search(text):
         text = _hide_formats(text)
     small = lower(text)
-    for kind, literals, pattern in _FRAMES:
+    for kind, literals, pattern in FRAMES:
         if any(literal in small for literal in literals):
-            text = pattern.sub(partial(_without, kind=kind), text)
+            text = _frame(pattern).sub(partial(_without, kind=kind), text)
     if "@" in text:
         text = _URL.sub(_hide_user, text)
     text = hide_named(text)
@@ -84,7 +97,7 @@ def shorten(text: str, length: int) -> str:
 
 def _hide_formats(text: str) -> str:
     parts, position, start = [], 0, 0
-    while found := _FORMATS.search(text, start):
+    while found := _formats().search(text, start):
         if _LEFT.search(text[max(0, found.start() - 6) : found.start()]):
             number = int(str(found.lastgroup)[1:])
             parts += [text[position : found.end(f"f{number}")], f"…{mark(FORMATS[number][0])}"]

@@ -201,7 +201,7 @@ class TestUrls:
     def test_a_protocol_whose_package_is_missing_is_named(self) -> None:
         missing = ImportError("Install s3fs to access S3")
         with (
-            patch.object(remote.fsspec.core, "url_to_fs", side_effect=missing),
+            patch.object(fsspec.core, "url_to_fs", side_effect=missing),
             pytest.raises(InputError, match="Install s3fs"),
         ):
             list(list_files("s3://bucket/x"))

@@ -60,6 +60,12 @@ _OF_TABLES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         first_failed_host=_maybe(st.just("n4")),
         accelerator=_maybe(st.just("H100")),
         num_gpus=st.just(8),
+        model=st.just("m-7b"),
+        num_nodes=st.sampled_from([1, 1, 2]),
+        seq_len=st.just(4096),
+        gbs_tokens=st.just(1 << 20),
+        framework=st.sampled_from(["picotron", "nanotron"]),
+        tokens_per_s_per_gpu=st.sampled_from([100.0, 104.0, 50.0]),
         gpu_hours=_maybe(st.sampled_from([1.0, 3.0])),
         allocated_gpu_hours=_maybe(st.sampled_from([2.0, 9.0])),
         mem_peak_allocated_bytes=_maybe(st.just(7 << 30)),
@@ -73,7 +79,13 @@ _OF_TABLES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         host=_maybe(st.sampled_from(["n5", "n6"])),
         text=st.just(_OOM),
     ),
-    "nccl_files": _row(source_path=_BESIDE, run_dir=_maybe(_FOLDER)),
+    "nccl_files": _row(
+        source_path=_BESIDE,
+        run_dir=_maybe(_FOLDER),
+        origin=st.just("measured"),
+        sweep=_maybe(st.just("s")),
+        nccl_version=st.sampled_from(["2.21.5", "2.27.3"]),
+    ),
     "nccl_hangs": _row(source_path=_BESIDE, run_dir=_maybe(_FOLDER)),
     "nccl_ranks": _row(source_path=_BESIDE | _LOG, line_no=st.integers(1, 90), host=st.sampled_from(["n7", "n8"])),
     "estimates": _row(est_status=st.just("ok"), est_mem_bytes=st.integers(1, 9)),
@@ -145,6 +157,20 @@ def views() -> dict[str, str]:
     return load_views(VIEW_FOLDER)
 
 
+def _ranked(run_id: str, num_nodes: int, speed: float, **columns: Any) -> dict[str, Any]:
+    """A row of a run that has a place in the ranking of its cell."""
+    place = {"run_id": run_id, "source_path": f"/s/{run_id}/1.log", "run_dir": f"/s/{run_id}", "origin": "measured"}
+    cell = {"model": "m-7b", "num_nodes": num_nodes, "num_gpus": 8, "seq_len": 4096, "gbs_tokens": 1 << 20}
+    return {**place, **cell, "status": "completed", "tokens_per_s_per_gpu": speed, **columns}
+
+
+_VERSIONS = [
+    {"source_path": f"/s/{name}.txt", "origin": "measured", "nccl_version": version}
+    for name, version in (("a", "2.21.5"), ("b", "2.27.3"))
+]
+"""Two files, of which only the ledger says that they belong to one run."""
+
+
 def _all_rows(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, pl.DataFrame]:
     return {name: connection.sql(f"FROM {name} ORDER BY ALL").pl() for name in names}
 
@@ -169,7 +195,7 @@ def test_rows_are_those_of_computing_everything(views: dict[str, str], data: st.
         _fill(connection, first)
         for statement in as_stored(views).values():
             connection.execute(statement)
-        renewed_views.remember_jobs(connection)
+        renewed_views.remember_runs(connection)
         for name in rows:
             connection.execute(f"DELETE FROM {name}")
         _fill(connection, last)
@@ -211,7 +237,7 @@ def test_a_region_is_what_shares_a_log_a_folder_or_a_billed_job(views: dict[str,
             _fill(connection, {"runs": known})
             for statement in as_stored(views).values():
                 connection.execute(statement)
-            renewed_views.remember_jobs(connection)
+            renewed_views.remember_runs(connection)
             _fill(connection, {"runs": [new]})
             renewed_views.compute_again(connection, views, {"runs"}, _keys(runs[:1]))
             assert {one for (one,) in connection.sql("FROM region_runs").fetchall()} == wanted
@@ -235,7 +261,59 @@ def test_a_billed_run_that_leaves_a_job_has_those_that_stay_in_its_region(views:
         _fill(connection, {"runs": runs})
         for statement in as_stored(views).values():
             connection.execute(statement)
-        renewed_views.remember_jobs(connection)
+        renewed_views.remember_runs(connection)
         connection.execute("DELETE FROM runs WHERE run_id = 'leaving'")
         renewed_views.compute_again(connection, views, {"runs"}, _keys(runs[:1]))
         assert {one for (one,) in connection.sql("FROM region_runs").fetchall()} == {"leaving", "staying"}
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "changed", "view"),
+    [
+        (
+            {"runs": [_ranked("slow", 1, 90.0), _ranked("two", 2, 80.0)]},
+            {"runs": [_ranked("slow", 1, 90.0), _ranked("two", 2, 80.0), _ranked("fast", 1, 99.0, mbs=2)]},
+            [_ranked("fast", 1, 99.0, mbs=2)],
+            "ranked_layouts",
+        ),
+        (
+            {"runs": [_ranked("stays", 1, 90.0), _ranked("moves", 1, 99.0, mbs=2)]},
+            {"runs": [_ranked("stays", 1, 90.0), _ranked("moves", 2, 99.0, mbs=2)]},
+            [_ranked("moves", 2, 99.0, mbs=2)],
+            "ranked_layouts",
+        ),
+        (
+            {"runs": [], "nccl_files": _VERSIONS, "files": [{"path": "/s/a.txt", "unit": "/s"}]},
+            {
+                "runs": [],
+                "nccl_files": _VERSIONS,
+                "files": [{"path": "/s/a.txt", "unit": "/s"}, {"path": "/s/b.txt", "unit": "/s"}],
+            },
+            [{"path": "/s/b.txt", "unit": "/s"}],
+            "nccl_findings",
+        ),
+    ],
+    ids=["another run in a group", "a run that leaves a group", "a file that joins a unit"],
+)
+def test_views_across_runs_follow_what_they_compare(
+    views: dict[str, str], first: Rows, last: Rows, changed: Sequence[dict[str, Any]], view: str
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, duckdb.connect() as connection:
+        patch.setattr(renewed_views, "MOST", 2.0)
+        connection.execute("ATTACH ':memory:' AS store; USE store")
+        for table in TABLES.values():
+            connection.execute(ddl.create_table(table))
+        _fill(connection, first)
+        for statement in as_stored(views).values():
+            connection.execute(statement)
+        before = _all_rows(connection, [view])[view]
+        renewed_views.remember_runs(connection)
+        for name in first:
+            connection.execute(f"DELETE FROM {name}")
+        _fill(connection, last)
+        names = {name for name in first if first[name] != last[name]}
+        renewed_views.compute_again(connection, views, names, _keys(changed))
+        renewed = _all_rows(connection, [view])[view]
+        renewed_views.compute_again(connection, views, set(TABLES), None)
+        assert_frame_equal(renewed, _all_rows(connection, [view])[view])
+        assert not renewed.equals(before)
