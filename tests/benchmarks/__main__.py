@@ -22,6 +22,7 @@ from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.published import current
 from tests.benchmarks import logs, memory
 from tests.benchmarks.estimate import estimator_rates
+from tests.benchmarks.few_new import few_new
 from tests.benchmarks.growth import growth
 from tests.benchmarks.inference import inference_rates
 from tests.benchmarks.large_store import large_store, view_seconds
@@ -93,6 +94,7 @@ def main() -> None:
             lambda: nccl_rates(scratch),
             lambda: small_logs(scratch),
             lambda: ingest_rate(sweep, scratch),
+            lambda: few_new(scratch),
             lambda: growth(sweep, scratch),
             lambda: query_latency(scratch),
             lambda: publishing(current(scratch / "home"), scratch),
