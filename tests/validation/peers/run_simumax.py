@@ -35,8 +35,9 @@ def _system(asked: dict[str, Any]) -> Any:
         own["accelerator"] = card
         for name, net in own["networks"].items():
             if isinstance(net, dict):
-                is_between = name == "inter_node"
-                net["bandwidth"]["gbps"] = asked["network_bytes_per_s" if is_between else "link_bytes_per_s"] / 1e9
+                # Of a whole node between nodes: `SystemConfig.compute_net_op_time` divides it among the groups of one.
+                of_node = asked["network_bytes_per_s"] * asked["gpus_per_node"]
+                net["bandwidth"]["gbps"] = (of_node if name == "inter_node" else asked["link_bytes_per_s"]) / 1e9
     own["num_per_node"] = asked["gpus_per_node"]
     return config.SystemConfig.init_from_dict(own)
 
