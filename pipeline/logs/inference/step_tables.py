@@ -35,7 +35,7 @@ def is_step_table(head: str) -> bool:
     losses = [at for at, name in enumerate(header) if is_training_loss(name)]
     layout = {column for name in header if (column := (setting_of(words(name)) or ("", 0))[0]) in LAYOUT}
     full = [row for row in rows if len(row) == len(header)]
-    if not counters or not losses or len(layout) >= _MOST_LAYOUT or len(full) < _LEAST_ROWS:
+    if not counters or not losses or len(layout) >= _MOST_LAYOUT or len(full) < _LEAST_ROWS or _are_named(full):
         return False
     has_losses = any(_number(row[at]) is not None for row in full for at in losses)
     return has_losses and _are_numbers(full) and any(_is_rising(row[at] for row in full) for at in counters)
@@ -48,6 +48,12 @@ def _is_counter(name: str) -> bool:
 def _is_rising(cells: Iterable[str]) -> bool:
     numbers = [_number(cell) for cell in cells]
     return all(a is not None and b is not None and a < b for a, b in pairwise(numbers))
+
+
+def _are_named(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether each row has a name of its own, as those of runs have."""
+    columns = zip(*rows, strict=True)
+    return any(len(set(cells)) == len(cells) and all(cell[:1].isalpha() for cell in cells) for cells in columns)
 
 
 def _are_numbers(rows: Sequence[Sequence[str]]) -> bool:

@@ -6,14 +6,17 @@ from datetime import datetime
 
 import polars as pl
 
+from sweepscope.pipeline.logs.facts import INFERRED
 from sweepscope.pipeline.logs.runs import outcome
 from sweepscope.pipeline.logs.runs.stated import SOURCES_STATED
 
 STATUS_FILE = "status_file"
 """Name under which a sidecar reports the content of a status file."""
 
-_RECORDS = r"(?i)\.(?:jsonl?|ndjson|csv|tsv)(?:\.gz|\.zst)?$"
+_RECORDS = r"(?i)\.(?:jsonl|ndjson|csv|tsv)(?:\.gz|\.zst)?$"
 """Names of files that hold values of steps and nothing else."""
+_JSON = r"(?i)\.json(?:\.gz|\.zst)?$"
+"""Those of documents, which hold nothing else unless a trainer keeps its state there (`trainer_state.json`)."""
 
 GUESSED_PLAN = "is_plan_guessed"
 """Name under which a dialect concludes that the planned steps may be those of a single epoch."""
@@ -63,7 +66,13 @@ def outcomes_of_runs(
             pl.col("has_settings", "is_plan_guessed").fill_null(value=False),
             "longest_pause_s",
             "step_time_s",
-            is_of_records=pl.col("path").str.contains(_RECORDS) & ~pl.col("run_id").is_in(beside.implode()),
+            is_of_records=(
+                (
+                    pl.col("path").str.contains(_RECORDS)
+                    | (pl.col("path").str.contains(_JSON) & (pl.col("dialect") == INFERRED))
+                )
+                & ~pl.col("run_id").is_in(beside.implode())
+            ),
             last_step_line="last_line",
             previous_step_line="line_before",
             silence=pl.when("is_hang").then("silence"),
