@@ -51,11 +51,11 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         KIND,
         (
-            *("with a zero exit code", "exited with code 0", "exited with 0", "exit code 0", "exit code: 0"),
-            *("exit status 0", "(status: SUCCEEDED)", ", exit 0"),
+            *("with a zero exit code", "exited with code 0", "(status: SUCCEEDED)"),
+            *("finished, exit 0", "done, exit 0", "completed, exit 0"),
         ),
-        r"(?i)\bexited (?:successfully )?with (?:a zero exit code|(?:exit )?(?:code |status )?0\b)|"
-        r"[\s,(]exit (?:code|status)?[: ]{0,2}0\s*$|\(status: SUCCEEDED\)",
+        r"\bexited successfully with a zero exit code\b|^\s*[\w.-]+ exited with code 0\s*$|\(status: SUCCEEDED\)|"
+        r"\b(?:finished|done|completed), exit 0\s*$",
     ),
     (
         KIND,
