@@ -59,7 +59,9 @@ SCANCEL = "slurmstepd: error: *** JOB 1999616 ON r6i4n5 CANCELLED AT 2021-05-27T
 CLEANUP = "slurmstepd: error: *** STEP 1999616.0 ON r6i4n5 CANCELLED AT 2021-05-27T21:42:11 ***"
 NODE = "slurmstepd: error: *** JOB 17 ON n1 CANCELLED AT 2021-05-27T21:42:11 DUE TO NODE FAILURE, SEE SLURMCTLD LOG ***"
 PREEMPTED = "slurmstepd: error: *** JOB 17 ON n1 CANCELLED AT 2021-05-27T21:42:11 DUE TO PREEMPTION ***"
-HOST_OOM = "slurmstepd: error: Detected 1 oom_kill event in StepId=1999616.0. Some of the step tasks have been OOM Killed."
+HOST_OOM = (
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=1999616.0. Some of the step tasks have been OOM Killed."
+)
 TERMINATE = "terminate called after throwing an instance of 'std::runtime_error'"
 RESET = "[rank1]: torch.distributed.DistNetworkError: Connection reset by peer"
 TASK_FAILURE = "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2026-04-29T23:36:37 DUE TO TASK FAILURE ***"
