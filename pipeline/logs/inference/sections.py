@@ -10,7 +10,6 @@ from sweepscope.pipeline.logs.synonyms import NOT_OURS, words
 
 _BEGIN = r"^\s*[\"']?[A-Za-z][\w./-]*[\"']?\s*[:=]\s*[{(]?\s*$"
 _NAME = re.compile(r"(?P<indent>\s*)[\"']?(?P<name>[A-Za-z][\w./-]*)")
-_INDENT = re.compile(r"\s*")
 
 
 def outside_sections(lines: pl.DataFrame) -> pl.DataFrame:
@@ -24,7 +23,7 @@ def outside_sections(lines: pl.DataFrame) -> pl.DataFrame:
         return lines
     kept, indent = [], -1
     for text, is_begin in zip(lines["text"], begins, strict=True):
-        own = len(_INDENT.match(text)[0]) if text.strip() else None  # type: ignore[index]  # it matches any text
+        own = len(text) - len(text.lstrip()) if text.strip() else None
         if indent >= 0 and own is not None and own <= indent:
             indent = -1
         kept.append(indent < 0)

@@ -15,15 +15,13 @@ from typing import NamedTuple
 import polars as pl
 
 from sweepscope.pipeline.logs.synonyms import words
-from sweepscope.pipeline.logs.trackers.tracked_run import Row, TrackedRun, is_of_steps, is_wanted
+from sweepscope.pipeline.logs.trackers.tracked_run import LAST_SECOND, Row, TrackedRun, is_of_steps, is_wanted
 
 _NAMES = ("metric name", "metric", "name", "key", "tag")
 _VALUES = ("metric value", "value")
 _STEPS = ("step", "global step", "iteration", "iter")
 _TIMES = ("timestamp", "wall time", "time")
 _RUNS = ("experiment key", "run uuid", "run id", "run name", "run", "sys id")
-_LAST_SECOND = 1e11
-"""Since 1970, of the year 5138: more are milliseconds."""
 
 
 class _Columns(NamedTuple):
@@ -104,4 +102,4 @@ def _seconds(column: str | None) -> pl.Expr:
         return pl.lit(None, pl.Float64)
     number = pl.col(column).cast(pl.Float64, strict=False)
     date = pl.col(column).str.to_datetime(strict=False, time_zone=UTC.tzname(None)).dt.timestamp("ms") / 1e3
-    return pl.coalesce(pl.when(number > _LAST_SECOND).then(number / 1e3).otherwise(number), date)
+    return pl.coalesce(pl.when(number > LAST_SECOND).then(number / 1e3).otherwise(number), date)

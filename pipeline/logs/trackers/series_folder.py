@@ -14,10 +14,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
-from sweepscope.pipeline.io.yaml_text import safe_loader
-from sweepscope.pipeline.logs.trackers.tracked_run import Row, TrackedRun, is_training_loss, is_wanted, settings_of
+from sweepscope.pipeline.logs.sidecars.run_files import plain_yaml
+from sweepscope.pipeline.logs.trackers.tracked_run import (
+    LAST_SECOND,
+    Row,
+    TrackedRun,
+    is_training_loss,
+    is_wanted,
+    settings_of,
+)
 
 _DVCLIVE = re.compile(
     r"^(?P<run>.*)/plots/metrics/(?P<name>.+)\.tsv$|"
@@ -26,8 +31,6 @@ _DVCLIVE = re.compile(
 _DOWNLOAD = re.compile(r"^(?P<run>(?:.*/)?run-.+)-tag-(?P<name>[^/]+)\.csv$")
 _PARAMS = "params.yaml"
 _METRIC = "metrics/"
-_LAST_SECOND = 1e11
-"""Since 1970, of the year 5138: more are milliseconds."""
 _TIMES = ("timestamp", "wall time", "time")
 
 
@@ -118,15 +121,9 @@ def _seconds(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    return value / 1e3 if value > _LAST_SECOND else value
+    return value / 1e3 if value > LAST_SECOND else value
 
 
 def _params(text: str) -> dict[str, Any]:
     """The parameters of a run by their dotted names. Raises ValueError for damaged YAML."""
-    try:
-        found = yaml.load(text, Loader=safe_loader(text))  # noqa: S506 -- all of them are safe
-    except yaml.YAMLError as error:
-        raise ValueError(f"not YAML: {str(error).splitlines()[0]}") from error
-    if not isinstance(found, dict):
-        raise ValueError("not a mapping of names to values")
-    return {str(name): value for name, value in found.items()}
+    return {str(name): value for name, value in plain_yaml(text).items()}

@@ -20,6 +20,9 @@ from sweepscope.pipeline.logs import synonyms
 from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars.wandb_files import settings_of_values
 
+LAST_SECOND = 1e11
+"""Since 1970, of the year 5138: more are milliseconds."""
+
 
 @dataclass(frozen=True)
 class Row:

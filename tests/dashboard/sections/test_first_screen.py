@@ -43,7 +43,7 @@ def test_another_grid_of_the_first_screen_is_drawn_without_the_database(store: S
 
     first_screen.read(store.for_thread())
 
-    answered = replace(store, con=Reader(NoDatabase(), store.con.answers))  # type: ignore[arg-type] - it fails where it is asked
+    answered = replace(store, con=Reader(NoDatabase(), store.con.answers))  # type: ignore[arg-type] - NoDatabase is no connection: any query of it fails
     grid = grid_cells(answered, other, Filters())
     assert grid["runs_completed"].sum() == 2
     assert queries.repeats(other).run(answered.con).height == 1

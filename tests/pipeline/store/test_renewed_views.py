@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -134,6 +135,22 @@ def _tables(draw: st.DrawFn) -> Rows:
     return rows
 
 
+@contextmanager
+def _store_of(
+    rows: Mapping[str, Sequence[Mapping[str, Any]]], views: Mapping[str, str]
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A store with these rows and the views that are kept; a region of everything is one, too."""
+    with pytest.MonkeyPatch.context() as patch, duckdb.connect() as connection:
+        patch.setattr(renewed_views, "MOST", 2.0)
+        connection.execute("ATTACH ':memory:' AS store; USE store")
+        for table in TABLES.values():
+            connection.execute(ddl.create_table(table))
+        _fill(connection, rows)
+        for statement in as_stored(views).values():
+            connection.execute(statement)
+        yield connection
+
+
 def _fill(connection: duckdb.DuckDBPyConnection, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     for name, some in rows.items():
         if some:
@@ -187,14 +204,7 @@ def test_rows_are_those_of_computing_everything(views: dict[str, str], data: st.
     last = {name: [row for at, row in enumerate(some) if (name, at) not in gone] for name, some in rows.items()}
     changed = {name for name, _ in gone ^ late}
     keys = _keys([rows[name][at] for name, at in gone ^ late])
-    with pytest.MonkeyPatch.context() as patch, duckdb.connect() as connection:
-        patch.setattr(renewed_views, "MOST", 2.0)  # a region of everything is one, too
-        connection.execute("ATTACH ':memory:' AS store; USE store")
-        for table in TABLES.values():
-            connection.execute(ddl.create_table(table))
-        _fill(connection, first)
-        for statement in as_stored(views).values():
-            connection.execute(statement)
+    with _store_of(first, views) as connection:
         renewed_views.remember_runs(connection)
         for name in rows:
             connection.execute(f"DELETE FROM {name}")
@@ -228,15 +238,8 @@ def test_a_region_is_what_shares_a_log_a_folder_or_a_billed_job(views: dict[str,
         {"run_id": "other", "source_path": "/s/c/1.log", "run_dir": "/s/c", "origin": "measured", "sweep": "s"},
     ]
     for billed, wanted in ((None, {"new"}), (4.0, {"new", "job"})):
-        with pytest.MonkeyPatch.context() as patch, duckdb.connect() as connection:
-            patch.setattr(renewed_views, "MOST", 2.0)
-            connection.execute("ATTACH ':memory:' AS store; USE store")
-            for table in TABLES.values():
-                connection.execute(ddl.create_table(table))
-            new, *known = [{**row, "allocated_gpu_hours": billed} for row in runs]
-            _fill(connection, {"runs": known})
-            for statement in as_stored(views).values():
-                connection.execute(statement)
+        new, *known = [{**row, "allocated_gpu_hours": billed} for row in runs]
+        with _store_of({"runs": known}, views) as connection:
             renewed_views.remember_runs(connection)
             _fill(connection, {"runs": [new]})
             renewed_views.compute_again(connection, views, {"runs"}, _keys(runs[:1]))
@@ -253,14 +256,7 @@ def test_a_billed_run_that_leaves_a_job_has_those_that_stay_in_its_region(views:
         }
         for name, (job, billed) in jobs.items()
     ]
-    with pytest.MonkeyPatch.context() as patch, duckdb.connect() as connection:
-        patch.setattr(renewed_views, "MOST", 2.0)
-        connection.execute("ATTACH ':memory:' AS store; USE store")
-        for table in TABLES.values():
-            connection.execute(ddl.create_table(table))
-        _fill(connection, {"runs": runs})
-        for statement in as_stored(views).values():
-            connection.execute(statement)
+    with _store_of({"runs": runs}, views) as connection:
         renewed_views.remember_runs(connection)
         connection.execute("DELETE FROM runs WHERE run_id = 'leaving'")
         renewed_views.compute_again(connection, views, {"runs"}, _keys(runs[:1]))
@@ -298,14 +294,7 @@ def test_a_billed_run_that_leaves_a_job_has_those_that_stay_in_its_region(views:
 def test_views_across_runs_follow_what_they_compare(
     views: dict[str, str], first: Rows, last: Rows, changed: Sequence[dict[str, Any]], view: str
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch, duckdb.connect() as connection:
-        patch.setattr(renewed_views, "MOST", 2.0)
-        connection.execute("ATTACH ':memory:' AS store; USE store")
-        for table in TABLES.values():
-            connection.execute(ddl.create_table(table))
-        _fill(connection, first)
-        for statement in as_stored(views).values():
-            connection.execute(statement)
+    with _store_of(first, views) as connection:
         before = _all_rows(connection, [view])[view]
         renewed_views.remember_runs(connection)
         for name in first:

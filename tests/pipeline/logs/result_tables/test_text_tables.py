@@ -64,7 +64,7 @@ def test_what_rich_prints_comes_back_even_where_cells_are_wrapped(
         table.add_row(*(cell or "-" for cell in row))
     console = Console(file=io.StringIO(), width=width)
     console.print(table)
-    found = read_text(f"launching trial 1\ndone\n{console.file.getvalue()}\n")  # type: ignore[attr-defined] - a StringIO
+    found = read_text(f"launching trial 1\ndone\n{console.file.getvalue()}\n")  # type: ignore[attr-defined] - this console writes to a StringIO
     assert found is not None
     assert found.runs["mbs"].to_list() == [int(row[4]) for row in rows]
     assert found.runs["tokens_per_s_per_gpu"].to_list() == [float(row[5]) if row[5] else None for row in rows]
@@ -92,7 +92,7 @@ def test_several_tables_of_one_document_are_read_with_their_lines() -> None:
     assert found.runs["line_no"].to_list() == [5, 6, 14, 15]
     assert found.runs["status"].to_list() == ["completed", "oom"] * 2
     assert found.runs["tokens_per_s"].to_list() == [9100.0, None] * 2
-    assert read_text(table, first_line=101).runs["line_no"].to_list() == [103, 104]  # type: ignore[union-attr] - not None
+    assert read_text(table, first_line=101).runs["line_no"].to_list() == [103, 104]  # type: ignore[union-attr] - the table is read
 
 
 def test_a_cell_that_is_missing_is_empty_where_columns_are_aligned() -> None:
