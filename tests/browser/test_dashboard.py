@@ -99,15 +99,18 @@ def ask(page: Any, sql: str) -> str:
         downloads.append(download)
 
     page.on("download", keep)
-    for _ in range(6):  # a click is lost where the page is just being drawn anew
-        page.locator(".st-key-sql_csv button").click()
-        for _ in range(80):
-            if not downloads:
-                page.wait_for_timeout(250)
-        if downloads:
-            break
-    page.remove_listener("download", keep)
-    return Path(downloads[0].path()).read_text().splitlines()[1]
+    try:
+        for _ in range(6):  # a click is lost, or its download given up, where the page is just being drawn anew
+            downloads.clear()
+            page.locator(".st-key-sql_csv button").click()
+            for _ in range(80):
+                if not downloads:
+                    page.wait_for_timeout(250)
+            if downloads and downloads[-1].failure() is None:
+                return Path(downloads[-1].path()).read_text().splitlines()[1]
+    finally:
+        page.remove_listener("download", keep)
+    raise AssertionError("the result could not be downloaded")
 
 
 def test_sql_answers_and_refuses_in_words(browser: Any, demo: str) -> None:
