@@ -20,6 +20,18 @@ UNPACKED_RATIO: Final = 100
 UNPACKED_FREE_BYTES: Final = 64 * MIB
 """Bytes that any compressed file may unpack to, which is done in seconds."""
 
+ARCHIVE_FILES: Final = 50_000
+"""Files of an archive: a sweep of a thousand runs has 20 each. Each takes a kilobyte of memory while it is listed."""
+
+ARCHIVE_PACKED_BYTES: Final = 4 << 30
+"""Bytes of a compressed archive, which is unpacked from its begin to its end to see what it holds: a minute, or two."""
+
+ARCHIVE_BYTES: Final = 8 << 30
+"""Bytes that are unpacked of one archive, without weights and pictures."""
+
+ARCHIVE_CACHE_BYTES: Final = 16 << 30
+"""Bytes that unpacked archives may take in the user's cache folder."""
+
 BLOCK_LINES: Final = 1_000_000
 """Lines that are taken apart at once. A line costs about a hundred bytes however short it is; the blocks of a real log
 have a tenth of these."""

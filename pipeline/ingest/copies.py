@@ -8,6 +8,7 @@ import polars as pl
 
 from sweepscope.pipeline.ingest.batch_state import MEASURED, RECOGNISED, BatchState
 from sweepscope.pipeline.ingest.same_content import Contents, Held, Row, held
+from sweepscope.pipeline.io.archives import is_in_archive
 from sweepscope.pipeline.io.files import exists
 
 
@@ -42,7 +43,8 @@ def recognise(batch: BatchState, similar: pl.DataFrame, beside: pl.DataFrame) ->
     order = {
         log: (-sum(part.size for part in parts), -len(units.configs(parts[0].unit))) for log, parts in logs.items()
     }
-    for log in sorted(logs, key=lambda log: (order[log], log)):
+    # Of a folder and an archive of it, the folder's files have the rows.
+    for log in sorted(logs, key=lambda log: (order[log], is_in_archive(log), log)):
         _recognise(batch, logs[log], contents, units)
         for part in logs[log]:
             if part.path not in batch.dropped:

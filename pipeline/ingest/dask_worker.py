@@ -7,7 +7,6 @@ that reads has to be safe for threads.
 
 from __future__ import annotations
 
-import os
 import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from sweepscope.pipeline.errors import InputError, WorkerError
 from sweepscope.pipeline.ingest.isolated_reader import read_isolated
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.shard import Shard
-from sweepscope.pipeline.io.file_names import on_disk
+from sweepscope.pipeline.io.files import exists
 from sweepscope.pipeline.io.packed_frames import PackedFrames
 from sweepscope.pipeline.io.remote import is_url
 
@@ -57,7 +56,7 @@ def _check(task: Task) -> None:
             "and start the workers again."
         )
     local = [path for path in task.shard.found["path"] if not is_url(path)]
-    if local and not any(os.path.exists(on_disk(path)) for path in local):
+    if local and not any(map(exists, local)):
         raise InputError(
             f"The Dask worker on {here} does not see {local[0]}. Put the run directories on a disk that all machines "
             "share, or behind a URL such as s3://bucket/runs."

@@ -24,6 +24,7 @@ from sweepscope.pipeline.ingest.file_kinds import (
 from sweepscope.pipeline.ingest.folder_roles import log_roles
 from sweepscope.pipeline.ingest.job_names import job_of
 from sweepscope.pipeline.ingest.run_tree import Listed, Place, places
+from sweepscope.pipeline.io.archives import without_suffix
 from sweepscope.pipeline.io.files import Entry
 from sweepscope.pipeline.io.rotated import rotated_logs
 from sweepscope.pipeline.logs.dialect import Dialect, marks_run
@@ -300,8 +301,10 @@ def sweep_name(folder: str) -> str:
     'logs'
     >>> sweep_name("/zero_study/runs"), sweep_name("/zero_study/exp_2")
     ('zero_study/runs', 'zero_study/exp_2')
+    >>> sweep_name("/zero_study.tar.gz"), sweep_name("/zero_study/runs.zip")
+    ('zero_study', 'zero_study/runs')
     """
-    parts = folder.split("/")
+    parts = [without_suffix(part) for part in folder.split("/")]
     for kept in range(1, _MOST_FOLDERS + 1):
         above = parts[-kept - 1] if len(parts) > kept else ""
         if not _SAYS_NOTHING.fullmatch(parts[-kept]) or not above:

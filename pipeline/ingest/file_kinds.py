@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase, translate
 from functools import cache
 
+from sweepscope.pipeline.io.archives import is_archive
 from sweepscope.pipeline.logs.declared.statements import NAME
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
@@ -75,7 +76,6 @@ _OF_RESULTS = re.compile(
 )
 """In names of records with a row for each run; `eval_results.json` is another thing."""
 _COMPRESSED = {".gz", ".zst"}
-_ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.zst", ".tar.bz2", ".tar.xz", ".7z")
 _NEVER_LOGS = {
     "readme.txt",
     "requirements.txt",
@@ -104,15 +104,6 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: b
     if lower == NAME:
         return "statements"
     return _kind_by_dialect(lower, dialects, histories=histories) or _kind_by_suffix(lower)
-
-
-def is_archive(name: str) -> bool:
-    """Whether a name is that of an archive of files, which may be runs.
-
-    >>> is_archive("sweep.tar.gz"), is_archive("train.log.gz")
-    (True, False)
-    """
-    return name.lower().endswith(_ARCHIVES)
 
 
 def is_report(name: str) -> bool:
@@ -177,6 +168,8 @@ def _kind_by_suffix(lower: str) -> str:
         return "bench_csv"
     if is_memory_file(lower):
         return "memory"
+    if is_archive(lower):
+        return "archive"
     if name in _NEVER_LOGS:
         return "other"
     return "scheduler" if is_named_so(name) else _kind_of_text(name, suffix)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from sweepscope.pipeline.errors import NothingYetError, UsageError
+from sweepscope.pipeline.ingest.archived_files import with_members
 from sweepscope.pipeline.ingest.discover import changed, discover
 from sweepscope.pipeline.ingest.linked_files import KNOWN, deduplicate_links
 from sweepscope.pipeline.ingest.parser_versions import current_versions
@@ -84,7 +85,7 @@ def find(
     listed = (
         entry
         for path in paths
-        for entry in _listed(path, is_watched=are_watched)
+        for entry in with_members(_listed(path, is_watched=are_watched))
         if not entry.path.startswith(left_out_prefixes) and not entry.own_path.startswith(left_out_prefixes)
     )
     named_once = deduplicate_links(listed, pl.DataFrame(schema=KNOWN) if known is None else known)

@@ -17,7 +17,8 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UnreadableError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
-from sweepscope.pipeline.ingest.file_kinds import RECORD_SUFFIXES, TABLE_SUFFIXES, is_archive
+from sweepscope.pipeline.ingest.archived_files import archive_note
+from sweepscope.pipeline.ingest.file_kinds import RECORD_SUFFIXES, TABLE_SUFFIXES
 from sweepscope.pipeline.ingest.read_configuration import read_sidecar
 from sweepscope.pipeline.ingest.read_log import read_log
 from sweepscope.pipeline.ingest.read_sidecar import (
@@ -40,7 +41,6 @@ _LOG_KINDS = ("log", "nccl", "scheduler")
 _BY_SOURCE = {"bench_csv": read_table, "history": read_history}
 
 _UNREAD = "not a log or configuration that a parser reads"
-_ARCHIVED = "an archive: unpack it beside the others to have its runs read"
 
 
 def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> dict[str, object]:
@@ -54,7 +54,9 @@ def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> d
     if row["kind"] == "other" and _may_be_of_method(str(row["path"])):
         row = {**row, "kind": "log"}
     if row["kind"] == "other":
-        return {"status": "skipped", "error": _ARCHIVED if is_archive(str(row["path"])) else _UNREAD}
+        return {"status": "skipped", "error": _UNREAD}
+    if row["kind"] == "archive":
+        return archive_note(str(row["path"]))
     if row["kind"] == "bench_csv" and _is_log(str(row["path"])):
         row = {**row, "kind": "log"}
     reader = open_log(row) if row["kind"] in _LOG_KINDS else Reader(str(row["path"]))

@@ -11,10 +11,9 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from stat import S_ISREG
 
 from sweepscope.pipeline.errors import InputError, LimitError
-from sweepscope.pipeline.io.file_names import on_disk
+from sweepscope.pipeline.io.files import size_and_time
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.remote import is_url
 from sweepscope.pipeline.io.text_encoding import HOLE, Holes, text_chunks
@@ -83,20 +82,20 @@ def _check(known: Known) -> None:
     if is_url(path):
         raise InputError(f"{path} is behind a URL: the dashboard opens local files only. Fetch it to look at it.")
     try:
-        found = os.stat(on_disk(path)) if os.path.isabs(path) else None
+        found = size_and_time(path) if os.path.isabs(path) else None
     except OSError as error:
         why = "is gone" if isinstance(error, FileNotFoundError) else f"cannot be opened ({error.strerror})"
         raise InputError(f"{path} {why}: it was moved or deleted since it was read. Put it back to see it.") from error
-    if found is None or not S_ISREG(found.st_mode):
+    if found is None:
         raise InputError(f"{path} is no file of this machine.")
     if known.content_digest is not None and known.content_bytes is not None:
         is_same = Reader(path).begins_with(known.content_bytes, known.content_digest)
     else:
-        is_same = found.st_size == known.bytes and found.st_mtime == known.mtime
+        is_same = found == (known.bytes, known.mtime)
     if not is_same:
         raise InputError(
             f"{path} has changed since it was read: it held {known.bytes or 0:,} bytes then and has "
-            f"{found.st_size:,} now, and its lines may be others. Ingest it again."
+            f"{found[0]:,} now, and its lines may be others. Ingest it again."
         )
 
 

@@ -11,6 +11,7 @@ from stat import S_ISDIR, S_ISREG
 
 from sweepscope.pipeline.errors import InputError, NothingYetError, UsageError
 from sweepscope.pipeline.io import remote
+from sweepscope.pipeline.io.archives import stat_member
 from sweepscope.pipeline.io.file_names import on_disk, printable
 from sweepscope.pipeline.io.hidden_names import is_hidden
 from sweepscope.pipeline.io.remote import is_url
@@ -183,7 +184,9 @@ def exists(path: str) -> bool:
         return remote.exists(path)
     try:
         os.stat(on_disk(path))
-    except (FileNotFoundError, NotADirectoryError):
+    except NotADirectoryError:
+        return stat_member(path) is not None
+    except FileNotFoundError:
         return False
     except OSError:
         return True
@@ -195,7 +198,23 @@ def modified_at(path: str) -> float | None:
     if is_url(path):
         return remote.modified_at(path)
     try:
-        found = os.stat(on_disk(path))
+        found = size_and_time(path)
     except (OSError, ValueError):
         return None
-    return found.st_mtime if stat.S_ISREG(found.st_mode) else None
+    return found[1] if found else None
+
+
+def size_and_time(path: str) -> tuple[int, float] | None:
+    """Size in bytes and modification time (seconds since 1970) of a local file; None for what is no regular file.
+
+    Raises:
+        OSError: nothing is there, or it may not be looked at.
+        ValueError: the path has a character that none may have.
+    """
+    try:
+        found = os.stat(on_disk(path))
+    except NotADirectoryError:
+        if member := stat_member(path):
+            return member
+        raise
+    return (found.st_size, found.st_mtime) if stat.S_ISREG(found.st_mode) else None

@@ -8,6 +8,7 @@ from typing import IO, cast
 
 from sweepscope.pipeline.errors import InputError, LimitError, UnreadableError
 from sweepscope.pipeline.io import remote
+from sweepscope.pipeline.io.archives import open_member
 from sweepscope.pipeline.io.content import Content, ContentTracker, begins_with, heads
 from sweepscope.pipeline.io.file_names import on_disk
 from sweepscope.pipeline.io.remote import is_url
@@ -162,4 +163,7 @@ class Reader:
 def _open(path: str) -> IO[bytes]:
     if is_url(path):
         return remote.opened(path)
-    return cast(IO[bytes], open(on_disk(path), "rb", buffering=0))  # chunks are larger than any buffer
+    try:
+        return cast(IO[bytes], open(on_disk(path), "rb", buffering=0))  # chunks are larger than any buffer
+    except NotADirectoryError:
+        return open_member(path)

@@ -192,6 +192,7 @@ FILE_KIND: dict[str, str] = {
     "flight_record": "a dump of PyTorch's flight recorder",
     "memory": "a GPU memory artefact: allocator snapshot or statistics, memory timeline, profiler trace",
     "statements": "a sweepscope.toml: what the user states of runs whose logs do not say it",
+    "archive": "a tar or zip archive; its files have rows of their own",
     "published": "a bundled table of published results",
     "other": "present in a run directory, not read",
     "unknown": "no parser recognises it",

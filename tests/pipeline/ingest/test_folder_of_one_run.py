@@ -130,11 +130,3 @@ def test_an_export_of_cloudwatch_is_a_log(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(log(prefix="2026-09-01T03:00:00.000Z [1,mpirank:0,algo-1]<stdout>:").encode()))
     logs.ingest()
     assert logs.lake.read("runs", ["last_step"])["last_step"].to_list() == [40]
-
-
-def test_an_archive_says_that_it_wants_to_be_unpacked(tmp_path: Path) -> None:
-    logs = LakeOfLogs(tmp_path)
-    logs.write("sweep.tar.gz", "no archive")
-    logs.ingest()
-    ((reason,),) = logs.lake.read("files", ["error"]).iter_rows()
-    assert reason.startswith("an archive: unpack it")
