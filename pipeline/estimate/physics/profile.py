@@ -40,7 +40,8 @@ class Profile:
     is neither (`elementwise`), `unfused_*_bytes` are what a forward pass moves beyond fused kernels, per number of the
     hidden (norms apart), feed-forward and query width. `kernel_launch_s` is what the processor spends on each kernel;
     `eager_launch_s`, `compiled_launch_s` and `graph_launch_s` are what it spends where PyTorch runs operator by
-    operator, compiles its layers, or replays CUDA graphs. Communication: achieved shares of the links, latencies per
+    operator, compiles its layers, or replays CUDA graphs; a card that `runs_compiled` has its compiler make graphs of
+    whatever a trainer runs. Communication: achieved shares of the links, latencies per
     hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation. Of experts: `dispatch_bytes`
     of a number in the mean of their four exchanges; `nodes_per_token`, the most domains that a token is sent to, once
     each (0: a copy per expert). A dispatcher that `sends_once_per_domain` sends a token once to each domain that its
@@ -121,6 +122,7 @@ class Profile:
     schedule: str = "1f1b"
     fuses_accumulation: bool = False
     is_launch_open: bool = False
+    runs_compiled: bool = False
     frees_gradients: bool = False
     reduces_whole: bool = False
     cut_sends: float = 0.0

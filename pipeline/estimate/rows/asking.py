@@ -100,8 +100,20 @@ def is_covered(asked: Question) -> bool:
 _OF_MLPERF: Final[dict[str, Precision]] = {"hopper": "fp8", "blackwell": "fp8", "cdna3": "fp8", "cdna4": "fp8"}
 """Precision of submissions to MLPerf that state none, by generation: each bundled row of NVIDIA's that states one runs
 in FP8 or FP4 (mlcommons/training_results_v3.0 to v5.1, `config_common*.sh`), AMD's Llama 3.1 8B of v5.1 in FP8."""
+_FP8_ROUND: Final = {"gaudi": 2023.8}
+"""Year of the round from which on submissions on a generation run in FP8: Intel's of v3.1 (its page of training
+performance on Gaudi 2); those of v3.0 had no FP8 yet."""
 _FP4_ROUND: Final = 2025.8
 """Year of MLPerf Training v5.1, from which on NVIDIA's submissions on Blackwell run in NVFP4."""
+
+
+def _of_mlperf(cluster: Cluster, year: float) -> Precision | None:
+    """Precision of submissions of a round on a card, None where nothing is known of them."""
+    if cluster.generation == "blackwell" and "fp4" in cluster.precisions and year >= _FP4_ROUND:
+        return "fp4"
+    if year >= _FP8_ROUND.get(cluster.generation, float("inf")):
+        return "fp8"
+    return _OF_MLPERF.get(cluster.generation)
 
 
 def _precision(row: dict[str, Any], cluster: Cluster, framework: str | None) -> tuple[Precision, list[str]]:
@@ -111,9 +123,7 @@ def _precision(row: dict[str, Any], cluster: Cluster, framework: str | None) -> 
     usual is taken: FP8 where it has that, else 16 bit.
     """
     stated = row["precision"]
-    if stated is None and framework == "mlperf" and cluster.generation in _OF_MLPERF:
-        is_short = "fp4" in cluster.precisions and cluster.generation == "blackwell"
-        usual = "fp4" if is_short and (row["software_year"] or 0.0) >= _FP4_ROUND else _OF_MLPERF[cluster.generation]
+    if stated is None and framework == "mlperf" and (usual := _of_mlperf(cluster, row["software_year"] or 0.0)):
         return usual, [f"{usual.upper()}, as in other submissions to MLPerf"]
     if stated is None or stated in SIXTEEN_BIT:
         return "bf16", []

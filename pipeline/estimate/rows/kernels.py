@@ -92,6 +92,8 @@ def with_kernels(
         described = usual = profile.about.get("kernels", usual)
     elif not usual and _BEFORE_COMPILATION.match(row.get("torch_version") or ""):
         usual = _EAGER
+    elif profile.runs_compiled:
+        usual = _COMPILED
     changes: dict[str, float | bool] = {}
     for column, name in KERNELS.items():
         for constant, more in _between(name, _form(column, {}, described), _form(column, row, usual)).items():

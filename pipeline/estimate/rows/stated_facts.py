@@ -51,6 +51,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "mlperf": {**_MEGATRON, "grad_precision": "bf16"},
     "megatron": _MEGATRON,
     "megatron-deepspeed": {"flash_attention": "false", "overlap_dp": False},
+    "megatron-deepspeed on gaudi": {"overlap_dp": False},
     "internevo": {"grad_precision": "bf16"},
 }
 """What trainers do where a row does not say. NeMo's launcher synchronises gradients in the trainer's precision
@@ -62,8 +63,12 @@ Transformer Engine, on which these and Megatron-LM rest, prefers cuDNN's attenti
 overlap more (`tp_comm_overlap`). Trainers without such code wait for tensor exchanges: layouts of InternEvo, nanotron,
 torchtitan (but for `enable_async_tensor_parallel`) and SimuMax's machine are ranked better so. Megatron-DeepSpeed's
 attention is not fused unless asked for (`--use-flash-attn`), and its pipeline reduces gradients after the last backward
-pass (DeepSpeed, `runtime/pipe/engine.py: _exec_reduce_grads`). InternEvo adds up and reduces gradients in the precision
-of its weights (`hybrid_zero_optim.py: _reduce_and_copy`)."""
+pass (DeepSpeed, `runtime/pipe/engine.py: _exec_reduce_grads`); on Gaudi it is that of FORKS. InternEvo adds up and
+reduces gradients in the precision of its weights (`hybrid_zero_optim.py: _reduce_and_copy`)."""
+FORKS: Final = {(card, "megatron-deepspeed"): "megatron-deepspeed on gaudi" for card in ("gaudi", "gaudi3")}
+"""Trainers that cards (by the name of their profile) have a fork of: Intel's of Megatron-DeepSpeed has fused attention,
+sequence parallelism, no dropout, and stages that send the whole (HabanaAI/Megatron-DeepSpeed, `scripts/run_llama.sh`:
+`HL_USE_FUSED_SDPA`, `HL_SEQ_PARALLEL`, `HL_DROPOUT`, `pipe_partitioned`)."""
 _PLAIN: Final = (
     *("", "other", "hf-trainer", "transformers", "trl", "accelerate", "lightning", "litgpt", "nanogpt", "torchtune"),
 )
@@ -80,6 +85,7 @@ CHOICES: Final[dict[str, dict[str, Any]]] = {
         "unfused_hidden_bytes": 2.0,
         "unfused_query_bytes": 4.0,
     },
+    "megatron-deepspeed on gaudi": {"reduces_whole": True},
     "internevo": {"reduces_whole": True},
     "nanotron": {
         "hides_gather": False,
@@ -125,6 +131,11 @@ Blackwell: `check_prefer_cudnn_attention` (ATen/native/transformers/cuda/sdp_uti
 with 2.11 (huggingface/transformers pull request 48163). `_OF_SDPA` call it by default."""
 
 
+def _variant(framework: str | None, profile: Profile) -> str:
+    """Name that a trainer goes by in USUAL and CHOICES on the cards of a profile."""
+    return FORKS.get((profile.name, framework or ""), framework or "")
+
+
 def with_usual_facts(profile: Profile, framework: str | None, stated: dict[str, Any] | None = None) -> Profile:
     """`profile` as a framework's usual choices have it, where there is no row: but for FACTS that are `stated`."""
     row: dict[str, Any] = {**dict.fromkeys(FACTS), **(stated or {})}
@@ -133,7 +144,7 @@ def with_usual_facts(profile: Profile, framework: str | None, stated: dict[str, 
 
 def with_choices(profile: Profile, framework: str | None) -> Profile:
     """`profile` with what the framework's source decides; one that was fitted has it already, but for ALONE."""
-    choices = CHOICES.get(framework or "", {})
+    choices = CHOICES.get(_variant(framework, profile), {})
     if profile.about.get("kind") == "fitted":
         choices = {name: value for name, value in choices.items() if name in ALONE}
     return with_values(profile, choices)
@@ -155,7 +166,7 @@ def with_usual(row: dict[str, Any], framework: str | None, profile: Profile) -> 
         return row, chosen
     if profile.software_since and not row["software_year"]:
         chosen = [*chosen, f"software of {profile.software_of:.0f}"]
-    usual = {name: value for name, value in USUAL.get(framework or "", {}).items() if row[name] is None}
+    usual = {name: value for name, value in USUAL.get(_variant(framework, profile), {}).items() if row[name] is None}
     words = [f"{name.replace('_', ' ')} {value}" for name, value in usual.items()]
     plain = {name: value for name, value in _UNASKED.items() if row[name] is None}
     return {**row, **plain, **usual}, [*chosen, *words, *with_kernels(profile, row, framework)[1]]

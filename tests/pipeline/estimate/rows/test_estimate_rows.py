@@ -335,6 +335,18 @@ def test_a_submission_to_mlperf_runs_in_fp8_where_it_states_no_precision() -> No
     assert [("FP8, as" in note) for note in notes] == [True, False, False, False]
 
 
+def test_submissions_on_gaudi_run_in_fp8_from_the_round_on_that_had_it() -> None:
+    before, since = predict(
+        *(
+            row(source_id=f"mlperf_training_{one}", precision=None, software_year=None, accelerator="Gaudi2")
+            for one in ("v3.0", "v3.1")
+        )
+    ).iter_rows(named=True)
+    assert before["est_step_time_s"] > 1.2 * since["est_step_time_s"]
+    assert "FP8, as" not in (before["est_assumptions"] or "")
+    assert "FP8, as" in since["est_assumptions"]
+
+
 def test_a_version_that_names_a_framework_tells_which_one_ran() -> None:
     (by_version, by_name, bare) = predict(
         row(framework="megatron", framework_version="NeMo 24.09", accelerator="H100-SXM-80GB"),

@@ -49,6 +49,17 @@ def test_layers_without_a_gate_launch_fewer_kernels() -> None:
     assert gated["est_step_time_s"] - plain["est_step_time_s"] == pytest.approx(saved, rel=0.1)
 
 
+@pytest.mark.parametrize("card", ["Gaudi2", "Gaudi3"])
+def test_a_card_with_a_compiler_of_its_own_runs_graphs_whatever_the_trainer(card: str) -> None:
+    usual, compiled, eager = (
+        estimated(SMALL, accelerator=card, framework="deepspeed", execution=word)
+        for word in (None, "compiled", "eager")
+    )
+    assert usual["est_step_time_s"] == compiled["est_step_time_s"] < 0.5 * eager["est_step_time_s"]
+    assert "compiled execution" in usual["est_assumptions"]
+    assert "eager execution" in estimated(SMALL, framework="deepspeed")["est_assumptions"]
+
+
 def test_long_kernels_do_not_wait() -> None:
     eager, graphs = (estimated(LARGE, execution=word, framework="megatron") for word in ("eager", "graphs"))
     assert eager["est_step_time_s"] == pytest.approx(graphs["est_step_time_s"], rel=1e-3)

@@ -190,6 +190,17 @@ def test_flash_attention_2_is_the_kernel_of_ampere(
     assert ("FlashAttention-2, that of its year" in notes) == (kernel is None and (year or 0.0) > plain.tuned_since)
 
 
+@pytest.mark.parametrize("card", ["gaudi", "gaudi3"])
+def test_a_trainer_has_the_choices_of_its_fork_on_the_card(card: str) -> None:
+    plain, other = load_profiles()[card], load_profiles()["hopper"]
+    fork, upstream = (with_usual_facts(one, "megatron-deepspeed") for one in (plain, other))
+    assert (fork.is_flash, fork.is_sequence_parallel, fork.has_dropout) == (True, True, False)
+    assert (upstream.is_flash, upstream.is_sequence_parallel, upstream.has_dropout) == (False, False, True)
+    assert fork.reduces_whole
+    assert upstream.reduces_whole
+    assert not with_usual_facts(plain, "megatron-deepspeed", {"flash_attention": "false"}).is_flash
+
+
 def test_what_a_source_decides_is_assumed_of_frameworks_without_a_profile() -> None:
     plain, fitted = load_profiles()["hopper"], load_profiles()["hopper-nanotron"]
     assert plain.hides_gather
