@@ -17,6 +17,7 @@ from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.filters import SLICE
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.pipeline.estimate.rows.asking import ChooseProfile, question_on
+from sweepscope.pipeline.estimate.rows.distinct_rows import distinct_rows
 from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.search.enumerate import Request
@@ -87,11 +88,14 @@ def start_of(request: Request, by: str = AUTO) -> Choice:
 
 def store_models(rows: pl.DataFrame) -> dict[str, ModelShape]:
     """Shapes of the store's models, those whose runs state enough; `rows` as `queries.explorer.models` gives them."""
+    read = read_rows(rows)
+    distinct, places = distinct_rows(read)  # a store may have thousands of models of few shapes
+    shapes = [complete_shape(row)[0] for row in distinct.iter_rows(named=True)]
     found: dict[str, ModelShape] = {}
-    for row in read_rows(rows).iter_rows(named=True):
-        shape, _, _ = complete_shape(row)
+    for model, place in zip(read["model"], places, strict=True):
+        shape = shapes[place]
         if shape is not None:
-            found.setdefault(row["model"], shape)
+            found.setdefault(model, shape)
     return found
 
 

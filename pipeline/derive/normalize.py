@@ -218,17 +218,7 @@ def normalise_runs(frame: pl.DataFrame, *, are_whole: bool = False) -> Normalise
     added as NULL. `params` must already be filled where the shape gives it (`pipeline.derive.flops.fill_params`):
     a model without a name is called by its size.
     """
-    given = RUNS.conform(frame)
-    given = given.with_columns(
-        canonical_accelerators(given["accelerator"]),
-        map_words(given["precision"], canonical_precision, pl.String),
-        map_words(given["recompute"], canonical_recompute, pl.String),
-    )
-    derived = _derive(given)
-    assumed = _derive(_assume_no_context_parallelism(derived))
-    if are_whole:
-        assumed = _derive(_assume_no_model_parallelism(_derive(_assume_unstated_are_unused(assumed))))
-    assumed = _derive(_assume_place(assumed))
+    given, derived, assumed = _filled(frame, are_whole=are_whole)
     named = _name_models(assumed)
     named = named.with_columns(layout_texts(named))
     return Normalised(
@@ -241,3 +231,23 @@ def normalise_runs(frame: pl.DataFrame, *, are_whole: bool = False) -> Normalise
             ]
         ),
     )
+
+
+def filled_runs(frame: pl.DataFrame) -> pl.DataFrame:
+    """The runs of `normalise_runs` as they are before models are named and layouts spelt: all of FILLED."""
+    return _filled(frame, are_whole=False)[2]
+
+
+def _filled(frame: pl.DataFrame, *, are_whole: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """(`frame` in canonical words, with what follows exactly, with what is assumed where nothing states it too)."""
+    given = RUNS.conform(frame)
+    given = given.with_columns(
+        canonical_accelerators(given["accelerator"]),
+        map_words(given["precision"], canonical_precision, pl.String),
+        map_words(given["recompute"], canonical_recompute, pl.String),
+    )
+    derived = _derive(given)
+    assumed = _derive(_assume_no_context_parallelism(derived))
+    if are_whole:
+        assumed = _derive(_assume_no_model_parallelism(_derive(_assume_unstated_are_unused(assumed))))
+    return given, derived, _derive(_assume_place(assumed))

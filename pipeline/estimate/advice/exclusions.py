@@ -31,7 +31,7 @@ def exclude(
     outcomes: dict[tuple[Any, ...], set[str]] = {}
     for key, status in tried:
         outcomes.setdefault(key, set()).add(status)
-    needed = ran_out.select(_PARTS).to_numpy()
+    needed = ran_out.select(_PARTS).unique().to_numpy()
     parts = pool.select(_PARTS).to_numpy()
     as_large: list[bool] = [bool((part >= needed * (1.0 - 1e-9)).all(axis=1).any()) for part in parts]
     counts: Counter[str] = Counter()

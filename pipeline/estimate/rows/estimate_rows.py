@@ -24,6 +24,7 @@ from sweepscope.pipeline.estimate.physics.ratio_columns import RATIOS, ratio_col
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
 from sweepscope.pipeline.estimate.rows.asking import OK, ChooseProfile, ask
 from sweepscope.pipeline.estimate.rows.assumptions import with_assumed
+from sweepscope.pipeline.estimate.rows.distinct_rows import distinct_rows
 from sweepscope.pipeline.estimate.rows.launch_ends import LAUNCH_ENDS, launch_ends, with_launch_ends
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
 from sweepscope.pipeline.estimate.rows.needed_recompute import with_needed_recompute
@@ -97,11 +98,12 @@ def predict(rows: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.Da
 
 def _predict(rows: pl.DataFrame, choose: ChooseProfile) -> pl.DataFrame:
     """PREDICTED and LAUNCH_ENDS."""
-    out: list[dict[str, Any]] = [{"est_status": "not estimated"} for _ in range(rows.height)]
-    for group in same_question(rows):
+    distinct, places = distinct_rows(rows)
+    out: list[dict[str, Any]] = [{"est_status": "not estimated"} for _ in range(distinct.height)]
+    for group in same_question(distinct):
         for index, predicted in zip(group["row"], _group(group, choose), strict=True):
             out[index] = predicted
-    return pl.DataFrame(out, schema=pl.Schema([*PREDICTED.items(), *LAUNCH_ENDS.items()]), orient="row")
+    return pl.DataFrame(out, schema=pl.Schema([*PREDICTED.items(), *LAUNCH_ENDS.items()]), orient="row")[places]
 
 
 def same_question(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:

@@ -20,13 +20,22 @@ _EXACT = 1e-4
 """What biases and padding may add to parameters that were counted; a step of the width adds more."""
 
 
-def _with_registry(known: dict[str, Any], model: str, stated: float | None) -> tuple[dict[str, Any], list[str]]:
-    """(`known` with what it lacks from the registry, notes on that); unchanged where they contradict each other.
+def meant_by(model: str, stated: float | None) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """(registry's row, family's row) of a model by its name, which is all that a name says of a shape; or None.
 
-    A model that the registry does not know has the shape of one that its name and its `stated` parameters agree with.
+    A name that the registry does not know is that of a model that begins with the same word and has the `stated`
+    parameters.
     """
-    alike = shaped_alike(model, int(stated)) if model and stated else None
-    entry = find_model(model) or (find_model(alike) if alike else None) if model else None
+    if not model:
+        return None, None
+    entry = find_model(model)
+    if entry is None and stated and (alike := shaped_alike(model, int(stated))):
+        entry = find_model(alike)
+    return entry, find_family(model)
+
+
+def _with_registry(known: dict[str, Any], entry: dict[str, Any] | None) -> tuple[dict[str, Any], list[str]]:
+    """(`known` with what it lacks from the registry's row, notes on that); unchanged where both contradict."""
     named = ("num_layers", "hidden_size", "num_heads", "ffn_hidden_size", "num_experts")
     if entry is None or any(known[key] is not None and entry.get(key) not in (None, known[key]) for key in named):
         return known, []
@@ -41,8 +50,8 @@ def complete_shape(row: dict[str, Any]) -> tuple[ModelShape | None, str, list[st
     A registry entry fills what is missing only if it contradicts nothing stated. Gate and tying come, in this order,
     from the row, the registry, the only combination that gives the stated parameters, and the family's name.
     """
-    name = row.get("model") or ""
-    known, assumed = _with_registry({key: row.get(key) for key in SHAPE}, name, row.get("stated_params"))
+    entry, family = meant_by(row.get("model") or "", row.get("stated_params"))
+    known, assumed = _with_registry({key: row.get(key) for key in SHAPE}, entry)
     wanted = ["num_layers", "hidden_size", "num_heads", "vocab_size"]
     if known["num_experts"]:
         wanted += ["experts_per_token", "expert_ffn_hidden_size"]
@@ -75,7 +84,6 @@ def complete_shape(row: dict[str, Any]) -> tuple[ModelShape | None, str, list[st
                 assumed.append(f"{key} = 0")
     if (row.get("attention") or "") == "mla" and not known["kv_lora_rank"]:
         return None, "latent attention without kv_lora_rank", []
-    family = find_family(name)
     if known["positions"] is None:
         known["positions"] = row.get("seq_len") if family and family["learned_positions"] else 0
     return _with_gate_and_tying(known, row.get("stated_params"), family, assumed)

@@ -8,7 +8,7 @@ import re
 
 import polars as pl
 
-from sweepscope.pipeline.derive.normalize import normalise_runs
+from sweepscope.pipeline.derive.normalize import filled_runs
 from sweepscope.pipeline.estimate.physics.profile import MODULES
 from sweepscope.pipeline.estimate.rows.kernels import EXECUTIONS, FORMS
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
@@ -222,7 +222,7 @@ def read_rows(frame: pl.DataFrame) -> pl.DataFrame:
     """One row per row of `frame`, in order: canonical columns with every degree and batch that follows exactly."""
     typed = _typed(frame)
     # A micro-batch is the local batch when the sequence of a step is not accumulated over.
-    known = normalise_runs(typed.with_columns(run_id=pl.int_range(pl.len()).cast(pl.String))).runs
+    known = filled_runs(typed.with_columns(run_id=pl.int_range(pl.len()).cast(pl.String)))
     derived = known.select(
         *("accelerator", "precision", "recompute", "dp", "tp", "pp", "cp", "mbs", "gas", "gbs", "gbs_tokens"),
         *("seq_len", "num_gpus", "num_nodes", "gpus_per_node"),

@@ -34,6 +34,37 @@ def test_a_far_layout_is_not_moved() -> None:
     assert (after.centre_s[0], after.spread[0]) == pytest.approx((1.0, 0.3))
 
 
+@given(repeats=st.lists(st.integers(1, 4), min_size=1, max_size=4), seed=st.integers(0, 99))
+def test_repeats_are_worth_what_each_of_them_is_alone(repeats: list[int], seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    places = np.repeat(np.arange(len(repeats)), repeats)
+    seen, spread = draw.normal(size=(len(repeats), 2))[places], draw.uniform(0.1, 0.5, len(repeats))[places]
+    expected, took = np.full(len(places), 2.0), draw.uniform(1.0, 3.0, len(places))
+    asked, prior = draw.normal(size=(3, 2)), belief(1.5, 0.3, 3)
+
+    def alike(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        return np.exp(-0.5 * ((rows[:, None] - others[None]) ** 2).sum(axis=2))
+
+    # Rasmussen and Williams, equations 2.23 and 2.24, with a row for each run
+    between = np.outer(spread, spread) * alike(seen, seen) + SCATTER**2 * np.eye(len(places))
+    across = np.outer(prior.spread, spread) * alike(asked, seen)
+    moved = across @ np.linalg.solve(between, np.log(took / expected))
+    left = prior.spread**2 - (across * np.linalg.solve(between, across.T).T).sum(axis=1)
+    after = believe(prior, asked, Belief(expected, spread), seen, took)
+    assert after.centre_s == pytest.approx(prior.centre_s * np.exp(moved))
+    assert after.spread == pytest.approx(np.sqrt(left))
+
+
+def test_thousands_of_repeats_are_few_equations(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    solve = np.linalg.solve
+    monkeypatch.setattr(np.linalg, "solve", lambda a, b: sizes.append(len(a)) or solve(a, b))
+    prior = belief(1.0, 0.3)
+    after = believe(prior, np.zeros((1, 2)), belief(1.0, 0.3, 20_000), np.zeros((20_000, 2)), np.full(20_000, 2.0))
+    assert sizes == [1]
+    assert after.centre_s[0] == pytest.approx(2.0, rel=1e-3)
+
+
 @pytest.mark.slow
 @given(centre=st.floats(0.5, 2.0), spread=st.floats(0.05, 0.8), best=st.floats(0.5, 2.0), least=st.floats(0.1, 3.0))
 def test_improvement_is_the_mean_of_what_is_drawn(centre: float, spread: float, best: float, least: float) -> None:
