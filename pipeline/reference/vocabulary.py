@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Final
 
 import polars as pl
 
@@ -81,13 +82,23 @@ def framework_of(source_id: str) -> str | None:
     return next((word for prefix, word in FRAMEWORK_BY_SOURCE.items() if source_id.startswith(prefix)), None)
 
 
+_NEMO_CONTAINER: Final = re.compile(r"nemo\D*(\d\d)\.(\d\d)\b")
+_FIRST_WITH_BRIDGE: Final = (25, 9)
+"""NeMo's first container whose recipes are Megatron-Bridge's, on Megatron-LM and its defaults: gradients in fp32
+(NVIDIA-NeMo/Megatron-Bridge, `recipes/*/*.py`: `grad_reduce_in_fp32`)."""
+
+
 def framework_of_version(text: str) -> str | None:
     """The framework that a version begins with (NeMo's runs are Megatron-LM's by their arguments); None for a number.
 
-    >>> framework_of_version("NeMo 24.09"), framework_of_version("0.2.0rc1")
-    ('nemo', None)
+    >>> framework_of_version("NeMo 24.09"), framework_of_version("NeMo 25.09"), framework_of_version("0.2.0rc1")
+    ('nemo', 'megatron', None)
     """
-    word = re.match(r"[a-z]+(?:-[a-z]+)*", text.strip().casefold())
+    folded = text.strip().casefold()
+    container = _NEMO_CONTAINER.match(folded)
+    if container and (int(container[1]), int(container[2])) >= _FIRST_WITH_BRIDGE:
+        return "megatron"
+    word = re.match(r"[a-z]+(?:-[a-z]+)*", folded)
     return word[0] if word and word[0] in vocab.FRAMEWORK else None
 
 

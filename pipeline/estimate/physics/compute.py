@@ -35,6 +35,10 @@ KERNELS_PER_LAYER = {True: 30, False: 18}
 """Kernels of a forward pass by whether the feed-forward block has a gate: eager Llama-like layers run their norms and
 rotary embedding operator by operator; layers without a gate have PyTorch's own LayerNorm, GELU and no rotary embedding
 (nanoGPT's: 2 norms, 4 products with 4 casts of weights, 3 transposes, attention, GELU, 2 residuals)."""
+KERNELS_OF_CASTS = 4
+"""More of each block of a layer (attention, feed-forward) whose products are in 8 bits and fewer, forward: casts of
+what its two products take in and of their weights (Transformer Engine, `pytorch/module/linear.py`). The processor needs
+twice as long for such a product (NVIDIA/TransformerEngine issue 761)."""
 KERNELS_OF_ROUTING = 30
 """More of a layer with experts, forward: router with its scores, choice, masks and auxiliary loss (15), counts and
 offsets of tokens by expert (5), permutations before and after both exchanges, and their probabilities (10). Counted in

@@ -8,6 +8,7 @@ import numpy as np
 
 from sweepscope.pipeline.estimate.physics import collectives as comm
 from sweepscope.pipeline.estimate.physics.compute import (
+    KERNELS_OF_CASTS,
     KERNELS_OF_ROUTING,
     KERNELS_PER_EXPERT,
     KERNELS_PER_LAYER,
@@ -112,10 +113,12 @@ def launches_s(asked: Question, at: Layouts, *, is_moe: bool) -> Array | float:
     """Seconds that the processor spends on launching a layer's forward pass: its kernels one by one, and of experts the
     router's and dispatcher's too, and those of each expert on the rank from within a call, as fast as compiled code."""
     profile, shape = asked.profile, asked.shape
-    dense = KERNELS_PER_LAYER[shape.gated_mlp]
+    is_short = asked.precision != "bf16"
+    casts = KERNELS_OF_CASTS * is_short
+    dense = KERNELS_PER_LAYER[shape.gated_mlp] + casts
     if not is_moe:
-        return dense * profile.kernel_launch_s
-    each = KERNELS_PER_EXPERT[asked.precision != "bf16"] * np.maximum(shape.num_experts / at.ep, 1.0)
+        return (dense + casts) * profile.kernel_launch_s
+    each = KERNELS_PER_EXPERT[is_short] * np.maximum(shape.num_experts / at.ep, 1.0)
     inside = min(profile.kernel_launch_s, profile.compiled_launch_s)
     routed: Array = (dense + KERNELS_OF_ROUTING) * profile.kernel_launch_s + each * inside
     return routed
@@ -219,8 +222,11 @@ def experts_exchange_s(asked: Question, at: Layouts, tokens: Array) -> Array:
     group sends its own part of the sequence."""
     shape, profile = asked.shape, asked.profile
     token_bytes = profile.dispatch_bytes * tokens * shape.hidden_size / at.sigma
-    rank_bytes = profile.expert_imbalance * shape.experts_per_token * token_bytes
+    sent = float(shape.experts_per_token)
     ranks = comm.group_of(asked, at.etp, at.ep)
+    # What sends a token once to each domain sends it once to each rank, too (deepseek-ai/DeepEP: `is_token_in_rank`).
+    to_ranks = expected_distinct(shape.experts_per_token, at.ep) if profile.sends_once_per_domain else sent
+    rank_bytes = profile.expert_imbalance * to_ranks * token_bytes
     copies = domains_reached(profile, shape.experts_per_token, ranks.domains)
     outside = None if copies is None else profile.expert_imbalance * copies * token_bytes
     return 4.0 * comm.all_to_all_s(asked, ranks, rank_bytes, outside)
@@ -229,10 +235,19 @@ def experts_exchange_s(asked: Question, at: Layouts, tokens: Array) -> Array:
 def domains_reached(profile: Profile, experts: int, domains: Array) -> Array | None:
     """Domains that a token is sent to, once each; None where a copy goes to each of its `experts`.
 
-    Where routing does not limit them: the expected number of different ones among so many draws of equal chance.
+    Where routing does not limit them, those that as many draws reach.
     """
     limit = min(profile.nodes_per_token, experts)
     if not limit and not profile.sends_once_per_domain:
         return None
-    expected = domains * (1.0 - (1.0 - 1.0 / domains) ** experts)
+    expected = expected_distinct(experts, domains)
     return np.minimum(expected, limit) if limit else expected
+
+
+def expected_distinct(draws: int, places: Array) -> Array:
+    """Expected number of different `places` among so many draws of equal chance.
+
+    >>> float(expected_distinct(8, np.array([8.0]))[0].round(2))
+    5.25
+    """
+    return places * (1.0 - (1.0 - 1.0 / places) ** draws)

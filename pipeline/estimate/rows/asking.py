@@ -56,7 +56,7 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
         return Question(shape, cluster, facts, row["seq_len"], precision), [*usual, *measured]
 
     asked, usual = with_constants(choose(cluster.generation, framework))
-    if not is_covered(asked):
+    if not is_covered(asked, row["source_id"]):
         asked, usual = with_constants(choose(cluster.generation, None))
         left = f"constants of {cluster.generation.capitalize()}, not those fitted to other runs of {framework}"
         usual = [left, *usual]
@@ -86,10 +86,11 @@ def question_on(
     return asked if is_covered(asked) else on_constants_of(None)
 
 
-def is_covered(asked: Question) -> bool:
+def is_covered(asked: Question, source_id: str | None = None) -> bool:
     """Whether a question is one of those that its constants were fitted for (`about.covers` of a profile: values by
-    fact); those that name none are for all."""
+    fact, the source of a row among them); those that name none are for all."""
     facts = {
+        "source_id": source_id,
         "accelerator": asked.cluster.accelerator,
         "precision": asked.precision,
         "is_flash": asked.profile.is_flash,

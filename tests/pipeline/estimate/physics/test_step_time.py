@@ -62,14 +62,16 @@ def test_experts_launch_kernels_of_their_own() -> None:
     narrow = replace(MIXTRAL, shape=replace(MIXTRAL.shape, hidden_size=512, expert_ffn_hidden_size=128, num_experts=64))
     at = Layouts.of(dp=8, ep=np.array([8.0, 4.0]), zero_stage=1.0, mbs=1)
     layer = (DEFAULT.kernel_launch_s * (30 + 30), 2 * DEFAULT.compiled_launch_s)
-    for precision, each in (("bf16", 1), ("fp8", 2)):
-        launched = launches_s(replace(narrow, precision=precision), at, is_moe=True)
-        assert launched == pytest.approx([layer[0] + each * layer[1] * local for local in (8, 16)])
+    for precision, each, casts in (("bf16", 1, 0), ("fp8", 2, 4)):
+        short = replace(narrow, precision=precision)
+        shared = layer[0] + casts * DEFAULT.kernel_launch_s
+        launched = launches_s(short, at, is_moe=True)
+        assert launched == pytest.approx([shared + each * layer[1] * local for local in (8, 16)])
+        assert launches_s(short, at, is_moe=False) == pytest.approx((30 + 2 * casts) * DEFAULT.kernel_launch_s)
     few, many = estimate(replace(narrow, seq_len=128), at).time.total
     assert many - few > 3 * 32 * 8 * layer[1] / 2
     captured = replace(narrow, profile=replace(DEFAULT, kernel_launch_s=DEFAULT.graph_launch_s))
     assert (launches_s(captured, at, is_moe=True) < launches_s(narrow, at, is_moe=True) / 2).all()
-    assert launches_s(narrow, at, is_moe=False) == 30 * DEFAULT.kernel_launch_s
 
 
 def test_each_rank_sends_its_own_tokens_to_experts_and_those_that_share_one_gather_them() -> None:

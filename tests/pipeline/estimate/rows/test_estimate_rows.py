@@ -357,11 +357,23 @@ def test_a_version_that_names_a_framework_tells_which_one_ran() -> None:
     assert by_version["est_assumptions"] == by_name["est_assumptions"]
 
 
+def test_containers_with_megatron_bridge_keep_gradients_in_32_bit() -> None:
+    before, since, bridge = predict(
+        *(
+            row(framework=name, framework_version=version, accelerator="H100-SXM-80GB")
+            for name, version in (("megatron", "NeMo 25.07"), ("megatron", "NeMo 25.09"), ("megatron", "0.2.0"))
+        )
+    ).iter_rows(named=True)
+    assert (
+        since["est_mem_gradients_bytes"] == bridge["est_mem_gradients_bytes"] == 2 * before["est_mem_gradients_bytes"]
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "is_covered"),
     [
-        ({"accelerator": "B200-180GB"}, True),
-        ({"accelerator": "B200-180GB", "precision": "fp8"}, False),
+        ({"accelerator": "B200-180GB", "source_id": "simumax_b200"}, True),
+        ({"accelerator": "B200-180GB"}, False),  # other machines are faster
         ({"accelerator": "GB200"}, False),
         ({"accelerator": "A100-SXM-80GB", "flash_attention": "false"}, True),
         ({"accelerator": "A100-SXM-80GB"}, False),

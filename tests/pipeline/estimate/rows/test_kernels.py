@@ -9,7 +9,7 @@ import pytest
 
 from sweepscope.pipeline.estimate.calibration.published_tables import published_table
 from sweepscope.pipeline.estimate.calibration.transfer_tables import of_generation
-from sweepscope.pipeline.estimate.physics.compute import KERNELS_PER_LAYER
+from sweepscope.pipeline.estimate.physics.compute import KERNELS_OF_CASTS, KERNELS_PER_LAYER
 from sweepscope.pipeline.estimate.physics.profile import choose_profile, load_profiles
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
 from sweepscope.pipeline.estimate.rows.kernels import EXECUTIONS, FORMS, USUAL_KERNELS, with_kernels
@@ -58,6 +58,14 @@ def test_a_card_with_a_compiler_of_its_own_runs_graphs_whatever_the_trainer(card
     assert usual["est_step_time_s"] == compiled["est_step_time_s"] < 0.5 * eager["est_step_time_s"]
     assert "compiled execution" in usual["est_assumptions"]
     assert "eager execution" in estimated(SMALL, framework="deepspeed")["est_assumptions"]
+
+
+def test_products_in_8_bits_wait_for_the_launches_of_their_casts() -> None:
+    per_kernel = 64 * 32 * 3 * 4.1e-5
+    wide, short = (estimated(SMALL, execution="eager", precision=word)["est_step_time_s"] for word in ("bf16", "fp8"))
+    assert short - wide == pytest.approx(2 * KERNELS_OF_CASTS * per_kernel, rel=0.1)
+    wide, short = (estimated(LARGE, execution="eager", precision=word)["est_step_time_s"] for word in ("bf16", "fp8"))
+    assert short < wide
 
 
 def test_long_kernels_do_not_wait() -> None:

@@ -83,6 +83,16 @@ def test_what_a_mixture_of_experts_does_with_less(fact: str, value: str, part: s
         assert said["est_time_recompute_s"] > usual["est_time_recompute_s"] == 0
 
 
+def test_a_dispatcher_that_sends_a_token_once_to_each_rank_sends_less_inside_a_node_too() -> None:
+    inside = {**MOE, "num_gpus": "32", "dp": "8", "ep": "8"}
+    usual, once = (
+        estimate_frame(pl.DataFrame([{**inside, "token_dispatcher": one}])).row(0, named=True)["est_time_ep_s"]
+        for one in ("alltoall", "deepep")
+    )
+    distinct = 8 * (1 - (7 / 8) ** 8)  # ranks that eight of 256 experts on eight ranks are on
+    assert once / usual == pytest.approx(distinct / 8, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("fact", "value"),
     [
