@@ -31,6 +31,7 @@ from tests.validation.report import (
     validate_all,
     worst,
 )
+from tests.validation.unseen import unseen
 from tests.validation.usefulness import intervals, proposals
 
 STYLE = {
@@ -86,6 +87,7 @@ def main() -> None:
         play = found[PLAYBOOK]
         show("Goals (each figure of rows whose group the fit had not seen)", goals(found))
         show("Stand-in for held-back sweeps: tables under constants that were not fitted on them", elsewhere())
+        show("Tables withheld from every fit, as they are", unseen())
         show("What noise leaves of ranking to a perfect estimate", noise_ceilings())
         show("Stand-in for held-back OOM labels: does the estimate predict what happened", fits())
         show("Constants of a generation: published, and pooled over the tables that are not left out", left_out())

@@ -61,14 +61,14 @@ def _pairs_right(predicted: Array, measured: Array) -> float:
     return float(np.mean((by_measure * by_estimate > 0)[is_far])) if is_far.any() else float("nan")
 
 
-def rank_cells(cell_of: Sequence[object], predicted: Array, measured: Array) -> Ranking:
-    """Judge `predicted` step times against `measured` ones within each cell."""
+def rank_cells(cell_of: Sequence[object], predicted: Array, measured: Array, *, smallest: int = SMALLEST) -> Ranking:
+    """Judge `predicted` step times against `measured` ones within each cell of `smallest` runs and more."""
     both = np.isfinite(predicted) & np.isfinite(measured)
     cells: dict[object, list[int]] = {}
     for index in np.flatnonzero(both):
         cells.setdefault(cell_of[index], []).append(int(index))
     top5, orders, regret, is_near, quarter, pairs = 0, [], [], [], [], []
-    large = [np.array(indices) for indices in cells.values() if len(indices) >= SMALLEST]
+    large = [np.array(indices) for indices in cells.values() if len(indices) >= smallest]
     for indices in large:
         best = measured[indices].min()
         liked = indices[np.argsort(predicted[indices])]

@@ -1,0 +1,68 @@
+"""Tables that no constant was or is fitted to: published sweeps on machines of others, estimated as they are.
+
+`unseen.csv` holds facts, each row with its source; what a source leaves open is named in `notes`. First figures are
+those of the estimator as it was before anybody had looked at the table (FIRST).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from sweepscope.pipeline.estimate.rows.asking import OK
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
+from tests.validation.cells import rank_cells
+
+FILE: Final = Path(__file__).with_name("unseen.csv")
+FIRST: Final = {
+    "qwen3_16_h100": 14.8,
+    "llama_8_a800_deepspeed": 22.6,
+    "gaudi2_fp8": 94.1,
+    "megatron_gh200": 14.9,
+    "megatron_h800_h200": 3.1,
+    "lumen_mi325x_mi350x": 11.7,
+}
+"""Median error of step times at first sight, percent."""
+SMALLEST: Final = 3
+"""Cells of fewer layouts are not ranked."""
+_CELL = ("model", "accelerator", "num_gpus", "seq_len", "global_batch_size_seqs")
+
+
+@cache
+def estimated() -> pl.DataFrame:
+    """Every row of the file with its estimate."""
+    return estimate_frame(pl.read_csv(FILE, infer_schema_length=0))
+
+
+def unseen() -> pl.DataFrame:
+    """Per table: errors of step times and memory, percent; how layouts of a cell are ranked; verdicts on memory."""
+    out = []
+    for (name,), rows in estimated().group_by("source_id", maintain_order=True):
+        known = rows.filter(pl.col("est_status") == OK)
+        ran = known.filter(pl.col("status") == "success")
+        measured, predicted = ran["step_time_s"].cast(pl.Float64).to_numpy(), ran["est_step_time_s"].to_numpy()
+        error = 100 * np.abs(predicted / measured - 1)
+        cells = ran.select(_CELL).rows()
+        is_ranked = max(cells.count(cell) for cell in cells) >= SMALLEST
+        ranking = rank_cells(cells, predicted, measured, smallest=SMALLEST) if is_ranked else None
+        held = ran.filter(pl.col("peak_mem_gb").is_not_null())
+        memory = held["est_mem_bytes"].to_numpy() / 1e9 / held["peak_mem_gb"].cast(pl.Float64).to_numpy() - 1
+        full = known.filter(pl.col("status") == "oom")
+        out.append(
+            (
+                *(name, rows.height, rows.height - known.height, FIRST.get(str(name))),
+                *(float(np.median(error)), float(np.mean(error))),
+                *((ranking.cells, ranking.spearman, 100 * ranking.regret) if ranking else (0, None, None)),
+                100 * float(np.median(np.abs(memory))) if memory.size else None,
+                *(full.height, int((~full["est_fits"]).sum())),
+            )
+        )
+    schema = [
+        *("table", "rows", "refused", "first median %", "median %", "mean %", "cells", "Spearman", "regret %"),
+        *("memory median %", "out of memory", "of them known"),
+    ]
+    return pl.DataFrame(out, schema=schema, orient="row")
