@@ -82,6 +82,34 @@ def framework_of(source_id: str) -> str | None:
     return next((word for prefix, word in FRAMEWORK_BY_SOURCE.items() if source_id.startswith(prefix)), None)
 
 
+_FRAMEWORK_NAMES: Final = {
+    **{name.replace("_", "-"): name for name in vocab.FRAMEWORK},
+    **{"pax": "paxml", "praxis": "paxml", "mcore": "megatron", "neox": "gpt-neox"},
+    **{"llm-foundry": "composer", "mosaicml": "composer", "pytorch-lightning": "lightning"},
+    **{"transformers": "hf-trainer", "huggingface": "hf-trainer", "hugging-face": "hf-trainer", "trl": "hf-trainer"},
+}
+"""What tables call frameworks, and their words of vocab.FRAMEWORK."""
+_OTHER_FRAMEWORKS: Final = ("nemo-automodel", "nemo-rl")
+"""Names that begin with a framework's and are another's: NeMo AutoModel trains on PyTorch's FSDP."""
+
+
+def canonical_framework(text: str) -> str | None:
+    """Word of vocab.FRAMEWORK that a framework's name begins with, the longest; None for a name that none is.
+
+    >>> [canonical_framework(text) for text in ("Megatron-LM", "Megatron + DeepSpeed 0.9", "Pax", "NeMo AutoModel")]
+    ['megatron', 'megatron-deepspeed', 'paxml', None]
+    """
+    plain = re.sub(r"[^a-z0-9.]+", "-", text.strip().casefold())
+
+    def begins(name: str) -> bool:
+        return plain.startswith(name) and not plain[len(name) : len(name) + 1].isalnum()
+
+    if any(begins(name) for name in _OTHER_FRAMEWORKS):
+        return None
+    found = max((name for name in _FRAMEWORK_NAMES if begins(name)), key=len, default=None)
+    return _FRAMEWORK_NAMES[found] if found else None
+
+
 _NEMO_CONTAINER: Final = re.compile(r"nemo\D*(\d\d)\.(\d\d)\b")
 _FIRST_WITH_BRIDGE: Final = (25, 9)
 """NeMo's first container whose recipes are Megatron-Bridge's, on Megatron-LM and its defaults: gradients in fp32

@@ -140,7 +140,8 @@ def _assumed_layout(row: dict[str, Any]) -> list[str]:
     if row["zero_stage"] is None and row["dp"] * (row["cp"] or 1) > 1:
         assumptions.append(f"ZeRO-{zero_stage_of(row)}")
     if row["stated_recompute"] is None:
-        assumptions.append("no recomputation")
+        usual = f"{row['recompute']} recomputation, the trainer's default" if row["recompute"] else "no recomputation"
+        assumptions.append(usual)
     elif is_partial(row["stated_recompute"]):
         assumptions.append("recomputation of some layers estimated as that of all")
     if (chunks := usual_chunks(row)) > 1:

@@ -218,6 +218,13 @@ def _zero_stages(column: pl.Series) -> pl.Series:
     return pl.DataFrame({"d": digits, "n": named}).select(pl.coalesce("d", "n")).to_series()
 
 
+USUAL_RECOMPUTE = {"paxml": "full", "maxtext": "full", "levanter": "full", "torchtitan": "selective"}
+"""What trainers recompute where nothing else is asked for: praxis saves nothing of its repeated layers
+(`layers/repeats.py: checkpoint_policy`), MaxText and Levanter neither (`configs/base.yml: remat_policy`;
+`gradient_checkpointing`), torchtitan drops what its selective mode does (`config/job_config.py:
+ActivationCheckpoint.mode`)."""
+
+
 def read_rows(frame: pl.DataFrame) -> pl.DataFrame:
     """One row per row of `frame`, in order: canonical columns with every degree and batch that follows exactly."""
     typed = _typed(frame)
@@ -227,17 +234,23 @@ def read_rows(frame: pl.DataFrame) -> pl.DataFrame:
         *("accelerator", "precision", "recompute", "dp", "tp", "pp", "cp", "mbs", "gas", "gbs", "gbs_tokens"),
         *("seq_len", "num_gpus", "num_nodes", "gpus_per_node"),
     )
-    return typed.with_columns(derived.get_columns()).with_columns(
+    whole = typed.with_columns(derived.get_columns()).with_columns(
         software_years(frame),
         dp_replicate=_replicas(),
         stated_replicas=pl.col("dp_replicate"),
         framework=pl.coalesce(
             vocabulary.map_words(typed["framework_version"], vocabulary.framework_of_version, pl.String),
+            vocabulary.map_words(typed["framework"], vocabulary.canonical_framework, pl.String),
             typed["framework"],
         ),
         stated_recompute=typed["recompute"],
         recompute=vocabulary.map_words(typed["recompute"], recompute_mode, pl.String),
     )
+    # A layout that is left open is chosen with the recomputation that suits it.
+    trainer = pl.coalesce("framework", vocabulary.map_words(whole["source_id"], vocabulary.framework_of, pl.String))
+    is_open = pl.col("stated_recompute").is_null() & pl.all_horizontal(pl.col("dp", "tp", "pp").is_not_null())
+    usual = pl.when(is_open).then(trainer.replace_strict(USUAL_RECOMPUTE, default=None, return_dtype=pl.String))
+    return whole.with_columns(recompute=pl.coalesce("recompute", usual))
 
 
 HYBRID = r"(?i)hsdp|hybrid"

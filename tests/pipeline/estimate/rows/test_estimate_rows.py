@@ -357,6 +357,35 @@ def test_a_version_that_names_a_framework_tells_which_one_ran() -> None:
     assert by_version["est_assumptions"] == by_name["est_assumptions"]
 
 
+@pytest.mark.parametrize(
+    ("written", "word"),
+    [
+        ("Megatron-LM", "megatron"),
+        ("Megatron + DeepSpeed", "megatron-deepspeed"),
+        ("Pax", "paxml"),
+        ("my own", "other"),
+    ],
+)
+def test_frameworks_are_known_by_what_tables_call_them(written: str, word: str) -> None:
+    found, known = predict(row(framework=written), row(framework=word)).iter_rows(named=True)
+    assert found["est_step_time_s"] == known["est_step_time_s"]
+    assert found["est_assumptions"] == known["est_assumptions"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "mode"), [("paxml", "full"), ("maxtext", "full"), ("torchtitan", "selective"), ("megatron", "none")]
+)
+def test_a_trainer_recomputes_what_it_does_unasked(framework: str, mode: str) -> None:
+    unsaid, stated, none = predict(
+        *(row(framework=framework, recompute=recompute) for recompute in (None, mode, "none"))
+    ).iter_rows(named=True)
+    assert unsaid["est_step_time_s"] == stated["est_step_time_s"]
+    assert (unsaid["est_step_time_s"] > none["est_step_time_s"]) == (mode != "none")
+    assumed = "no recomputation" if mode == "none" else f"{mode} recomputation, the trainer's default"
+    assert assumed in unsaid["est_assumptions"]
+    assert "recomputation" not in (stated["est_assumptions"] or "")
+
+
 def test_containers_with_megatron_bridge_keep_gradients_in_32_bit() -> None:
     before, since, bridge = predict(
         *(
