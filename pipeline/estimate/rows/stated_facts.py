@@ -166,7 +166,10 @@ def with_usual(row: dict[str, Any], framework: str | None, profile: Profile) -> 
         return row, chosen
     if profile.software_since and not row["software_year"]:
         chosen = [*chosen, f"software of {profile.software_of:.0f}"]
-    usual = {name: value for name, value in USUAL.get(_variant(framework, profile), {}).items() if row[name] is None}
+    choices = USUAL.get(_variant(framework, profile), {})
+    usual = {name: value for name, value in choices.items() if row[name] is None}
+    if profile.tuned_since or not profile.tuned_attention_efficiency:
+        usual.pop("attention_kernel", None)  # cuDNN's is preferred on Hopper and later alone
     words = [f"{name.replace('_', ' ')} {value}" for name, value in usual.items()]
     plain = {name: value for name, value in _UNASKED.items() if row[name] is None}
     return {**row, **plain, **usual}, [*chosen, *words, *with_kernels(profile, row, framework)[1]]

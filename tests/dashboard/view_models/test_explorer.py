@@ -48,18 +48,18 @@ def test_a_setup_becomes_a_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("accelerator", "precision", "constants"),
+    ("accelerator", "precision", "framework", "constants"),
     [
-        ("B200-SXM-180GB", "bf16", "blackwell-megatron"),
-        ("B200-SXM-180GB", "fp8", "blackwell"),
-        ("B200-SXM-180GB", "fp4", "blackwell"),
-        ("GB200", "bf16", "blackwell"),
+        ("B200-SXM-180GB", "bf16", "megatron", "blackwell"),  # fitted to the machine of one source
+        ("B200-SXM-180GB", "fp4", "megatron", "blackwell"),
+        ("A100-SXM-80GB", "bf16", "megatron", "ampere"),  # fitted to attention that is not fused
+        ("A100-SXM-80GB", "bf16", "composer", "ampere-composer"),
     ],
 )
-def test_constants_are_for_the_card_and_precision_that_they_were_fitted_on(
-    accelerator: str, precision: Precision, constants: str
+def test_constants_are_for_what_they_were_fitted_on(
+    accelerator: str, precision: Precision, framework: str, constants: str
 ) -> None:
-    setup = replace(SETUP, accelerator=accelerator, framework="megatron", precision=precision)
+    setup = replace(SETUP, accelerator=accelerator, framework=framework, precision=precision)
     assert setup.request(choose_profile).asked.profile.name == constants
 
 

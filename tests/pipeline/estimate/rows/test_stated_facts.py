@@ -129,6 +129,15 @@ def test_kernels_written_for_the_generation_and_products_that_add_up_gradients_a
     assert "attention kernel cudnn" in megatron["est_assumptions"]
 
 
+@pytest.mark.parametrize(
+    ("card", "is_named"), [("H100", True), ("B200", True), ("A100-SXM-80GB", False), ("MI300X", False)]
+)
+def test_cudnn_is_assumed_where_it_is_preferred(card: str, is_named: bool) -> None:
+    assert (
+        "attention kernel cudnn" in estimated(framework="megatron", accelerator=card)["est_assumptions"]
+    ) == is_named
+
+
 def test_a_profile_that_was_fitted_has_its_frameworks_choices_in_its_constants() -> None:
     profile = load_profiles()["ampere-megatron"]
     assert with_usual(dict.fromkeys(FACTS), "megatron", profile) == (dict.fromkeys(FACTS), [])
