@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase, translate
 from functools import cache
 
 from sweepscope.pipeline.io.archives import is_archive
+from sweepscope.pipeline.io.number_tables import SUFFIXES as NUMBER_TABLES
 from sweepscope.pipeline.logs.declared.statements import NAME
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS
@@ -23,7 +24,7 @@ EARLIER = re.compile(
 )
 """Names of logs that somebody has put aside, `train.log.old`, `train.log.2025-03-04_09-12`, or that are of a rank."""
 
-_LOG_SUFFIXES = {".log", ".logs", ".lst", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
+_LOG_SUFFIXES = {".log", ".logs", ".lst", ".out", ".output", ".err", ".stderr", ".stdout", ".txt", ".ipynb"}
 RECORD_SUFFIXES = (".jsonl", ".ndjson")
 _OF_TRAINING = re.compile(
     r"(?:^|[^a-z])(?:metrics?|(?:dl|nv|job)?(?:logs?|logger)|stats?|statistics|history|progress|scalars?|steps?|"
@@ -97,6 +98,8 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: b
     ('config', 'config', 'other')
     >>> file_kind("train_8b.sh"), file_kind("run_eval.sh"), file_kind("run_test.sh"), file_kind("data_config.yaml")
     ('config', 'other', 'other', 'config')
+    >>> file_kind("metrics.parquet"), file_kind("train-00000-of-00004.parquet"), file_kind("sft.ipynb")
+    ('log', 'other', 'log')
     >>> file_kind("trainer_state.json"), file_kind("trainer_state.json", histories=False)
     ('history', 'config')
     """
@@ -191,7 +194,7 @@ def _kind_of_text(name: str, suffix: str) -> str:
     is_log |= not suffix and _UNNAMED_LOG.fullmatch(name) is not None
     is_log |= EARLIER.fullmatch(name) is not None
     is_log |= suffix in RECORD_SUFFIXES and (is_of_training or not _OF_DATA.search(stem))
-    is_log |= suffix == ".json" and is_of_training and not is_other
+    is_log |= suffix in (".json", *NUMBER_TABLES) and is_of_training and not is_other
     return "log" if is_log else "other"
 
 

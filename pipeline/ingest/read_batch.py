@@ -125,7 +125,7 @@ def read_batch(
     inferred = read_inferred(_unknown_logs(found, batch, rotated, extracted), extracted.facts, confirmed)
     facts = Facts.concat([extracted.facts.without_steps(inferred.with_steps), inferred.facts]).map(in_order)
     arguments = read_arguments(extracted.argument_lines)
-    facts = with_dumped(facts, arguments, extracted.dialect_of)
+    facts = with_dumped(facts, arguments, extracted.dialect_of.keys() - inferred.readers.keys())
     sources = _sources(found, {**extracted.dialect_of, **inferred.readers})
     files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), extracted)
     facts = facts.map(without(listing))

@@ -65,15 +65,16 @@ def begins_with(raw: IO[bytes], size: int, digest: str) -> bool:
     """
     if is_packed(raw.read(4)):
         raw.seek(0)
-        return _unpacked_begins_with(raw, size, digest)
+        return chunks_begin_with(decompressed(HashedStream(raw, is_hashed=False)), size, digest)
     raw.seek(0)
     return _digest(*resume_point_bytes(raw, size)) == digest and raw.tell() == size
 
 
-def _unpacked_begins_with(raw: IO[bytes], size: int, digest: str) -> bool:
+def chunks_begin_with(chunks: Iterator[bytes], size: int, digest: str) -> bool:
+    """Whether what is unpacked begins with the content of that size and digest."""
     tracker = ContentTracker()
     try:
-        for chunk in _up_to(decompressed(HashedStream(raw, is_hashed=False)), size):
+        for chunk in _up_to(chunks, size):
             tracker.add(chunk)
     except DamagedStream:
         return False

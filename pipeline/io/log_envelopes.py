@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from sweepscope.pipeline.io.notebook import is_notebook, lines_of_notebook
 from sweepscope.pipeline.io.record_forms import (
     dllogger_line,
     is_dllogger,
@@ -73,6 +74,8 @@ def _arrangement(head: bytes) -> Callable[[bytes], bytes] | None:
     """What makes a line per step of a text with another arrangement of values; None for a text with none."""
     if is_of_values(head):
         return lines_of_values
+    if is_notebook(head):
+        return lines_of_notebook
     return lines_of_columns if is_of_columns(head) else None
 
 
@@ -157,15 +160,21 @@ def _first_two(head: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
 
 def _is_rising(head: bytes) -> bool:
-    """Whether the second of some records is of a later step than the first."""
-    before, after = map(_count, _first_two(head))
-    return before is not None and after is not None and before < after
+    """Whether of some records those of steps rise; what is no step, such as the begin of a run, may stand between."""
+    whole = head.lstrip().split(b"\n")
+    counts = [count for line in (whole) if (count := _count(_object(line))) is not None]
+    return (
+        len(counts) > 1
+        and all(before <= after for before, after in itertools.pairwise(counts))
+        and (counts[0] < counts[-1])
+    )
 
 
 def _count(found: Mapping[str, Any]) -> float | None:
-    """The number of the step that an object is of; what counts the last step of a run is none."""
+    """The number of the step that an object is of, at any depth; what counts the last step of a run is none."""
     counts = [value for name, value in found.items() if _STEP.fullmatch(name) and isinstance(value, int | float)]
-    return counts[0] if counts else None
+    inner = (_count(value) for value in found.values() if isinstance(value, dict))
+    return counts[0] if counts else next((count for count in inner if count is not None), None)
 
 
 def _columns(header: Sequence[str]) -> tuple[int, int] | None:

@@ -9,8 +9,10 @@ from typing import IO, cast
 from sweepscope.pipeline.errors import InputError, LimitError, UnreadableError
 from sweepscope.pipeline.io import remote
 from sweepscope.pipeline.io.archives import open_member
-from sweepscope.pipeline.io.content import Content, ContentTracker, begins_with, heads
+from sweepscope.pipeline.io.bounded import bounded
+from sweepscope.pipeline.io.content import Content, ContentTracker, begins_with, chunks_begin_with, heads
 from sweepscope.pipeline.io.file_names import on_disk
+from sweepscope.pipeline.io.number_tables import is_number_table, lines_of_table
 from sweepscope.pipeline.io.remote import is_url
 from sweepscope.pipeline.io.stream import DamagedStream, HashedStream, ResumePoint, decompressed, resume_point_bytes
 from sweepscope.schemas import limits
@@ -77,6 +79,10 @@ class Reader:
         """Whether the file begins with the content of that size and digest; False where it cannot be read."""
         try:
             with _open(self.path) as raw:
+                if is_number_table(raw.read(4), self.path):
+                    raw.seek(0)
+                    return chunks_begin_with(lines_of_table(raw.read(limits.WHOLE_BYTES), self.path), size, digest)
+                raw.seek(0)
                 return begins_with(raw, size, digest)
         except (OSError, ValueError, NotImplementedError):  # fsspec files refuse to seek with any of the three
             return False
@@ -124,6 +130,9 @@ class Reader:
                 if self.is_compressed:
                     yield from self._decompressed(stream)
                     stream.drain()
+                elif not is_resumed and is_number_table(stream.magic, self.path):
+                    self.is_compressed = True
+                    yield from self._rows(stream)
                 else:
                     yield from iter(stream.chunk, b"")
         except PermissionError as error:
@@ -151,6 +160,16 @@ class Reader:
                 ) from error
             self.cut = "the compressed file is damaged here"
             self.damage = f"{error}, near byte {stream.position:,} of the compressed file"
+
+    def _rows(self, stream: HashedStream) -> Iterator[bytes]:
+        """Rows of a binary table, as lines. Raises LimitError and InputError."""
+        data = b"".join(bounded(iter(stream.chunk, b"")))
+        try:
+            for chunk in lines_of_table(data, self.path):
+                self._unpacked.add(chunk)
+                yield chunk
+        except ValueError as error:
+            raise InputError(f"Cannot read {self.path}: {error}. Leave it out, or export it as CSV.") from error
 
     def _stop_unpacking(self, most: int) -> None:
         """Read no more of a lenient reader's file. Raises LimitError of another."""

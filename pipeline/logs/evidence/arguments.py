@@ -6,6 +6,7 @@ Forms, each of which any trainer may print:
 - the repr of an object, on one line or over many (argparse's `Namespace`, transformers' `TrainingArguments`,
   dataclasses of nanotron and Megatron-LM's `DistributedDataParallelConfig`);
 - a JSON object or a Python dict behind a word such as `args:` (torchtitan's `Running with args`);
+- a line that is a JSON object of objects without metrics, as own loggers of records begin;
 - a block of `name: value` lines (YAML as Megatron-Bridge and Composer print it, JSON with indentation);
 - a command line: `python train.py --name value`, or `torchrun -m package.train --name value`;
 - what says that layers are compiled (torchtitan distributed/compile.py, nanoGPT train.py), as `torch_compile`.
@@ -50,7 +51,8 @@ _OF_PAIRS = rf"(?:^|[ \]|])[ {{-]*[\"']?{_NAME}[\"']?:(?: .{{0,300}})?$"
 _NAMED_DICT = (
     r"(?i)(?:args?|arguments|conf|configs?|configuration|params|hyperparameters|settings)[^a-z{][^{]{0,20}\{.*\} *$"
 )
-_EARLY = rf"{_OF_REPR}|{_OF_PAIRS}|{_NAMED_DICT}"
+_RECORD = r"^\{ ?\".*\{.*\} *$"
+_EARLY = rf"{_OF_REPR}|{_OF_PAIRS}|{_NAMED_DICT}|{_RECORD}"
 
 _LEAST_PAIRS = 8
 """Neighbouring `name: value` lines that are a configuration; fewer may be a report."""
@@ -76,6 +78,7 @@ _PAIR = re.compile(rf"^([\s{{-]*)[\"']?({_NAME})[\"']?:(?:\s(.*?))?,?\s*$")
 _IS_COMMAND = re.compile(_COMMAND)
 _IS_COMPILING = re.compile(_COMPILES)
 _IS_DICT = re.compile(_NAMED_DICT)
+_IS_RECORD = re.compile(_RECORD)
 
 
 def lines_of(block: pl.DataFrame) -> pl.DataFrame:
@@ -125,6 +128,10 @@ def _of_file(lines: Sequence[tuple[int, str]]) -> Iterator[_Found]:
             continue
         elif _IS_DICT.search(text):
             yield from ((line_no, *pair, "argument_dump") for pair in json_values(text[text.index("{") :]))
+        elif _IS_RECORD.match(text):
+            pairs = list(json_values(text))
+            if not any(_METRICS.fullmatch(part) for name, _ in pairs for part in name.split(".")):
+                yield from ((line_no, *pair, "argument_dump") for pair in pairs)
         elif _IS_COMMAND.search(text):
             blind = _DIGITS.sub("0", text)
             if blind != last[1] or line_no - last[0] > _RANKS_GAP:

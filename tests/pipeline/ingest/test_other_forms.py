@@ -1,0 +1,64 @@
+"""Runs that are kept in other forms than logs: notebooks, binary tables, and records with the begin of a run in front."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.pipeline.ingest.lake_of_logs import LakeOfLogs
+from tests.pipeline.io.test_notebook import notebook
+
+LOSSES = [round(2.0 + 3 / step, 4) for step in range(1, 41)]
+
+
+def run_of(logs: LakeOfLogs) -> dict[str, object]:
+    logs.ingest()
+    (run,) = logs.lake.read("runs").to_dicts()
+    return run
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_steps_in_a_binary_table_are_a_run_that_the_document_beside_it_configures(tmp_path: Path, suffix: str) -> None:
+    logs = LakeOfLogs(tmp_path)
+    logs.write("exp/config.yaml", "global_batch_size: 16\nseq_len: 2048\ntensor_parallel_size: 2\n")
+    table = pl.DataFrame({"step": range(1, 41), "train_loss": LOSSES, "step_time_s": [0.75] * 40})
+    path = logs.write(f"exp/metrics.{suffix}", "")
+    table.write_parquet(path) if suffix == "parquet" else table.write_ipc(path)
+    logs.touch(f"exp/metrics.{suffix}")
+    run = run_of(logs)
+    assert (run["last_step"], run["step_time_s"], run["gbs"], run["seq_len"], run["tp"]) == (40, 0.75, 16, 2048, 2)
+
+
+def test_a_notebook_with_the_output_of_a_trainer_is_a_run(tmp_path: Path) -> None:
+    logs = LakeOfLogs(tmp_path)
+    body = "".join(f"<tr><td>{10 * at}</td><td>{loss}</td></tr>" for at, loss in enumerate(LOSSES, 1))
+    page = f"<table><tr><th>Step</th><th>Training Loss</th></tr>{body}</table>"
+    source = "args = TrainingArguments(per_device_train_batch_size=2, gradient_accumulation_steps=8)\ntrainer.train()"
+    logs.write("sft.ipynb", notebook({"output_type": "display_data", "data": {"text/html": page}}, source=source))
+    run = run_of(logs)
+    assert (run["last_step"], run["steps_logged"], run["mbs"], run["gas"]) == (400, 40, 2, 8)
+    losses = logs.lake.read("steps", ["step", "loss"]).sort("step")["loss"].to_list()
+    assert losses == LOSSES
+
+
+def test_a_notebook_without_a_training_is_none(tmp_path: Path) -> None:
+    logs = LakeOfLogs(tmp_path)
+    logs.write("eda.ipynb", notebook({"output_type": "stream", "text": "shape (10, 3)\n"}, source="print(df.shape)"))
+    logs.ingest()
+    assert logs.runs() == []
+
+
+def test_records_of_steps_may_follow_one_of_the_run(tmp_path: Path) -> None:
+    logs = LakeOfLogs(tmp_path)
+    begin = {"event": "start", "parallelism": {"tensor": 2, "data": 4}, "batch": {"micro": 2, "global": 64}}
+    steps = [
+        {"event": "train", "iter": at, "metrics": {"loss": {"value": loss}, "time": {"step_ms": 1260.5}}}
+        for at, loss in enumerate(LOSSES, 1)
+    ]
+    logs.write("exp/events.jsonl", "".join(json.dumps(row) + "\n" for row in [begin, *steps]))
+    run = run_of(logs)
+    assert (run["last_step"], run["step_time_s"]) == (40, 1.2605)
+    assert (run["tp"], run["dp"], run["mbs"], run["gbs"]) == (2, 4, 2, 64)
