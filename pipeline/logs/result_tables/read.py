@@ -18,6 +18,7 @@ import polars as pl
 from sweepscope.pipeline.logs.inference.units import number_of
 from sweepscope.pipeline.logs.result_tables.cells import amount_of, composed, in_base_units, is_empty, word_of
 from sweepscope.pipeline.logs.result_tables.completed_rows import with_batch, with_rates
+from sweepscope.pipeline.logs.result_tables.decimal_commas import with_points
 from sweepscope.pipeline.logs.result_tables.endings import ending
 from sweepscope.pipeline.logs.result_tables.meanings import LAYOUT, MEASURES, RESULTS, Meaning, meanings
 from sweepscope.pipeline.logs.result_tables.records import Row, is_json, is_open_object, rows_of
@@ -58,7 +59,7 @@ def read_runs(text: str) -> RunTable | None:
     text = _plain(text)
     separator = "," if is_json(text) else _separator(text)
     rows = rows_of(text) if is_json(text) else list(_rows(text, separator)) if separator else []
-    return read_rows(rows, separator)
+    return read_rows(rows if separator == "," else with_points(rows), separator)
 
 
 def read_text(text: str, first_line: int = 1) -> RunTable | None:
