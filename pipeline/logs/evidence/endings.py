@@ -47,6 +47,13 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         rf"{_BEGIN}(?:all |run |job |script |everything )?(?:is )?(?:finished|completed|done) (?:in|after) "
         r"\d[\d.,:]* ?(?:s|secs?|seconds|m|mins?|minutes|h|hours)?\W*$",
     ),
+    # A script's own last line, with what it reached: `done. best val loss 2.31`; `done.` alone may be a checkpoint's.
+    (
+        KIND,
+        ("one. ", "one! ", "one, ", "one: ", "one | ", "inished. ", "inished! ", "inished, ", "ll done", "LL DONE"),
+        rf"{_BEGIN}all done\b|"
+        rf"{_BEGIN}(?:done|finished) ?[.!,:|] (?:the )?(?:best|total|final|overall|elapsed|wall|max)\b",
+    ),
     # What runs the process, of its end: Determined, Docker compose, SkyPilot, shells.
     (
         KIND,
