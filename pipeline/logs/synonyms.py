@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 
+from sweepscope.pipeline.text.word_boundaries import ascii_bounded
+
 _HUMP = re.compile(r"(?<=[a-z0-9])(?<![KMGT]i)(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])")
 """Where a word begins within one: `numGPUsPerNode` has four, `GiB` is one."""
 _OTHER = re.compile(r"[^A-Za-z0-9%@]+")
@@ -235,7 +237,7 @@ FLAGS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }
 """Switches: column of `runs` and what each printed value, in small letters, means for it."""
 
-SETTING_WORDS = (
+SETTING_WORDS = ascii_bounded(
     r"(?i)batch|bs\b|acc|gas\b|seq|ctx|context|block|len|layer|depth|embd|embed|hidden|dim|width|model|head|ffn|mlp|inner|"
     r"vocab|expert|gpu|rank|world|proc|device|node|parallel|\b[tpdce]p\b|_[tp]p|stage|zero|shard|replica|step|iter|update|param|"
     r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token|epochs|mesh|tensor|pipe|host|"

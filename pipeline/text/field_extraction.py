@@ -19,6 +19,7 @@ from sweepscope.pipeline.text.arrow_buffers import binaries_of, buffers_of
 from sweepscope.pipeline.text.digit_free import is_blind
 from sweepscope.pipeline.text.line_templates import LineTemplates, without_digits
 from sweepscope.pipeline.text.string_views import MAX_BYTES, PAD, cut
+from sweepscope.pipeline.text.word_boundaries import in_python
 
 _FEW_LINES = 256
 """So few lines are searched one by one, which costs less than grouping them."""
@@ -49,7 +50,7 @@ def extract_each(lines: pl.DataFrame, patterns: Mapping[str, str]) -> pl.DataFra
 def captures(text: pl.Series, patterns: Mapping[str, str], template: pl.Series | None = None) -> pl.DataFrame:
     """The columns that `extract_each` adds to lines with these texts, and these hashes of their templates."""
     is_worth_it = text.len() >= _FEW_LINES and not text.null_count()
-    blind = {name: _python(pattern) for name, pattern in patterns.items()} if is_worth_it else {}
+    blind = {name: in_python(pattern) for name, pattern in patterns.items()} if is_worth_it else {}
     blind = {name: pattern for name, pattern in blind.items() if is_blind(pattern)}
     found = _captures(text, patterns, blind, template) if blind else {}
     lines = text.to_frame("text")
@@ -57,11 +58,6 @@ def captures(text: pl.Series, patterns: Mapping[str, str], template: pl.Series |
         found[name] if name in found else pl.col("text").str.extract(pattern).alias(name)
         for name, pattern in patterns.items()
     )
-
-
-def _python(pattern: str) -> str:
-    r"""The pattern in Python's syntax: in templates that Python searches, `(?-u:\b)` means the same as `\b`."""
-    return pattern.replace(r"(?-u:\b)", r"\b")
 
 
 def _captures(

@@ -15,6 +15,7 @@ import polars as pl
 
 from sweepscope.pipeline.text.arrow_buffers import binaries_of, buffers_of
 from sweepscope.pipeline.text.literals import Literals
+from sweepscope.pipeline.text.word_boundaries import ascii_bounded
 
 Question = Callable[[pl.Series], pl.Series]
 """Texts without line ends to answers, Booleans or small counts. It must not distinguish digits."""
@@ -182,7 +183,8 @@ class LineTemplates:
         """
         if self.text.is_empty():  # no pattern is compiled for nothing
             return np.zeros(0, dtype=bool)
-        found = self.answers(lambda text: text.str.contains(pattern), name=pattern).astype(bool)
+        fast = ascii_bounded(pattern)
+        found = self.answers(lambda text: text.str.contains(fast), name=pattern).astype(bool)
         return found if exactly is None else self._verified(found, exactly)
 
     def holding(self, literals: Collection[str]) -> np.ndarray:
@@ -197,7 +199,7 @@ class LineTemplates:
         """Which of the lines that may match do."""
         rows = np.flatnonzero(maybe)
         if len(rows):
-            maybe[rows] = self.text.gather(rows).str.contains(pattern).to_numpy()
+            maybe[rows] = self.text.gather(rows).str.contains(ascii_bounded(pattern)).to_numpy()
         return maybe
 
 

@@ -1,4 +1,4 @@
-"""What it costs to read logs that no dialect knows: one large log, and many small ones of a sweep."""
+"""What it costs to read logs that no dialect knows: one large log, many small ones, and some full of other lines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tests.benchmarks.logs import cpu_seconds, measured
 
 LARGE_STEPS = 600_000
 SMALL_LOGS, SMALL_STEPS = 200, 150
+WORDY_LOGS, WORDY_LINES = 20, 2_000
 
 _HEAD = "hidden_size = 1024\nnum_layers = 24\nseq_len = 2048\nmicro_batch_size = 4\ntensor_parallel = 2\nusing 8 GPUs\n"
 
@@ -25,16 +26,32 @@ def log_of(steps: int, seed: int = 0) -> str:
     return _HEAD + "".join(lines)
 
 
+def wordy_log(seed: int) -> str:
+    """A log most of whose lines are no steps, all of them different: warnings, settings, bars of blocks."""
+    lines = []
+    for number in range(WORDY_LINES):
+        at = number * 7919 + seed
+        lines += [
+            f"[worker {at % 64}] WARNING loader.py:{at % 400} shard part-{at:07d}.bin holds {at % 991} short documents",
+            f"Loading: {number % 100:3d}%|{'█' * (number % 10):10}| {number}/{WORDY_LINES} [00:{at % 60:02d}<00:09]",
+            f"module.{at % 96}.attention.weight: hidden {at % 4096} of 4096, head {at % 32}",
+        ]
+    return "".join(f"{line}\n" for line in lines) + log_of(SMALL_STEPS, seed)
+
+
 def inference_rates(scratch: Path) -> pl.DataFrame:
     """MB/s, and milliseconds of the processor for each log, of logs that have to be inferred, beside `grep -c`."""
-    large, small = scratch / "large", scratch / "small"
-    large.mkdir()
-    (large / "train.log").write_text(log_of(LARGE_STEPS))
-    for number in range(SMALL_LOGS):
-        (small / f"run_{number}").mkdir(parents=True)
-        (small / f"run_{number}" / "train.log").write_text(log_of(SMALL_STEPS, number))
+    logs = {
+        "one large log": [log_of(LARGE_STEPS)],
+        f"{SMALL_LOGS} small logs": [log_of(SMALL_STEPS, number) for number in range(SMALL_LOGS)],
+        f"{WORDY_LOGS} logs full of other lines": [wordy_log(number) for number in range(WORDY_LOGS)],
+    }
     rows = []
-    for name, path, count in (("one large log", large, 1), (f"{SMALL_LOGS} small logs", small, SMALL_LOGS)):
+    for place, (name, texts) in enumerate(logs.items()):
+        path, count = scratch / f"logs-{place}", len(texts)
+        for number, text in enumerate(texts):
+            (path / f"run_{number}").mkdir(parents=True)
+            (path / f"run_{number}" / "train.log").write_text(text)
         ours, grep = measured(path), cpu_seconds("grep", "-rc", "loss", str(path))
         size = ours["bytes"] / 1e6
         rows.append((name, size, size / ours["cpu_s"], size / grep, 1e3 * ours["cpu_s"] / count, ours["peak_rss_mb"]))

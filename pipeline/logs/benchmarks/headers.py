@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import polars as pl
+
 from sweepscope.pipeline.logs.inference.stated import Stated, stated
-from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
+from sweepscope.pipeline.logs.sidecars.folder_name import TOKEN_WORDS, read_folder_name
 from sweepscope.pipeline.logs.synonyms import EVALUATION, LOSS_VALUES, SETTING_WORDS
 
 VARIED = frozenset(
@@ -68,7 +70,8 @@ def headers(rows: Sequence[tuple[int, str]], printed: Printed) -> list[int]:
         rows: `line_no` and `text` of all lines of a log, in order.
         printed: what else it holds.
     """
-    announced = {line_no: values for line_no, text in rows if (values := _announced(line_no, text, printed))}
+    candidates = _candidates(rows, printed)
+    announced = {line_no: values for line_no, text in candidates if (values := _announced(line_no, text))}
     texts = {line_no: text for line_no, text in rows if line_no in announced}
     others = [line_no for line_no, text in rows if line_no not in announced and text.strip()]
     found: list[list[int]] = []
@@ -106,13 +109,20 @@ def _further(known: Sequence[Stated], found: Iterable[Stated]) -> list[Stated]:
     return [one for one in found if one.column not in columns]
 
 
-def _announced(line_no: int, text: str, printed: Printed) -> dict[str, str]:
+def _candidates(rows: Sequence[tuple[int, str]], printed: Printed) -> Iterator[tuple[int, str]]:
+    """Lines with a word of a setting or of a layout, that are neither steps nor results nor print a loss."""
+    text = pl.col("text")
+    has_word = text.str.contains(SETTING_WORDS) | text.str.contains(TOKEN_WORDS)
+    is_other = (text.str.len_chars() <= _LONGEST) & ~text.str.contains(LOSS_VALUES)
+    lines = pl.DataFrame(rows, schema={"line_no": pl.Int64, "text": pl.String}, orient="row")
+    for line_no, line in lines.filter(has_word & is_other).iter_rows():
+        if line_no not in printed.steps and line_no not in printed.results:
+            yield line_no, line
+
+
+def _announced(line_no: int, text: str) -> dict[str, str]:
     """Settings that a line states, if it is one that may announce a launch."""
-    if line_no in printed.steps or line_no in printed.results or len(text) > _LONGEST:
-        return {}
-    if EVALUATION.search(text.lower()) or re.search(LOSS_VALUES, text):
-        return {}
-    if not (re.search(SETTING_WORDS, text) or _named(text)):
+    if EVALUATION.search(text.lower()):
         return {}
     values = {one.column: one.value for one in stated_in_header(line_no, text)}
     return values if values.keys() & VARIED else {}

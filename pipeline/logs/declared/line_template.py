@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from sweepscope.pipeline.logs.declared.columns import Target
 from sweepscope.pipeline.logs.declared.units import MISSING
+from sweepscope.pipeline.text.word_boundaries import BOUNDARY
 
 _BLANK = r"\s+"
 _ANY_BLANK = r"\s*"
@@ -158,7 +159,7 @@ def _begin(elements: tuple[Element, ...]) -> str:
     """The first word must not be the end of another: step is not in microstep."""
     first = elements[0]
     is_word = isinstance(first, Literal) and re.match(r"(?a:\w)", first.text)
-    return r"(?-u:\b)" if is_word or isinstance(first, Field) else ""
+    return BOUNDARY if is_word or isinstance(first, Field) else ""
 
 
 def _regex(elements: tuple[Element, ...]) -> str:

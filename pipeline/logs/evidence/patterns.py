@@ -14,6 +14,7 @@ from sweepscope.pipeline.logs.evidence import batch_systems, endings, faults, jo
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, conform
 from sweepscope.pipeline.text.secret_columns import shortened
 from sweepscope.pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.text.word_boundaries import ascii_bounded
 
 MAX_TEXT_CHARS = 2_000
 
@@ -62,7 +63,9 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     possible = literals.explode("literal").join(_PATTERNS_BY_LITERAL, on="literal").select("row", "pattern").unique()
     tried = possible.with_columns(lines["text"].gather(possible["row"])).partition_by("pattern", as_dict=True)
     found = [
-        part.filter(text.str.contains(PATTERNS[number].regex)).select("row", kind=pl.lit(PATTERNS[number].kind))
+        part.filter(text.str.contains(ascii_bounded(PATTERNS[number].regex))).select(
+            "row", kind=pl.lit(PATTERNS[number].kind)
+        )
         for (number,), part in tried.items()
     ]
     if not found:

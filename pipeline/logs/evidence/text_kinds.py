@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from sweepscope.pipeline.text.word_boundaries import ascii_bounded
+
 NOTHING_TELLS = "nothing in it tells of a training"
 """Reason of a text that may be the log of a training all the same."""
 
@@ -186,7 +188,7 @@ def kind_of(
     if rows.is_empty():
         return TextKind(None)
     text = rows["text"]
-    spoken = [text.str.contains(pattern) for pattern in _SPOKEN.values()]
+    spoken = [_matches(text, pattern) for pattern in _SPOKEN.values()]
     last = *rows.select("line_no", "text").row(-1), sum(bool(lines.any()) for lines in spoken)
     is_launched = _any(text, _TRACES, without=_BUILDING)
     if (tool := _tool(text, is_launched=is_launched)) is not None:
@@ -207,7 +209,7 @@ def kind_of(
 
 def _tool(text: pl.Series, *, is_launched: bool) -> str | None:
     """The program, other than a trainer, that printed most lines of a text, or of one without a launch the most."""
-    found = {name: text.str.contains("|".join(patterns)) for name, patterns in _TOOLS.items()}
+    found = {name: _matches(text, "|".join(patterns)) for name, patterns in _TOOLS.items()}
     if not _any(text, _MONITORS):
         found.pop(_SAMPLES)
     first = max(found, key=lambda name: _share(found[name]))
@@ -217,16 +219,16 @@ def _tool(text: pl.Series, *, is_launched: bool) -> str | None:
 
 def _look(text: pl.Series, *, is_named_log: bool, is_launched: bool) -> str | None:
     """What the lines of a text look like, if no program prints such."""
-    lines, prose = text.len(), _share(text.str.contains(_PROSE))
+    lines, prose = text.len(), _share(_matches(text, _PROSE))
     has_stamps = _any(text, _STAMP)
     has_code = _any(text, _CODE_BEGIN) and not _any(text, _TRACEBACK)
     is_open = not (is_launched or has_stamps)
     looks = {
-        "a document": int(text.str.contains(_MARKDOWN).sum()) >= _MARKS and prose >= _HALF,
-        "the source of a program": has_code and not has_stamps and _share(text.str.contains(_CODE)) >= _HALF,
-        "a list of packages": is_open and _share(text.str.contains(_PACKAGE)) >= _MOST,
-        "a list": is_open and _share(text.str.contains(_ITEM)) >= _MOST and not (is_named_log and lines <= _FEW_ITEMS),
-        "a table of numbers": is_open and _share(text.str.contains(_NUMBERS)) >= _MOST,
+        "a document": int(_matches(text, _MARKDOWN).sum()) >= _MARKS and prose >= _HALF,
+        "the source of a program": has_code and not has_stamps and _share(_matches(text, _CODE)) >= _HALF,
+        "a list of packages": is_open and _share(_matches(text, _PACKAGE)) >= _MOST,
+        "a list": is_open and _share(_matches(text, _ITEM)) >= _MOST and not (is_named_log and lines <= _FEW_ITEMS),
+        "a table of numbers": is_open and _share(_matches(text, _NUMBERS)) >= _MOST,
         "prose": is_open and not is_named_log and prose >= _MOST,
     }
     return next((look for look, is_so in looks.items() if is_so and lines > _FEW_LINES), None)
@@ -238,8 +240,12 @@ def _is_full_of(spoken: Sequence[pl.Series]) -> bool:
 
 
 def _any(text: pl.Series, pattern: str, *, without: str | None = None) -> bool:
-    lines = text.filter(text.str.contains(pattern))
-    return not lines.is_empty() and (without is None or not lines.str.contains(without).all())
+    lines = text.filter(_matches(text, pattern))
+    return not lines.is_empty() and (without is None or not _matches(lines, without).all())
+
+
+def _matches(text: pl.Series, pattern: str) -> pl.Series:
+    return text.str.contains(ascii_bounded(pattern))
 
 
 def _share(lines: pl.Series) -> float:

@@ -16,6 +16,7 @@ from sweepscope.pipeline.logs.declared.parse_template import parse
 from sweepscope.pipeline.logs.declared.units import KINDS
 from sweepscope.pipeline.logs.inference.fields import Field
 from sweepscope.pipeline.logs.inference.series import Line, Series
+from sweepscope.pipeline.text.word_boundaries import in_python
 
 _MOST_TRIED = 400
 _MOST_WAYS = 4
@@ -142,7 +143,7 @@ def compiled(piece: str) -> re.Pattern[str] | None:
     """The expression of a piece; None for one that cannot be a piece."""
     try:
         regex = parse(piece, lambda name, word: None if name == "_" else target(name, word, STEP_COLUMNS)).regex
-        return re.compile(regex.replace(r"(?-u:\b)", r"\b"))
+        return re.compile(in_python(regex))
     except (ValueError, re.error):
         return None
 

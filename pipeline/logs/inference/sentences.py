@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 MAGNITUDES = {"million": ("M", "millions"), "百万": ("M", "millions"), "billion": ("B", "billions")}
 """Words behind a number: the suffix that means the same, and how a dialect file calls a number in front of it."""
@@ -18,35 +19,43 @@ _CARDS = (
 )
 """How many cards of which kind: `on 8x A100-SXM4-80GB`; of a line that names nodes the number may be that of each."""
 
-SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
+_SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     (
         "num_gpus",
+        ("gpu", "device", "rank", "process", "accelerator"),
         re.compile(
             r"(?i)\b(?:using|on|with|across|over|launching|found|detected|of|world)\s+(?P<value>\d+)\s*x?\s*(?:[\w-]+\s){0,2}?(?:gpus?|devices|ranks|processes|accelerators)\b(?!\s*(?:each|per|/))"
         ),
     ),
     (
         "num_gpus",
+        ("rank", "process"),
         re.compile(
             r"(?i)(?<!local )(?<!local_)(?<!node )\b(?:rank|process)\s*[:#]?\s*\d+\s*(?:/|\bof\b|\bout of\b)\s*"
             r"(?P<value>\d+)\b(?!\.\d)"
         ),
     ),
-    ("num_gpus", re.compile(_CARDS.format(count=r"(?P<value>\d{1,6})", card=_CARD))),
-    ("accelerator", re.compile(_CARDS.format(count=r"\d{1,6}", card=f"(?P<value>{_CARD})"))),
+    ("num_gpus", ("x", "×"), re.compile(_CARDS.format(count=r"(?P<value>\d{1,6})", card=_CARD))),
+    ("accelerator", ("x", "×"), re.compile(_CARDS.format(count=r"\d{1,6}", card=f"(?P<value>{_CARD})"))),
     # Chinese, with its measure words: `64 张 A100`, `32卡`; of `4机8卡` and `每台8卡` the number is that of each.
     (
         "num_gpus",
+        ("张", "块", "卡"),
         re.compile(
             rf"(?i)(?<![\w.]|[机台点每])(?<![机台点每] )(?P<value>\d{{1,6}}) ?"
             rf"(?:[张块] ?(?:{_CARD}|GPU|NPU|加速卡|芯片|显卡|卡)|卡(?!数))"
         ),
     ),
-    ("num_nodes", re.compile(r"(?<![\w.])(?P<value>\d{1,5}) ?(?:台|个) ?(?:GPU ?)?(?:服务器|机器|节点)")),
+    (
+        "num_nodes",
+        ("服务器", "机器", "节点"),
+        re.compile(r"(?<![\w.])(?P<value>\d{1,5}) ?(?:台|个) ?(?:GPU ?)?(?:服务器|机器|节点)"),
+    ),
     # Of srun: a task per card, unless one task per node starts the others.
-    ("gpus_per_node", re.compile(r"\bsrun\b.*\s--ntasks-per-node[= ](?P<value>[2-9]|1\d)\b")),
+    ("gpus_per_node", ("srun",), re.compile(r"\bsrun\b.*\s--ntasks-per-node[= ](?P<value>[2-9]|1\d)\b")),
     (
         "gbs_tokens",
+        ("tok",),
         re.compile(
             r"(?i)\btok(?:en)?s\s*(?:/|\bper\b)\s*(?:(?:optimi[sz]er|global|train(?:ing)?|weight)\s)?"
             r"(?:step|batch|update|iter(?:ation)?)\s*[:=]\s*(?P<value>\d[\d,]*)(?![\d.])"
@@ -54,6 +63,7 @@ SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "num_nodes",
+        ("node", "host", "machine"),
         re.compile(
             r"(?i)\b(?:using|on|with|across|over)\s+(?P<value>\d+)\s+"
             r"(?:(?:node|host|machine)\(s\)|(?:nodes|hosts|machines)\b)"
@@ -61,12 +71,14 @@ SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "params",
+        ("param",),
         re.compile(
             r"(?i)(?<![\w.])(?P<value>\d[\d,]*\.?\d*\s?[KMBT]?)\s*(?:trainable\s|total\s|model\s|learnable\s)?param(?:eter)?s\b"
         ),
     ),
     (
         "params",
+        ("param", "参数"),
         re.compile(
             rf"(?i)(?:\bparam(?:eter)?s?|参数量?)(?: (?:count|number|size))?\s?[:：=]?\s*"
             rf"(?P<value>\d[\d,]*\.?\d*)\s*(?P<magnitude>{'|'.join(MAGNITUDES)})"
@@ -74,18 +86,27 @@ SENTENCES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "params",
+        ("param", "参数"),
         re.compile(
             rf"(?i)(?<![\w.])(?P<value>\d[\d,]*\.?\d*)\s*(?P<magnitude>{'|'.join(MAGNITUDES)})\s*"
             r"(?:(?:trainable|total|model|learnable)\s)?(?:param(?:eter)?s?\b|参数)"
         ),
     ),
-    ("num_layers", re.compile(r"(?i)\b(?P<value>\d+)\s+(?:transformer\s|decoder\s|hidden\s)?layers\b")),
+    ("num_layers", ("layers",), re.compile(r"(?i)\b(?P<value>\d+)\s+(?:transformer\s|decoder\s|hidden\s)?layers\b")),
     (
         "steps_planned",
+        ("training",),
         re.compile(r"(?i)\btraining\s(?:\w+\s)?for\s(?P<value>\d[\d,]*)\s(?:steps|iterations|iters|updates)\b"),
     ),
     # What an epoch's number counts up to; steps only where epochs are what the log counts (`infer`).
-    ("epochs", re.compile(r"(?i)\bepoch\W{1,3}\d+\s?(?:/|of)\s?(?P<value>\d+)\b(?![.,]\d)")),
-    ("num_heads", re.compile(r"(?i)\b(?P<value>\d+)\s+(?:attention\s)?heads\b")),
+    ("epochs", ("epoch",), re.compile(r"(?i)\bepoch\W{1,3}\d+\s?(?:/|of)\s?(?P<value>\d+)\b(?![.,]\d)")),
+    ("num_heads", ("heads",), re.compile(r"(?i)\b(?P<value>\d+)\s+(?:attention\s)?heads\b")),
 )
-"""Column of `runs`, and the expression whose group `value` is what the sentence says, in units of `magnitude`."""
+"""Column of `runs`, words in small letters of which any such line has one, and the expression whose group `value` is
+what the sentence says, in units of `magnitude`."""
+
+
+def sentences_of(text: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Columns and expressions of the sentences that a line may be, by its words: to search for all would take long."""
+    small = text.lower()
+    return ((column, pattern) for column, words, pattern in _SENTENCES if any(word in small for word in words))

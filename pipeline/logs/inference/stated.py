@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from sweepscope.pipeline.logs.inference.sentences import MAGNITUDES, SENTENCES
+from sweepscope.pipeline.logs.inference.sentences import MAGNITUDES, sentences_of
 from sweepscope.pipeline.logs.inference.setting_values import SIZE, value_of
 from sweepscope.pipeline.logs.synonyms import (
     AMBIGUOUS_BATCH,
@@ -22,6 +23,8 @@ from sweepscope.pipeline.logs.synonyms import (
 )
 
 _MOST_CHARS = 16_384
+_MOST_KEPT_CHARS = 1_000
+"""Of lines whose values are kept, as each question about a log goes through the same lines again."""
 _MOST_WORDS = 6
 
 # `name = value`, `name: value`, `"name": value`, `name ... value`, `| name | value |`, `name -> value`, columns.
@@ -113,15 +116,22 @@ def stated(lines: Iterable[tuple[int, str]]) -> Iterator[Stated]:
     """Every value of `runs` that the lines state."""
     for line_no, text in lines:
         if len(text) <= _MOST_CHARS:
-            yield from _in_line(line_no, text)
+            found = _kept(text) if len(text) <= _MOST_KEPT_CHARS else _in_line(text)
+            yield from (replace(one, line_no=line_no) for one in found)
 
 
-def _in_line(line_no: int, text: str) -> Iterator[Stated]:
+@lru_cache(maxsize=8_192)
+def _kept(text: str) -> tuple[Stated, ...]:
+    return tuple(_in_line(text))
+
+
+def _in_line(text: str) -> Iterator[Stated]:
+    """What a line states, as of line 0."""
     taken: set[int] = set()
     for pattern, form in _FORMS:
         position = 0
         while hit := pattern.search(text, position):
-            found = _of_pair(line_no, text, hit, form) if hit.start("value") not in taken else None
+            found = _of_pair(text, hit, form) if hit.start("value") not in taken else None
             # What looks like the value of a heading may be a name: `parallelism: tp=2`.
             position = hit.end() if found else hit.start("value")
             if found:
@@ -134,16 +144,16 @@ def _in_line(line_no: int, text: str) -> Iterator[Stated]:
             column = columns.get(hit["name"])
             if column and value_of(column, hit["value"]):
                 taken.add(hit.start("value"))
-                where = line_no, text, hit.start("name"), *hit.span("value")
+                where = 0, text, hit.start("name"), *hit.span("value")
                 yield Stated(column, hit["value"], 1, hit["name"], "word", hit["form"], hit["value"], *where)
-    for column, pattern in SENTENCES:
+    for column, pattern in sentences_of(text):
         for hit in pattern.finditer(text):
             printed, begin = hit["value"].rstrip(), hit.start("value")
             magnitude = hit.groupdict().get("magnitude")
             value = value_of(column, printed + MAGNITUDES[magnitude.lower()][0] if magnitude else printed)
             if value is not None and begin not in taken:
                 end = begin + len(printed)
-                yield Stated(column, value, 1, "", "sentence", "", printed, line_no, text, hit.start(), begin, end)
+                yield Stated(column, value, 1, "", "sentence", "", printed, 0, text, hit.start(), begin, end)
 
 
 def _columns_of_mesh(sizes: Mapping[str, str]) -> Mapping[str, str]:
@@ -158,7 +168,7 @@ def _columns_of_mesh(sizes: Mapping[str, str]) -> Mapping[str, str]:
     return columns | {"data": "dp_replicate", "fsdp": "dp" if is_one else "dp_shard"}
 
 
-def _of_pair(line_no: int, text: str, hit: re.Match[str], form: str) -> Stated | None:
+def _of_pair(text: str, hit: re.Match[str], form: str) -> Stated | None:
     if hit["open"][:1] == "[" and _LIST.match(text, hit.end("value")):
         return None  # a list of several
     if _PER.search(text, 0, hit.start("name")):
@@ -186,7 +196,7 @@ def _of_pair(line_no: int, text: str, hit: re.Match[str], form: str) -> Stated |
         if is_path := column == "model" and text[begin] == "/":  # its last part is the value
             begin = text.rindex(value, begin, end)
         form = form or ("word" if is_word and not is_path else "words")
-        return Stated(column, value, sure, part, form, hit["form"], text[begin:end], line_no, text, head, begin, end)
+        return Stated(column, value, sure, part, form, hit["form"], text[begin:end], 0, text, head, begin, end)
     return None
 
 

@@ -18,10 +18,10 @@ _TOKENS: Mapping[str, str] = (
 _AMBIGUOUS = frozenset({"ep", "acc"})
 """Tokens that may be an epoch (`ep1055.log`) or an accuracy where no other one is present."""
 _UNSURE = frozenset({"bs", "ddp"})
-_TOKEN = re.compile(
-    r"(?:^|[_\-.,/])(" + "|".join(sorted(_TOKENS, key=len, reverse=True)) + r")[=\-]?(\d{1,7})(?=$|[_\-.,/])",
-    re.IGNORECASE,
-)
+_NAMES = "|".join(sorted(_TOKENS, key=len, reverse=True))
+_TOKEN = re.compile(rf"(?:^|[_\-.,/])({_NAMES})[=\-]?(\d{{1,7}})(?=$|[_\-.,/])", re.IGNORECASE)
+TOKEN_WORDS = rf"(?i)(?:^|[^a-z0-9])(?:{_NAMES})[=\-]?[0-9]"
+"""Found in any name with a setting, whatever parts its words."""
 
 
 def read_folder_name(name: str) -> dict[str, str]:
