@@ -37,6 +37,8 @@ MEASURED_WORDS = (
 )
 """Found in any line that prints a time or a rate of a summary."""
 _OF_STEP = re.compile(r"\b(?:steps?|iter(?:ation)?s?|it)\b")
+_RATE = re.compile(r"(?i)/\s?(?:s|gpu|device)|\bper\b|\b(?:avg|average|mean|median|overall|achieved|throughput|gpu)\b")
+"""In lines with a number of operations in a second: lit-gpt's `Measured TFLOPs: 2.81` are those of a batch."""
 _SURE = ("mfu_logged", "tflops_per_gpu_logged", "tokens_per_s_per_gpu")
 _RATES = ("step_time_s", "tokens_per_s", *_SURE)
 _BATCHES = frozenset({"batch", "mbs", "gbs", "gas", "gbs_tokens"})
@@ -90,9 +92,9 @@ def is_of_training(found: dict[str, Figure], settings: Collection[str], texts: I
         settings: columns of `runs` that the lines state.
         texts: all lines.
     """
-    is_measured = any(found.get(name) for name in _SURE) or (
-        "step_time_s" in found and _OF_STEP.search(words(found["step_time_s"].name)) is not None
-    )
+    sure = [found[name] for name in _SURE if name in found]
+    is_rate = any(one.column != "tflops_per_gpu_logged" or _RATE.search(one.text) for one in sure)
+    is_measured = is_rate or ("step_time_s" in found and _OF_STEP.search(words(found["step_time_s"].name)) is not None)
     is_stated = bool(_BATCHES & {*settings}) and bool(_SIZES & {*settings})
     return is_measured and is_stated and not any(_OTHER_WORK.search(text) for text in texts)
 

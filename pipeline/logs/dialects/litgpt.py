@@ -75,6 +75,12 @@ _NAMES = (
     | {"gradient_accumulation_iters": "gas", "global_batch_size": "gbs", "max_iters": "arg:max_iters"}
     | {"max_tokens": "arg:max_tokens"}
 )
+_LAUNCHED = (
+    ("num_gpus", r"\bStarting with (\d+) processes"),  # Lightning's Fabric
+    # Of a script of 2023 on one machine; its model's configuration has the length of sequences.
+    ("gpus_per_node", r"^\s*--devices[= ](\d+)"),
+    ("seq_len", r"^Loading model with \{.*'block_size': (\d+),"),
+)
 _PRECISIONS = {"bf16": "bf16", "16": "fp16", "32": "fp32", "bfloat16": "bf16", "16-bit": "fp16"}
 # The option `bf16-true`, `16-mixed`; what Fabric prints of mixed ones.
 _PRECISION = r"'?\bprecision'?(?:=|: )'(bf16|16|32)-(?:true|mixed)'|\bUsing (bfloat16|16-bit) Automatic Mixed Precision"
@@ -86,7 +92,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         lines, r"(?:^|[ {(,])'?(\w+)'?(?:=|: )(\d+)(?:[,)}]|\s|$)", _NAMES, setting_source="argument_dump"
     )
     count = pl.col("text").str.extract(r"^\s*Total parameters:? ([\d,]+)").str.replace_all(",", "", literal=True)
-    started = matched_settings(lines, [("num_gpus", r"\bStarting with (\d+) processes")])  # Lightning's Fabric
+    started = matched_settings(lines, _LAUNCHED)
     word = pl.coalesce(pl.col("text").str.extract(_PRECISION, group) for group in (1, 2))
     precision = word.replace_strict(_PRECISIONS, default=None, return_dtype=pl.String)
     return pl.concat(
@@ -145,6 +151,8 @@ DIALECT = Dialect(
     signature_literals=(
         *("| loss train: ", "| iter time: ", ", iter time: "),
         *("litgpt pretrain", "litgpt finetune", "litgpt/", _LLAMA_RATE),
+        # In front of the first step, with the operations of a batch: `Measured TFLOPs` are no speed.
+        "Time to instantiate model: ",
     ),
     steps=steps,
     settings=settings,
@@ -158,6 +166,8 @@ DIALECT = Dialect(
         "settings": (
             "Total parameters",
             "Starting with ",
+            "--devices",
+            "Loading model with {",
             "precision",
             "Automatic Mixed Precision",
             *_NAMES,

@@ -102,14 +102,29 @@ def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter 
 def _throughout(
     keys: Sequence[Key], key: Key, found: Mapping[Key, Series], lines: Sequence[Line], losses: set[int]
 ) -> Key:
-    """The counter that goes on over the epochs, where one stands beside that of each: `Step 20] global_step=336`."""
+    """The counter that goes on over the epochs, where one stands beside that of each: `Step 20] global_step=336`.
+
+    It is known by the epochs that begin, or, of few lines, because it is beyond the total of the other: `STEP: 10/13 --
+    GLOBAL_STEP: 25`.
+    """
     if not course(found[key], lines).down:
-        return key
+        return _beyond_total(key, found)
     needed = losses & set(found[key].rows)
     for other in keys:
         went = course(found[other], lines)
         is_on = named(other[0], "step") == 0 and not went.down and went.up >= _MANY
         if is_on and needed and needed <= set(found[other].rows):
+            return other
+    return key
+
+
+def _beyond_total(key: Key, found: Mapping[Key, Series]) -> Key:
+    total, rows = found.get((key[0], "of", key[2])), set(found[key].rows)
+    if total is None or not total.numbers:
+        return key
+    for other, series in found.items():
+        is_counter = not other[1] and series.is_whole and named(other[0], "step") == 0
+        if is_counter and rows <= set(series.rows) and min(series.numbers) > max(total.numbers):
             return other
     return key
 

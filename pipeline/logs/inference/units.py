@@ -65,6 +65,8 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
     (r"seconds?|secs?|s", Unit("s", "time")),
     (r"%", Unit("%", "share")),
     (rf"{_TOKENS}", Unit("human", "tokens", ("consumed_tokens",))),
+    # Of whatever else is counted: `records/second`. Letters alone, and no unit above, are no tokens.
+    (rf"[a-z]{{4,}}{_PER}{_SECOND}", Unit("", "other rate")),
 )
 _SUFFIX = re.compile(r"[kKMGBT](?=\s|[,;:|)\]}/]|$)|[kKMGBT](?=\s?tok)")
 
@@ -128,7 +130,8 @@ _WHOLE: tuple[tuple[str, Unit], ...] = (
         Unit("it/s", "time", ("step_time",)),
     ),
     (
-        r"(?:samples?|seqs?|sequences?|examples?|images?|imgs?|sentences?) (?:per )?(?:s|sec|second)|sps",
+        r"(?:.* )?(?:samples?|seqs?|sequences?|examples?|images?|imgs?|sentences?|records?|items?|utterances?) "
+        r"(?:per )?(?:s|sec|second)|sps",
         Unit("", "other rate"),
     ),
 )

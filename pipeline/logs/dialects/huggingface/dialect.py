@@ -26,8 +26,8 @@ from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import number
 from sweepscope.pipeline.text.timestamps import timestamp
 
-_BAR = r"^\s*\d{{1,3}}%(?:\|[^|]*\|)? {step}/{steps_planned} \[{clock}[^\]]*(?:it/s|s/it)"
-"""tqdm's bar without a description: the training's, or an evaluation's within it."""
+_BAR = r"^\s*(?:Train: +)?\d{{1,3}}%(?:\|[^|]*\|)? {step}/{steps_planned} \[{clock}[^\]]*(?:it/s|s/it)"
+"""tqdm's bar without a description, or with ms-swift's: the training's, or an evaluation's within it."""
 _PARTS = {"step": r"\d+", "steps_planned": r"\d+", "clock": r"[\d:]*"}
 _BAR_FIELDS = {name: _BAR.format_map(_PARTS | {name: f"({part})"}) for name, part in _PARTS.items()}
 

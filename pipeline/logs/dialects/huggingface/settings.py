@@ -104,8 +104,9 @@ _UNSLOTH = {  # its banner in place of the Trainer's (unsloth/models/llama.py), 
     "num_gpus": r"(?:finetuning \| Num GPUs(?: used)? = |\bData Parallel GPUs = )(\d+)",
     "mbs": r"\bBatch size per device = ([\d,]+) \| Grad",
     "gas": r"\bBatch size per device = [\d,]+ \| Gradient [Aa]ccumulation steps = ([\d,]+)",
+    "arg:total_batch": r"\bTotal batch size (?:\([^)]*\) )?= ([\d,]+)",
     "steps_planned": r"\| Total steps = ([\d,]+)",
-    "params": r"\bTrainable parameters = [\d,]+ of ([\d,]+) ",
+    "params": r"\bTrainable parameters = [\d,]+(?: of |/)([\d,]+) ",
     # unsloth/models/_utils.py: the GPU behind the sloth, before 2024 with its label; what the notebooks print
     "accelerator": r"^(?: +\\\\ +/\| +(?:GPU: )?|GPU = )([A-Z].+?)\. (?:Num GPUs = \d+\. )?Max memory",
 }

@@ -4,7 +4,8 @@ The dict is written over the progress bar, which is drawn again right behind it 
 (tqdm.write): the first bar behind a dict, before the next one, is its step. Dicts that came later than
 the bars have left their redraws (`redraws`). A terminal that overwrote those bars, or two streams that were joined
 later, leave dicts without one: they are `logging_steps` apart, as far apart as the other dicts show, or as their epochs
-say (`epochs`). Where nothing tells, dicts are numbered, which `step_basis` says.
+say (`epochs`). Where nothing tells, dicts are numbered, which `step_basis` says. A logger that prints a dict before the
+Trainer does writes behind the bar, on its line: that bar is the step, and the next one that of the next dict.
 
 A training without any dict has the steps of its bar (`bars`), which is known by its total.
 """
@@ -40,6 +41,7 @@ _LAST_STEP = (1 << 63) - 1
 
 _ECHO = r">> \{'loss': "
 """LLaMA-Factory train/callbacks.py on_log logs each dict once more, rounded."""
+_ECHO_DECIMALS = 4
 
 
 def finalize(facts: Facts) -> Facts:
@@ -90,13 +92,13 @@ def _with_steps(rows: pl.DataFrame) -> pl.DataFrame:
     of_blocks = redraws.of_blocks(rows).with_columns(in_blocks=True)
     dicts = dicts.join(of_blocks, on=[*_RUN, "nth"], how="left", maintain_order="left")
     # The bars around a block of dicts are those of later steps.
-    is_alone = pl.col("in_blocks").is_null()
+    is_alone = pl.col("in_blocks").is_null() & ~pl.col("is_shown_before")
     beside, beside_s = (pl.when(is_alone).then(pl.coalesce(*pair)) for pair in _BESIDE)
     dicts = dicts.with_columns(
         own=pl.col("step"), anchor=pl.coalesce("step", "redrawn", beside), **precision()
     ).with_columns(
         own_time_s=pl.when(clock < 0).then(-clock),  # see dicts.read
-        seconds=pl.coalesce(pl.when(clock >= 0).then(clock), "redrawn_s", beside_s),
+        seconds=pl.coalesce(pl.when(clock >= 0).then(clock), "echoed_s", "redrawn_s", beside_s),
         seconds_off=pl.when(clock >= 0).then("seconds_off").otherwise(_CLOCK_OFF),
         tokens=pl.col("consumed_tokens").cast(pl.Float64),
     )
@@ -138,11 +140,13 @@ def _numbered(dicts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_echoes(rows: pl.DataFrame) -> pl.DataFrame:
-    """`rows` without copies of dicts: those of the logger, and of a callback that prints the dict above once more."""
+    """`rows` without copies of dicts: those of the logger, and of a callback that prints the dict above once more.
+
+    The logger's stay where their dict is missing, as it is where a log was cut.
+    """
     is_dict = pl.col("loss").is_not_null()
     is_echo = (is_dict & pl.col("text").str.contains(_ECHO)).fill_null(value=False)
-    is_printed = (is_dict & ~is_echo).any().over("source")
-    rows = rows.filter(~is_echo | ~is_printed)
+    rows = _with_steps_of_echoes(rows.with_columns(is_echo=is_echo))
     dicts = rows.filter("has_value").select(*_RUN, "line_no", *_VALUES, epoch=shown_epoch())
     has_same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in (*_RUN, *_VALUES))
     epoch, above = pl.col("epoch"), pl.col("epoch").shift(1)
@@ -151,6 +155,43 @@ def _without_echoes(rows: pl.DataFrame) -> pl.DataFrame:
     )
     again = again.filter(pl.col("is_rounded").any().over(_RUN))
     return rows.join(again, on=["source", "line_no"], how="anti", maintain_order="left") if again.height else rows
+
+
+def _with_steps_of_echoes(rows: pl.DataFrame) -> pl.DataFrame:
+    """`rows` without the logger's copies, and with the steps of dicts whose copy is on the line of a bar.
+
+    In parts that hold such (`is_shown_before`) a bar is drawn before its dict.
+    """
+    if not rows["is_echo"].any():
+        return rows.drop("is_echo").with_columns(is_shown_before=pl.lit(value=False), echoed_s=pl.lit(None, pl.Float64))
+    is_echo, bar = pl.col("is_echo"), pl.when("is_bar")
+    shown = rows.with_columns(
+        shown=pl.col("loss").round(_ECHO_DECIMALS),
+        bar_line=bar.then("line_no").forward_fill().over("source"),
+        bar_step=bar.then("step").forward_fill().over("source"),
+        bar_s=bar.then("step_time_s").forward_fill().over("source"),
+        turn=is_echo.cast(pl.Int64).cum_sum().over("source"),
+    )
+    printed = shown.filter(pl.col("loss").is_not_null(), ~is_echo).select("source", "shown").unique()
+    is_of_line = pl.when(pl.col("bar_line") == pl.col("line_no"))
+    of_line = {"echoed": is_of_line.then("bar_step"), "echoed_s": is_of_line.then("bar_s")}
+    echoes = shown.filter("is_echo").select("source", "turn", "shown", **of_line)
+    # The dict of a copy is the first behind it.
+    own = shown.filter("has_value", ~is_echo).unique(["source", "turn"], keep="first", maintain_order=True)
+    own = own.select("source", "line_no", "turn", "shown").join(echoes, on=["source", "turn", "shown"], how="inner")
+    alone = shown.filter("is_echo").join(printed, on=["source", "shown"], how="anti")
+    known = pl.concat(
+        [
+            own.select("source", "line_no", *of_line, is_alone=False),
+            alone.select("source", "line_no", **of_line, is_alone=True),
+        ]
+    ).unique(["source", "line_no"], keep="first")
+    rows = rows.join(known, on=["source", "line_no"], how="left", maintain_order="left")
+    step = pl.when("has_value").then(pl.coalesce("step", "echoed")).otherwise("step")
+    kept = ~is_echo | pl.col("is_alone").fill_null(value=False)
+    is_shown_before = pl.col("echoed").is_not_null().any().over(_RUN)
+    rows = rows.filter(kept).with_columns(step=step, is_shown_before=is_shown_before)
+    return rows.drop("is_echo", "is_alone", "echoed")
 
 
 def _by_epochs(dicts: pl.DataFrame, ends: Mapping[tuple[int, int], totals.End]) -> pl.DataFrame:

@@ -3,8 +3,9 @@
 A banner begins a training, and so does what is logged behind the final dict of the one before, or a dict whose epoch
 lies well before that of the one above: of a training that was launched again into the same file. Within it the bar may
 fall back to the beginning, as after a restart: that is another part. An evaluation draws bars of the same form: the
-training's is the one whose total is printed, between whose redraws the dicts are, or else the one that lasts. Where
-there is neither a total nor a dict, it is unknown, and all bars are left.
+training's is the one whose total is printed, on a line or in the dicts, between whose redraws the dicts are, or else
+the one that lasts. A bar that ends before the step of a dict is another's: of samples, or of a dataset. Where there is
+neither a total nor a dict, it is unknown, and all bars are left.
 """
 
 from __future__ import annotations
@@ -104,13 +105,18 @@ def _with_totals(rows: pl.DataFrame) -> pl.DataFrame:
     key = ["source", "training"]
     is_bar = pl.col("is_bar")
     stated = pl.col("stated").cast(pl.Int64, strict=False).max().over(key)
+    in_dicts = pl.when("has_value").then("steps_planned").max().over(key)
+    reached = pl.when("has_value").then("step").max().over(key).fill_null(0)
     known = rows.with_columns(
-        stated=stated, before=pl.when(is_bar).then("steps_planned").forward_fill().shift(1).over(key)
+        stated=pl.coalesce(stated, in_dicts),
+        is_in_dicts=in_dicts.is_not_null(),
+        reached=reached,
+        before=pl.when(is_bar).then("steps_planned").forward_fill().shift(1).over(key),
     )
-    beside = known.filter("has_value").drop_nulls("before").group_by(*key, "before").agg(n=pl.len())
+    beside = known.filter("has_value", pl.col("before") >= pl.col("reached")).group_by(*key, "before").agg(n=pl.len())
     beside = beside.sort("n", descending=True, maintain_order=True).unique(key, keep="first", maintain_order=True)
     lasting = (
-        known.filter(is_bar)
+        known.filter(is_bar, pl.col("steps_planned") >= pl.col("reached"))
         .group_by(*key, "steps_planned", maintain_order=True)
         .agg(is_open=pl.col("step").max() < pl.col("steps_planned").first(), seconds=pl.col("step_time_s").max())
         .sort("is_open", "seconds", descending=True, maintain_order=True, nulls_last=True)
@@ -120,5 +126,8 @@ def _with_totals(rows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.join(lasting.select(*key, lasting="steps_planned"), on=key, how="left", maintain_order="left")
     has_stated_bar = (is_bar & (pl.col("steps_planned") == pl.col("stated"))).any().over(key)
     has_values = pl.col("has_value").any().over(key)
-    shown = pl.when(has_stated_bar).then("stated").when(has_values).then(pl.coalesce("beside", "lasting"))
-    return rows.with_columns(shown_total=shown, total=pl.coalesce("stated", shown)).drop("before", "beside", "lasting")
+    by_bars = pl.coalesce("beside", "lasting", pl.when(pl.col("reached") > 0).then("reached"))
+    shown = pl.when(has_stated_bar | pl.col("is_in_dicts")).then("stated").when(has_values).then(by_bars)
+    total = pl.coalesce("stated", pl.when(has_stated_bar | has_values).then(pl.coalesce("beside", "lasting")))
+    aside = ("is_in_dicts", "reached", "before", "beside", "lasting")
+    return rows.with_columns(shown_total=shown, total=total).drop(aside)

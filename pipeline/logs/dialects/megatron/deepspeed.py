@@ -106,13 +106,17 @@ _ADDED_ARGUMENTS = {
     "topk": "arg:topk",
 }
 _DUMPED = r"^\s*(\w+)(?: \.+ |  )(\S.*?)\s*$"
+_OF_STEP_LINES = (
+    ("gbs", r"\| global_batch_size=\s*(\d+) \|"),
+    ("arg:actual_seqlen", r"\| actual seqlen:\s+(\d+) \|"),
+)
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """SETTING_FACTS of Megatron's arguments, this fork's and DeepSpeed's."""
     added = named_settings(lines, _DUMPED, _ADDED_ARGUMENTS, setting_source="argument_dump")
-    batch = matched_settings(lines, [("gbs", r"\| global_batch_size=\s*(\d+) \|")])
-    return pl.concat([megatron_settings.settings(lines), added, batch, deepspeed_settings.settings(lines)]).select(
+    printed = matched_settings(lines, _OF_STEP_LINES)
+    return pl.concat([megatron_settings.settings(lines), added, printed, deepspeed_settings.settings(lines)]).select(
         SETTING_FACTS.names()
     )
 
@@ -127,6 +131,10 @@ _EXPERTS = pl.col("arg:num_experts_list").str.extract(r"^\[?(\d+)").cast(pl.Int6
 
 COMBINED: tuple[CombinedSetting, ...] = (
     *rules.COMBINED,
+    # A curriculum's sequences are shorter at first, so that the argument counts.
+    CombinedSetting(
+        "seq_len", pl.when(pl.col("seq_len").is_null()).then(whole("arg:actual_seqlen")), ("arg:actual_seqlen",)
+    ),
     CombinedSetting("pp", deepspeed_settings.PIPE_STAGES),
     CombinedSetting("dp", deepspeed_settings.DATA_PARALLEL, ("num_gpus",), setting_source="derived"),
     CombinedSetting("num_experts", pl.when(_EXPERTS > 1).then(_EXPERTS), ("arg:num_experts_list",)),
@@ -157,7 +165,12 @@ DIALECT = Dialect(
     literals_by_function={
         **dialect.LITERALS_BY_FUNCTION,
         "steps": (*dialect.STEP_LITERALS, _EQUAL_LITERAL),
-        "settings": (*dialect.LITERALS_BY_FUNCTION["settings"], *_ADDED_ARGUMENTS, *deepspeed_settings.LITERALS),
+        "settings": (
+            *dialect.LITERALS_BY_FUNCTION["settings"],
+            *_ADDED_ARGUMENTS,
+            "actual seqlen:",
+            *deepspeed_settings.LITERALS,
+        ),
         "events": (*dialect.LITERALS_BY_FUNCTION["events"], *deepspeed_settings.EVENT_LITERALS),
     },
 )

@@ -23,7 +23,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.dialects.nanogpt import headers, lectures, llmc, speedruns, wordplay
+from sweepscope.pipeline.logs.dialects.nanogpt import chats, headers, lectures, llmc, speedruns, wordplay
 from sweepscope.pipeline.logs.expressions import whole
 from sweepscope.pipeline.logs.extractors import (
     computed_peaks,
@@ -47,13 +47,13 @@ _LLAMA2C = r"^(\d+) \| loss "
 _ANY = rf"^(?:iter \d+: loss |step:\d+/\d+ |s:\d+ trl:|\d+ \| loss )|{_BARRED}"
 _ANYWHERE = (
     r"iter [0-9]+: loss |step:[0-9]+/[0-9]+ |s:[0-9]+ trl:|[0-9]+ \| loss |step +[0-9]+[ /]|"
-    rf"{wordplay.BEGINNING}|{llmc.STEP_BEGINNING}|{lectures.BEGINNING}"
+    rf"{wordplay.BEGINNING}|{llmc.STEP_BEGINNING}|{lectures.BEGINNING}|{chats.BEGINNING}"
 )
 """Found in any line that may be a step's, in front of which a logger may have printed something."""
 _BEGINNINGS = (
     r"iter [0-9]+: loss |step:[0-9]+/[0-9]+ |s:[0-9]+ trl:|[0-9]+ \| loss |step +[0-9]+[ /]|Overriding: |"
     rf"number of parameters: |tokens per iteration will be: |peak memory |{wordplay.BEGINNING}|"
-    rf"{llmc.BEGINNING}|{lectures.BEGINNING}"
+    rf"{llmc.BEGINNING}|{lectures.BEGINNING}|{chats.BEGINNING}"
 )
 
 
@@ -134,7 +134,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         ),
         STEP_FACTS,
     )
-    return pl.concat([found, wordplay.steps(bare), llmc.steps(bare), lectures.steps(bare)])
+    return pl.concat([found, wordplay.steps(bare), llmc.steps(bare), lectures.steps(bare), chats.steps(bare)])
 
 
 _OVERRIDE = r"^Overriding: (\w+) = (.*)$"
@@ -179,11 +179,11 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 _VALIDATED = r"^step:(\d+)/(\d+) val_loss:\d"
 
 
-_ENDED = r"^Total training time: [\d.]+m\s*$"
+_ENDED = rf"^Total training time: [\d.]+m\s*$|{chats.ENDED}"
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """EVENT_FACTS of what comes behind the last step: modded-nanogpt's validation, nanochat's total time."""
+    """EVENT_FACTS of what comes behind the last step: modded-nanogpt's validation, nanochat's total time or model."""
     lines = without_logger(lines, _BEGINNINGS)
     done, planned = (pl.col("text").str.extract(_VALIDATED, group) for group in (1, 2))
     last = lines.filter((done == planned).fill_null(value=False) | pl.col("text").str.contains(_ENDED))
@@ -224,7 +224,7 @@ DIALECT = Dialect(
     signature_literals=(
         *("ms, mfu ", "ms | mfu ", "tokens per iteration will be:", "num decayed parameter tensors:"),
         *(": train loss ", "ms step_avg:", " train_time:", " trl:", " tel:", "ms | tok/sec: "),
-        "Tokens / micro-batch / rank: ",
+        *("Tokens / micro-batch / rank: ", chats.SIGNATURE),
         *("% bf16 MFU | ", "% fp32 MFU | ", " | train loss ", " tps_per_gpu="),
         *(f"{digit}, time " for digit in range(10)),
     ),
@@ -235,8 +235,8 @@ DIALECT = Dialect(
     combined=COMBINED,
     finalize=_finalize,
     literals_by_function={
-        "steps": ("iter ", "step:", "step=", " trl:", "| loss", "| train loss", ": train loss "),
-        "events": (" val_loss:", "Total training time: "),
+        "steps": ("iter ", "step:", "step=", " trl:", "| loss", "| train loss", ": train loss ", chats.LITERAL),
+        "events": (" val_loss:", "Total training time: ", chats.END_LITERAL),
         "settings": (
             "Overriding: ",
             *(f"{name} = " for name in _NAMES),

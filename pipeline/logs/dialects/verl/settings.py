@@ -15,7 +15,8 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting
 from sweepscope.pipeline.logs.expressions import cases, is_true, quotient, switched, whole
-from sweepscope.pipeline.logs.extractors import matched_settings, named_settings
+from sweepscope.pipeline.logs.extractors import computed_settings, matched_settings, named_settings
+from sweepscope.pipeline.text.quantities import human
 
 _ACTOR = "actor_rollout_ref.actor"
 _OVERRIDE = (
@@ -80,7 +81,11 @@ _SHAPES = {
     "params_dtype": "precision",
 }
 
+# verl/utils/model.py print_model_size: of the actor and its reference; a critic's is another class.
+_SIZE = r"\b\w+For(?:CausalLM|ConditionalGeneration) contains ([\d.]+[BM]) parameters"
+
 LITERALS = (
+    " contains ",
     *("actor_rollout_ref.", "trainer.n", "trainer.total_training_steps"),
     *("model.partial_pretrain", "model.strategy=", "data.m", "data.train_batch_size"),
     *("ulysses_sequence_parallel_size=", "model.enable_gradient_checkpointing", ".fsdp_sft_trainer"),
@@ -97,7 +102,8 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     shown = lines.filter(pl.col("text").str.contains("TransformerConfig(tensor_model_parallel_size=", literal=True))
     shape = named_settings(shown, _SHAPE, _SHAPES, setting_source="argument_dump")
     sentences = matched_settings(lines, [("arg:tuning", _TUNING), (_PART, r"('megatron'): \{")])
-    return pl.concat([given, dumped, path, shape, sentences])
+    sizes = computed_settings(lines, {"params": human(pl.col("text").str.extract(_SIZE))})
+    return pl.concat([given, dumped, path, shape, sentences, sizes])
 
 
 def of_actor(settings: pl.DataFrame) -> pl.DataFrame:

@@ -48,3 +48,9 @@ def test_only_what_measures_steps_of_a_stated_batch_is_a_training() -> None:
     assert not is_of_training(found, ["mbs", "seq_len"], ["Mean TTFT (ms): 120"])
     loader = summary([(1, "Average batch time: 0.012 s"), (2, "Throughput: 120,312 tokens/s")])
     assert not is_of_training(loader, ["mbs", "seq_len"], [])
+
+
+@pytest.mark.parametrize(("text", "is_rate"), [("Measured TFLOPs: 2.81", False), ("Average TFLOPs: 281", True)])
+def test_operations_of_a_batch_are_no_rate(text: str, *, is_rate: bool) -> None:
+    lines = ["micro batch size 4", "sequence length 2048", text]
+    assert is_of_training(summary(enumerate(lines)), {"mbs", "seq_len"}, lines) == is_rate

@@ -147,3 +147,14 @@ def test_the_processes_that_fabric_starts(tmp_path: Path) -> None:
     line = "All distributed processes registered. Starting with 2 processes"
     run = run_of(tmp_path, line + "\n" + LINE.format(2, 1, 2.5, " (step)") + "\n")
     assert (run["framework"], run["num_gpus"], run["dp"]) == ("litgpt", 2, 2)
+
+
+def test_a_script_of_2023_that_stopped_before_its_first_step(tmp_path: Path) -> None:
+    hyperparameters = "{'batch_size': 8, 'micro_batch_size': 4, 'gradient_accumulation_steps': 2, 'max_iters': 50000}\n"
+    model = "Loading model with {'name': 'pythia-70m', 'block_size': 2048, 'n_layer': 6}\n"
+    end = "Time to instantiate model: 0.13 seconds.\nEstimated TFLOPs: 4.49\nMeasured TFLOPs: 2.81\n"
+    launch = "! python pretrain/redpajama.py \\\n  --devices 1 \\\n"
+    run = run_of(tmp_path, launch + hyperparameters + model + end)
+    assert (run["framework"], run.get("tflops_per_gpu_logged")) == ("litgpt", None)
+    assert run["status"] != "completed"
+    assert (run["num_gpus"], run["mbs"], run["gas"], run["seq_len"], run["steps_planned"]) == (1, 4, 2, 2048, 25000)

@@ -1127,3 +1127,17 @@ def test_epochs_count_where_steps_are_logged_at_the_begin_only() -> None:
     (run,) = tables_of({"train.log": text})["runs"].to_dicts()
     assert (run["step_basis"], run["last_step"], run["steps_planned"]) == ("whole_epoch", STEPS - 1, None)
     assert run["last_loss"] == pytest.approx(losses()[-1], abs=1e-4)
+
+
+@pytest.mark.parametrize("unit", ["records/second", "utterances/s", "frobs per second"])
+def test_what_is_no_token_is_none_of_a_throughput(unit: str) -> None:
+    form = f"[Iteration {{0}}] Throughput is 2091.89{{0}} {unit}. Loss is {{1:.4f}}."
+    steps = tables_of({"train.log": log(form.format)})["steps"]
+    assert steps["loss"].null_count() == 0
+    assert steps["tokens_per_s"].null_count() == steps.height
+
+
+def test_a_global_counter_beyond_the_total_of_another_one_counts() -> None:
+    step = "   --> STEP: 10/13 -- GLOBAL_STEP: 25\n     | > loss: 35.61561  (36.34546)\n     | > current_lr: 0.0001\n"
+    (run,) = tables_of({"train.log": f" > TRAINING (2020-08-19 05:42:26)\n{step}"})["runs"].to_dicts()
+    assert (run["last_step"], run["steps_planned"], run["last_loss"]) == (25, None, 35.61561)

@@ -304,6 +304,20 @@ def test_banner_of_unsloth(banner: str) -> None:
     assert settings_of("hf-trainer", first + banner).items() >= expected.items()
 
 
+def test_parameters_of_unsloths_first_banner_with_them() -> None:
+    line = ' "-____-"     Trainable parameters = 57,016,320/6,852,203,520 (0.83% trained)'
+    assert settings_of("hf-trainer", line) == {"params": "6852203520"}
+
+
+def test_the_whole_batch_of_unsloths_banner(tmp_path: Path) -> None:
+    lines = (
+        "==((====))==  Unsloth - 2x faster free finetuning | Num GPUs = 8\n"
+        "O^O/ \\_/ \\    Batch size per device = 4 | Gradient Accumulation steps = 2\n"
+        "\\        /    Total batch size = 64 | Total steps = 99,486\n"
+    )
+    assert run_of(tmp_path, lines)["gbs"] == 64
+
+
 LONG = {
     "loss": 2.5,
     "grad_norm": 1.4375,

@@ -55,3 +55,40 @@ def test_a_banner_begins_a_training_whose_bar_comes_before_its_first_dict(tmp_pa
     text = banner + dicts(25, 10) + banner + "".join(bars) + "\n" + "".join(behind)
     runs = tables_of(tmp_path, text)["runs"].sort("attempt")
     assert runs["steps_logged"].to_list() == [25, 9]
+
+
+def swift(step: int, total: int, loss: float) -> str:
+    return (
+        f"{{'loss': {loss}, 'grad_norm': 0.06, 'learning_rate': 9.99e-06, 'epoch': 0.12, "
+        f"'global_step/max_steps': '{step}/{total}', 'elapsed_time': '1h 41m 55s'}}\n"
+    )
+
+
+def test_a_bar_of_something_else_is_not_that_of_a_training_whose_dicts_state_their_total(tmp_path: Path) -> None:
+    bars = "".join(f"100%|█████| 32/32 [00:0{second}<00:00, 52.74it/s]\n" for second in range(3))
+    (run,) = tables_of(tmp_path, swift(56, 2290, 0.04) + bars + "  0%|")["runs"].to_dicts()
+    assert (run["steps_planned"], run["last_step"]) == (2290, 56)
+    assert run["status"] != "completed"
+
+
+def test_a_bar_that_ends_before_the_step_of_a_dict_is_of_something_else(tmp_path: Path) -> None:
+    bars = "".join(f"\r 50%|████  | 16/32 [00:0{second}<00:00,  2.00it/s]" for second in range(1, 4)) + "\n"
+    step = "{'loss': 1.5, 'learning_rate': 1e-05, 'epoch': 0.5, 'step': 56}\n"
+    (run,) = tables_of(tmp_path, step + bars + step.replace("56", "57"))["runs"].to_dicts()
+    assert (run["steps_planned"], run["last_step"]) == (None, 57)
+
+
+def test_steps_of_dicts_that_a_logger_printed_behind_their_bar(tmp_path: Path) -> None:
+    def logged(step: int, loss: float, *, is_cut: bool = False) -> str:
+        clock = f"{step * 16 // 3600}:{step * 16 // 60 % 60:02d}:{step * 16 % 60:02d}"
+        bar = f"\n  6%|█████▉    | {step}/625 [{clock}<2:41:36, 16.00s/it]"
+        rounded = f"{{'loss': {loss:.4f}, 'learning_rate': 1.9999e-05, 'epoch': {step / 625:.2f}}}"
+        values = f"{{'loss': {loss:.4f}, 'grad_norm': 1.25, 'learning_rate': 1.99987e-05, 'epoch': {step / 625:.2f}}}"
+        echo = f"[INFO|2025-02-09 07:05:39] llamafactory.train.callbacks:157 >> {rounded}\n"
+        return bar + echo + (values[:-1] if is_cut else f"{values}\n")
+
+    begin = logged(30, 1.1268).rpartition("\n{")[2]  # the log was cut above its first dict
+    text = "{" + begin + logged(35, 1.0802) + logged(40, 1.0274) + logged(45, 1.0011, is_cut=True)
+    steps = tables_of(tmp_path, text)["steps"].sort("step")
+    assert steps.select("step", "loss").rows() == [(30, 1.1268), (35, 1.0802), (40, 1.0274), (45, 1.0011)]
+    assert steps["step_time_s"].to_list()[2:] == [16.0, 16.0]

@@ -142,3 +142,9 @@ def test_a_pipeline_of_deepspeeds_beside_the_two_sizes_of_2020(tmp_path: Path) -
 def test_bloom_printed_the_step_time_in_seconds() -> None:
     step = step_of("megatron-deepspeed", LINE.replace("iteration (ms): 4000.0", "iteration (s): 105.08"))
     assert (step["step"], step["step_time_s"], step["loss"]) == (3, 105.08, 9.5)
+
+
+def test_the_length_of_sequences_without_the_dump(tmp_path: Path) -> None:
+    run = run_of(tmp_path, f"{LINE}\n")
+    assert (run["seq_len"], run["gbs"], run["tokens_per_s"]) == (2048, 16, 16 * 2048 / 4)
+    assert run_of(tmp_path, DUMP.replace("2048", "4096") + LINE)["seq_len"] == 4096

@@ -182,3 +182,8 @@ def test_gpus_of_a_dump_are_the_trainers_and_its_first_path_is_the_model(tmp_pat
     )
     run = run_of(tmp_path, dump + RL + "\n")
     assert (run["num_gpus"], run["model"]) == (8, "Tiny-1.5B")
+
+
+def test_parameters_are_those_of_the_actor() -> None:
+    sizes = "Qwen2ForTokenClassification contains 1.54B parameters\nQwen2ForCausalLM contains 3.09B parameters"
+    assert settings_of("verl", sizes) == {"params": "3090000000"}
