@@ -285,7 +285,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"(?:train )?loss(?: train)? total",
         r"(?:avg|average|mean|running|smooth(?:ed)?|ema|batch|step|current|cur|mini ?batch|iter|last|raw|"
         r"global|moving avg)"
-        r" (?:train(?:ing)? )?loss|loss (?:avg|ema|mean|smooth(?:ed)?|step|batch|running|cur)|"
+        r" (?:train(?:ing)? )?loss|loss (?:train(?:ing)? )?(?:avg|ema|mean|smooth(?:ed)?|step|batch|running|curr?)|"
         r"train(?:ing)? (?:avg|average|mean) loss",
         r"(?:the )?(?:train )?objective|cost|train(?:ing)?|(?:train(?:ing)? )?(?:mse|mae|bce)",
         r"l|err(?:or)?",

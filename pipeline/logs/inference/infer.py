@@ -31,7 +31,7 @@ from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_ser
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
 from sweepscope.pipeline.logs.inference.source_code import without_source_code
-from sweepscope.pipeline.logs.inference.stated import stated
+from sweepscope.pipeline.logs.inference.stated import stated, without_measures
 from sweepscope.pipeline.logs.inference.tables import Table, find_table
 from sweepscope.pipeline.logs.inference.toml_text import NAME, Draft, toml_text
 from sweepscope.pipeline.logs.inference.tried_settings import tried_settings
@@ -205,6 +205,7 @@ def _settings(
         for one in stated(_telling(before))
         if one.column != ("epochs", _PLANNED)[in_epochs]
     ]
+    statements = without_measures(statements, before["text"])
     chosen = choose(statements, step_tokens)
     return chosen, tried_settings(chosen, statements, others)
 

@@ -6,9 +6,11 @@ A name is any text in front of a separator; whether it means anything is decided
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+
+import polars as pl
 
 from sweepscope.pipeline.logs.inference.sentences import MAGNITUDES, sentences_of
 from sweepscope.pipeline.logs.inference.setting_values import SIZE, value_of
@@ -80,6 +82,9 @@ _PER = re.compile(r"(?:[A-Za-z]\s*/\s+|\bper\s+)$")
 """In front of a name that something else is divided by: `Tokens / micro-batch: 512`."""
 _WITH_SYMBOL = 2
 """Words of a name at least, for one letter behind them to be no part of it."""
+_NAME = re.compile(r"[A-Za-z][\w./-]*")
+_OF_TRAINING = re.compile(r"^train(?:ing)?[_/.-]")
+_FRACTION = r"(?:^|[^A-Za-z0-9])(?:{})[\"']?\s?[:=]\s?[\"']?[0-9]+\.[0-9]*[1-9]"
 _LIST = re.compile(r"\s*,\s*[\d\"']")
 
 
@@ -118,6 +123,22 @@ def stated(lines: Iterable[tuple[int, str]]) -> Iterator[Stated]:
         if len(text) <= _MOST_CHARS:
             found = _kept(text) if len(text) <= _MOST_KEPT_CHARS else _in_line(text)
             yield from (replace(one, line_no=line_no) for one in found)
+
+
+def without_measures(found: Sequence[Stated], text: pl.Series) -> list[Stated]:
+    """Those of `found` that are settings: a whole number that `text` prints with a fraction elsewhere is a measure.
+
+    fairseq's `"train_bsz": "318"` is the mean batch of an epoch, as its `"valid_bsz": "39.7"` shows.
+    """
+    names = {one.name: _OF_TRAINING.sub("", one.name) for one in found if one.value.isdigit()}
+    bare = sorted(name for name in {*names.values()} if _NAME.fullmatch(name))
+    if not bare:
+        return list(found)
+    near = text.filter(text.str.contains(_FRACTION.format("|".join(map(re.escape, bare)))))
+    measures = {
+        name for name in bare if not near.is_empty() and near.str.contains(_FRACTION.format(re.escape(name))).any()
+    }
+    return [one for one in found if names.get(one.name) not in measures]
 
 
 @lru_cache(maxsize=8_192)

@@ -16,6 +16,7 @@ from sweepscope.pipeline.logs.declared.explain import explain
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.inference.infer import infer
 from sweepscope.pipeline.logs.inference.source_code import without_source_code
+from sweepscope.pipeline.logs.inference.stated import stated, without_measures
 from sweepscope.pipeline.logs.registry import DIALECTS, IN_CODE
 from sweepscope.pipeline.text import lines
 from tests.pipeline.ingest_in_memory import tables_of
@@ -48,6 +49,7 @@ FORMS: dict[str, Callable[[int, float], str]] = {
     ),
     "columns in a row": lambda step, loss: f"{step} train {loss:.4f} 412.5 ms",
     "meters": lambda step, loss: f"Train: [{step:3d}/{STEPS}]\tLoss {loss:.4f} ({loss + 0.1:.4f})\t412.5 ms/step",
+    "current": lambda step, loss: f"Ep 1 | iter {step} | loss train (curr): {loss:.4f} | iter time: 412.50 ms",
     "objective": lambda step, loss: f"step {step}: objective {loss:.4f}, 412.5 ms/step",
     "records": lambda step, loss: (
         f'{{"key": "train_loss", "value": {loss:.4f}, "metadata": {{"step": {step}, "step_time_s": 0.4125}}}}'
@@ -1141,3 +1143,11 @@ def test_a_global_counter_beyond_the_total_of_another_one_counts() -> None:
     step = "   --> STEP: 10/13 -- GLOBAL_STEP: 25\n     | > loss: 35.61561  (36.34546)\n     | > current_lr: 0.0001\n"
     (run,) = tables_of({"train.log": f" > TRAINING (2020-08-19 05:42:26)\n{step}"})["runs"].to_dicts()
     assert (run["last_step"], run["steps_planned"], run["last_loss"]) == (25, None, 35.61561)
+
+
+def test_a_mean_batch_is_no_setting() -> None:
+    lines = ['{"epoch": 1, "valid_loss": "8.138", "valid_bsz": "39.7"}', '{"train_loss": "9.718", "train_bsz": "318"}']
+    found = list(stated(enumerate(lines, 1)))
+    assert {one.value for one in found} == {"318"}
+    assert not without_measures(found, pl.Series(lines))
+    assert without_measures(found, pl.Series(lines[1:])) == found
