@@ -9,7 +9,7 @@ MAGNITUDES = {"million": ("M", "millions"), "百万": ("M", "millions"), "billio
 """Words behind a number: the suffix that means the same, and how a dialect file calls a number in front of it."""
 
 _CARD = (
-    r"(?:(?:NVIDIA |AMD )?(?:Instinct )?(?:[ABHLV]\d{2,3}S?|GB\d{3}|MI\d{3}X?)(?!\w)"
+    r"(?:(?:NVIDIA |AMD )?(?:Instinct )?(?:[ABHLV]\d{2,3}(?-i:S)?|GB\d{3}|MI\d{3}X?)(?=s?(?!\w))"
     r"(?:-(?:SXM\d?|PCIE?|\d{2,3}GB)){0,2}|"
     r"(?:Cloud )?TPU[ -]?v\d[a-z]?(?!\w)|(?:Huawei )?Ascend[ -]?910\w{0,3}(?!\w))"
 )
@@ -18,6 +18,15 @@ _CARDS = (
     r"{count}\s?[x×]\s?{card}"
 )
 """How many cards of which kind: `on 8x A100-SXM4-80GB`; of a line that names nodes the number may be that of each."""
+_SOME_CARDS = r"(?i)^(?!.*\bnodes?\b).*?\b(?:on|using|with) {count} {card}s?(?: GPUs?\b|$|[ ,;.)])"
+"""The same without a sign: `ran on 32 A100s`."""
+_NODES_OF_CARDS = (
+    r"(?i)(?<![\w.,-]){nodes}\s?(?:GPU |DGX |HGX |compute )?(?:nodes|hosts|machines|servers),? ?"
+    r"(?:of|with|having|each with|x|×|\() ?{count}(?:\s?[x×]\s?|\s){card}"
+)
+"""Nodes with so many cards each: `2 nodes of 8x H100`, `4 nodes x 8 A100-80GB`, `2 nodes (8x MI300X)`."""
+_USED, _NODES = ("on ", "using ", "with "), ("nodes", "hosts", "machines", "servers")
+_LENGTH = r"(?:(?:sequence|context|seq|ctx)[ _-]?(?:length|len|window)|seqlen|ctx)"
 
 _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     (
@@ -37,6 +46,33 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ),
     ("num_gpus", ("x", "×"), re.compile(_CARDS.format(count=r"(?P<value>\d{1,6})", card=_CARD))),
     ("accelerator", ("x", "×"), re.compile(_CARDS.format(count=r"\d{1,6}", card=f"(?P<value>{_CARD})"))),
+    ("num_gpus", _USED, re.compile(_SOME_CARDS.format(count=r"(?P<value>[1-9]\d{0,5})", card=_CARD))),
+    ("accelerator", _USED, re.compile(_SOME_CARDS.format(count=r"[1-9]\d{0,5}", card=f"(?P<value>{_CARD})"))),
+    (
+        "num_nodes",
+        _NODES,
+        re.compile(_NODES_OF_CARDS.format(nodes=r"(?P<value>\d{1,5})", count=r"\d{1,2}", card=_CARD)),
+    ),
+    (
+        "gpus_per_node",
+        _NODES,
+        re.compile(_NODES_OF_CARDS.format(nodes=r"\d{1,5}", count=r"(?P<value>\d{1,2})", card=_CARD)),
+    ),
+    (
+        "accelerator",
+        _NODES,
+        re.compile(_NODES_OF_CARDS.format(nodes=r"\d{1,5}", count=r"\d{1,2}", card=f"(?P<value>{_CARD})")),
+    ),
+    (
+        "seq_len",
+        ("length ", "len ", "window ", "seqlen ", "ctx "),
+        re.compile(rf"(?i)\b{_LENGTH}(?: of)? (?P<value>\d{{1,3}},\d{{3}}|\d{{3,7}})(?![\w.,]\d|\w|\s?[<>])"),
+    ),
+    (
+        "gbs",
+        ("global batch",),
+        re.compile(r"(?i)\bglobal batch(?: size)? of (?P<value>\d{1,6})\b(?!\.\d|[kKM]|\s?(?:[kKM]\s)?tok)"),
+    ),
     # Chinese, with its measure words: `64 张 A100`, `32卡`; of `4机8卡` and `每台8卡` the number is that of each.
     (
         "num_gpus",

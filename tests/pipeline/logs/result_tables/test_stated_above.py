@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sweepscope.pipeline.logs.result_tables.read import read_document, read_text
 
 TABLE = """
@@ -45,3 +47,22 @@ def test_a_log_above_a_table_is_no_document() -> None:
     found = read_text(ABOVE + TABLE)
     assert found is not None
     assert found.runs["seq_len"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "All runs use 2 nodes of 8x H100 with bf16 and a sequence length of 8192.",
+        "We ran on 2 nodes with 8 H100 each (sequence length 8,192).",
+        "Hardware: 2 nodes (8x H100), context length 8192",
+    ],
+)
+def test_nodes_of_cards_hold_for_all_runs(sentence: str) -> None:
+    table = (
+        "| config | TP | micro batch | step time (s) |\n|:--|--:|--:|--:|\n| a | 1 | 1 | 4.21 |\n| b | 2 | 2 | 5.02 |\n"
+    )
+    found = read_document(f"# Results\n\n{sentence}\n\n{table}")
+    assert found is not None
+    assert (
+        found.runs.select("num_nodes", "gpus_per_node", "accelerator", "seq_len").rows() == [(2, 8, "H100", 8192)] * 2
+    )
