@@ -15,9 +15,8 @@ def communicators(scope: Scope) -> Query:
   c.is_membership_exact, c.line_no
 FROM nccl_communicators AS c
 WHERE c.source_path IN (SELECT source_path FROM nccl_files WHERE {scope.condition}) AND c.nranks > 1
-  AND (
-    EXISTS (FROM nccl_links AS l WHERE l.source_path = c.source_path AND l.comm_index = c.comm_index)
-    OR EXISTS (FROM nccl_graphs AS g WHERE g.source_path = c.source_path AND g.comm_index = c.comm_index)
+  AND (c.source_path, c.comm_index) IN (
+    SELECT source_path, comm_index FROM nccl_links UNION SELECT source_path, comm_index FROM nccl_graphs
   )
 QUALIFY row_number() OVER (PARTITION BY c.source_path, c.nranks, c.num_nodes ORDER BY c.comm_index) = 1
 ORDER BY c.num_nodes DESC NULLS LAST, c.nranks DESC, c.source_path, c.comm_index
