@@ -172,7 +172,8 @@ def _draw_parity(view: View, runs: pl.DataFrame, *, picked: str, against: str) -
     if picked in possible["run_id"] or picked not in runs["run_id"]:
         beyond, runs = runs.height - possible.height, possible
     outside, slow = runs.filter(pl.col("fit") != estimator.FITTED).height, runs.filter("is_penalised").height
-    figure = charts.draw_mfu(runs, _hovers(runs), view.theme, picked=picked)
+    drawn = estimator.thinned(runs, ("est_mfu", "mfu"), picked)
+    figure = charts.draw_mfu(drawn, _hovers(drawn), view.theme, picked=picked)
     basic.chart(figure, key="parity", alt=texts.parity_alt(runs.height, slow, against), on_select=_pick)
     spans = "".join(
         f'<span><span style="color:{view.theme.categories[int(color)] if color else view.theme.ink}">'
@@ -180,8 +181,12 @@ def _draw_parity(view: View, runs: pl.DataFrame, *, picked: str, against: str) -
         for symbol, color, text in texts.legend(runs.height, slow, outside)
     )
     st.html(f'<div class="ss-legend">{spans}</div>')
-    if beyond:
-        basic.note(texts.beyond_peak(beyond))
+    _draw_notes(texts.drawn_for(drawn.height, runs.height), texts.beyond_peak(beyond) if beyond else "")
+
+
+def _draw_notes(*notes: str) -> None:
+    for text in filter(None, notes):
+        basic.note(text)
 
 
 def _draw_waterfall(view: View, picked: str) -> None:
@@ -202,7 +207,11 @@ def _draw_memory(view: View, runs: pl.DataFrame, totals: dict[str, Any]) -> None
         basic.note("None of these runs logged the peak of its allocated memory.")
         return
     basic.section("Peak memory, measured against estimated", texts.memory_title(totals))
-    basic.chart(charts.draw_memory(runs, _hovers(runs), view.theme), key="memory_parity", alt=texts.memory_alt(totals))
+    logged = runs.drop_nulls("mem_peak_allocated_bytes")
+    drawn = estimator.thinned(logged, ("est_mem_bytes", "mem_peak_allocated_bytes"))
+    figure = charts.draw_memory(drawn, _hovers(drawn), view.theme)
+    basic.chart(figure, key="memory_parity", alt=texts.memory_alt(totals))
+    _draw_notes(texts.drawn_for(drawn.height, logged.height))
 
 
 def _draw_patterns(view: View, patterns: pl.DataFrame, against: str) -> None:

@@ -166,6 +166,18 @@ def beyond_peak(runs: int) -> str:
     )
 
 
+def drawn_for(drawn: int, runs: int) -> str:
+    """What points stand for, where not every run has its own; empty where each has.
+
+    >>> drawn_for(2, 3).replace("\u00a0", " "), drawn_for(3, 3)
+    ('2 points stand for 3 runs: where several would lie on one another, one is drawn.', '')
+    """
+    if drawn == runs:
+        return ""
+    points = count(drawn, "point")
+    return f"{points} stand for {count(runs, 'run')}: where several would lie on one another, one is drawn."
+
+
 def without_mfu(runs: int) -> str:
     """Why runs without an MFU are not drawn."""
     verb, whose, them = ("has", "Its page says", "it") if runs == 1 else ("have", "Their pages say", "them")

@@ -172,6 +172,24 @@ def is_possible() -> pl.Expr:
     return (pl.col("mfu") <= 1.0).fill_null(True)
 
 
+MOST_POINTS = 3_000
+"""Points of a scatter from which on those that would hide one another are drawn once."""
+_PLACES = 128
+"""Places along an axis that can be told apart: three pixels each, a point's radius."""
+
+
+def thinned(runs: pl.DataFrame, axes: tuple[str, str], picked: str | None = None) -> pl.DataFrame:
+    """`runs` to draw, in their order: of more than MOST_POINTS the first of each place and mark, and `picked`.
+
+    `axes` are columns of numbers from 0 on; a mark is by `is_penalised` and `fit`.
+    """
+    if runs.height <= MOST_POINTS:
+        return runs
+    places = [(pl.col(name) / pl.col(name).max() * _PLACES).floor() for name in axes]
+    is_first = pl.struct("is_penalised", "fit", *places).is_first_distinct()
+    return runs.filter(is_first | (pl.col("run_id") == pl.lit(picked, pl.String)).fill_null(value=False))
+
+
 def losses(row: Row) -> list[Loss]:
     """Losses from the peak down to the run's MFU, as shares of the measured step time.
 

@@ -162,3 +162,37 @@ def test_the_best_run_is_none_that_cannot_be() -> None:
     unknown = runs(("near", "TP", 1.1)).with_columns(mfu=pl.lit(None, pl.Float64))
     assert estimator.examples(unknown, None) == {"near": "closest to its estimate"}
     assert next(iter(estimator.examples(runs(impossible, ("fast", "TP", 0.9)), "wrong"))) == "wrong"
+
+
+def scatter(count: int) -> pl.DataFrame:
+    """Runs of which four at a time lie at one place, every other one slow."""
+    return pl.DataFrame({"number": range(count)}).select(
+        run_id=pl.format("r{}", "number"),
+        est_mfu=0.2 + pl.col("number") // 4 % 100 * 0.005,
+        mfu=0.1 + pl.col("number") // 4 % 50 * 0.01,
+        is_penalised=pl.col("number") % 2 == 0,
+        fit=pl.lit(estimator.FITTED),
+    )
+
+
+def test_few_points_are_all_drawn() -> None:
+    runs = scatter(estimator.MOST_POINTS)
+    assert estimator.thinned(runs, ("est_mfu", "mfu")) is runs
+
+
+def test_of_many_points_at_one_place_one_of_each_mark_is_drawn() -> None:
+    runs = scatter(40 * estimator.MOST_POINTS)
+    drawn = estimator.thinned(runs, ("est_mfu", "mfu"))
+    assert drawn.height <= 200
+    assert set(drawn["is_penalised"]) == {True, False}
+    assert set(drawn["run_id"]) <= set(runs["run_id"])
+    for name in ("est_mfu", "mfu"):  # the cloud keeps its extent
+        width = runs[name].max() / 100  # type: ignore[operator]  # a column of numbers has a number for its largest
+        assert abs(drawn[name].max() - runs[name].max()) <= width  # type: ignore[operator]  # the same
+    assert drawn["run_id"][:2].to_list() == ["r0", "r1"]
+
+
+def test_the_run_taken_apart_is_always_drawn() -> None:
+    runs = scatter(2 * estimator.MOST_POINTS)
+    assert "r4001" not in estimator.thinned(runs, ("est_mfu", "mfu"))["run_id"]
+    assert "r4001" in estimator.thinned(runs, ("est_mfu", "mfu"), "r4001")["run_id"]
