@@ -213,10 +213,16 @@ class _Log:
         return rows
 
     def _step_time(self) -> float:
-        """The usual time from one highest step to the next, 0 where times are unknown."""
-        latest = np.fmax.accumulate(self.time[np.append(True, np.diff(np.maximum.accumulate(self.step)) > 0)])
-        steps = np.diff(latest)
-        return float(np.median(steps[np.isfinite(steps)])) if np.isfinite(steps).any() else 0.0
+        """The usual time from one highest step to the next, 0 where times are unknown.
+
+        Where most of them have no fall between, only these: in short trainings the pauses are as many as the steps.
+        """
+        is_highest = np.append(True, np.diff(np.maximum.accumulate(self.step)) > 0)
+        steps, is_even = np.diff(np.fmax.accumulate(self.time[is_highest])), np.diff(self.rises[is_highest]) == 0
+        is_known = np.isfinite(steps)
+        if 2 * (is_even & is_known).sum() >= is_known.sum():
+            is_known &= is_even
+        return float(np.median(steps[is_known])) if is_known.any() else 0.0
 
     def _latest(self, rows: Array) -> Array:
         """The latest time before each of some rows behind the first."""

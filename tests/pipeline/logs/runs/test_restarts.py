@@ -183,6 +183,7 @@ stretches = st.lists(st.tuples(st.floats(0, 1), st.integers(1, 40)), min_size=1,
 
 @given(stretches, st.sampled_from([1, 5, 10]), st.integers(1, 2), st.booleans())
 @example([(0.0, 3), (0.0, 3), (0.0, 3)], 1, 1, True)
+@example([(0.0, 2), (0.5, 2), (0.5, 1), (0.0, 2)], 1, 1, True)
 @settings(max_examples=draws(300), deadline=None)
 def test_restarts_from_the_beginning_or_a_checkpoint_are_attempts(
     parts: list[tuple[float, int]], stride: int, loggers: int, timed: bool
