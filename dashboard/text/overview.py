@@ -57,11 +57,10 @@ def own_answer(own: pl.DataFrame) -> str:
     `own` are rows of `queries.overview.completed`.
     """
     runs = count(int(own["runs_completed"].sum()), "completed run")
-    models = own["model"].drop_nulls().n_unique()
     on_cpu = are_ranks(own)
     most = (own if on_cpu else own.filter(pl.col("accelerator").ne_missing(CPU)))["num_gpus"].max()
     size = f" on up to {devices(most, CPU if on_cpu else None)}" if isinstance(most, int) else ""
-    start = f"**{runs}** of {count(models, 'model') if models else 'an unknown model'}{size}."
+    start = f"**{runs}** {_of_models(own)}{size}."
     best = best_first(own.filter(pl.col("mfu").is_not_null() | pl.col("tokens_per_s_per_gpu").is_not_null()))
     if best.is_empty():
         timed = own.drop_nulls("step_time_s").sort("step_time_s")
@@ -72,6 +71,16 @@ def own_answer(own: pl.DataFrame) -> str:
     row = best.row(0, named=True)
     name = f"{row['model'] or 'an unknown model'} on {_gpus(row)}"
     return f"{start} The best is {performance(row)}: {name}, {row['layout'] or 'an unknown layout'}."
+
+
+def _of_models(own: pl.DataFrame) -> str:
+    """Of how many models the completed runs are, and how many of them name none."""
+    models = own["model"].drop_nulls().n_unique()
+    unnamed = int(own.filter(pl.col("model").is_null())["runs_completed"].sum())
+    if not models:
+        return "of an unknown model"
+    named_by_none = f" ({number(unnamed)} name none)" if unnamed else ""
+    return f"of {count(models, 'model')}{named_by_none}"
 
 
 _LACKS = {

@@ -91,7 +91,8 @@ _MONITORS = r"NVIDIA-SMI|^top - |%Cpu|buff/cache|ROCm System|^# gpu |MiB Mem|^pr
 _MARKDOWN = r"^#{1,6} \w|^```|\]\(\S+\)"
 _STAMP = r"\b\d{1,2}:\d\d:\d\d\b|\b(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL)\b"
 
-_PACKAGE = r"^\s*(?:#.*|-[-\w]+ \S+|[\w.-]+(?:\[[\w,.-]+\])?\s*(?:[=<>!~]=?[^:]*)?(?:;.*)?(?:\s+#.*)?)$"
+_VERSION = r"[=<>!~]=?(?:[^\s:=]+(?:=[^\s:=]+)?|[^:=]*(?:[<>!~]=?[^:=]*)*)"  # no more signs: they are values of a step
+_PACKAGE = rf"^\s*(?:#.*|-[-\w]+ \S+|[\w.-]+(?:\[[\w,.-]+\])?\s*(?:{_VERSION})?(?:;.*)?(?:\s+#.*)?)$"
 _ITEM = r"^\s*\S+\s*$"
 _NUMBERS = r"^[\s\d.,;:eE+|/-]+$|^\s*[\w./-]+(?:[\t ,;|]+-?[\d.]+(?:e[+-]?\d+)?%?){2,}\s*$"
 _TRACEBACK = r"^\s?Traceback \(most recent call last\)"

@@ -176,6 +176,16 @@ def test_cells_far_behind_their_hardware_are_looked_at_first() -> None:
     assert [row["run_id"] for row in overview.furthest_behind(cells, ratios, limit=2)] == ["b", "c"]
 
 
+def test_runs_without_a_model_are_not_counted_as_of_the_known_one() -> None:
+    runs = {"model": ["8.86B", None], "accelerator": [None, None], "num_gpus": [16, 8], "layout": ["DP16", "DP8"]}
+    values = {"mfu": [0.4, None], "tokens_per_s_per_gpu": [None, None], "runs_completed": [2, 11]}
+    types = {"tokens_per_s_per_gpu": pl.Float64, "accelerator": pl.String, "step_time_s": pl.Float64}
+    own = pl.DataFrame({**runs, **values, "step_time_s": [None, None]}, schema_overrides=types)
+    assert overview.own_answer(own).startswith("**13 completed runs** of 1 model (11 name none) on")
+    unnamed = own.filter(pl.col("model").is_null())
+    assert overview.own_answer(unnamed).startswith("**11 completed runs** of an unknown model on")
+
+
 def test_an_mfu_that_no_hardware_reaches_is_not_the_best() -> None:
     runs = {
         "model": ["8.86B", "80B"],

@@ -171,6 +171,12 @@ def test_a_log_of_which_no_line_is_known_is_a_run_of_unknown_end() -> None:
     assert only_run(tables_of({"gpt.log": text})) == ("other", "unknown", evidence)
 
 
+def test_lines_of_values_by_signs_are_no_list_of_packages() -> None:
+    text = "".join(f"step={step} fwd=0.31 bwd=0.62 {step % 7}\n" for step in range(1, 40))
+    (row,) = tables_of({"rank_1.log": text})["files"].select("error").rows()
+    assert "a list of packages" not in str(row[0])
+
+
 def test_it_is_running_while_it_is_written() -> None:
     tables = tables_of({"gpt.log": "training batch_size: 16\n"}, now=datetime.now(UTC).replace(tzinfo=None))
     assert only_run(tables)[1] == "running"
