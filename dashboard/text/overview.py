@@ -70,7 +70,9 @@ def own_answer(own: pl.DataFrame) -> str:
         return f"{start} The shortest step is {seconds(row['step_time_s'])}: {row['layout'] or 'an unknown layout'}."
     row = best.row(0, named=True)
     name = f"{row['model'] or 'an unknown model'} on {_gpus(row)}"
-    return f"{start} The best is {performance(row)}: {name}, {row['layout'] or 'an unknown layout'}."
+    # Of unlike models, the one with more tokens is no better: it may be smaller.
+    best_one = "The best" if row["mfu"] is not None else "The highest throughput"
+    return f"{start} {best_one} is {performance(row)}: {name}, {row['layout'] or 'an unknown layout'}."
 
 
 def _of_models(own: pl.DataFrame) -> str:
@@ -211,7 +213,7 @@ def figures(
     return [
         ("Model × nodes with a result", f"{number(answered.height)} of {number(cells.height)}", _unanswered(cells)),
         ("Best MFU", *best_mfu),
-        _failures(cells, wider),
+        _failures(cells, wider, is_of_all=own is not None),
         ("Layouts measured twice", number(repeated), f"of {number(layouts)} completed{single}"),
     ]
 
@@ -253,16 +255,20 @@ def _why_no_mfu(runs: pl.DataFrame) -> str:
     return "; ".join(f"{reason} ({count(n, 'run')})" for reason, n in zip(reasons, runs["runs"], strict=True))
 
 
-def _failures(cells: pl.DataFrame, wider: Row) -> tuple[str, str, str]:
-    """The share that failed in this grid, beside the share of all runs: that is the one that Failures begins with."""
+def _failures(cells: pl.DataFrame, wider: Row, *, is_of_all: bool) -> tuple[str, str, str]:
+    """The share that failed in this grid, or of all runs, with which Failures begins; the other one is the note."""
     ended = cells.filter(pl.col("failure_rate").is_not_null())
-    tried = int(ended["runs_judged"].sum())
+    tried, every = int(ended["runs_judged"].sum()), int(wider["runs_judged"])
     failed = int(ended["runs_failed"].sum())
-    if tried == 0:
+    here = f"{number(failed)} of {number(tried)} in this grid" if tried else ""
+    if is_of_all and every:
+        note = f"; {here}" if here and every > tried else ""
+        of_all = f"{number(wider['runs_failed'])} of {'all ' if note else ''}{number(every)}"
+        return "Runs that failed", percent(overall_rate(wider), 0), f"{of_all}{note}"
+    if not tried:
         return "Runs that failed", numbers.MISSING, "no run completed or failed"
-    rate = overall_rate(wider)
-    all_runs = f"; {percent(rate, 0)} of all {number(wider['runs_judged'])}" if wider["runs_judged"] > tried else ""
-    return "Runs that failed", percent(failed / tried, 0), f"{number(failed)} of {number(tried)} in this grid{all_runs}"
+    all_runs = f"; {percent(overall_rate(wider), 0)} of all {number(every)}" if every > tried else ""
+    return "Runs that failed", percent(failed / tried, 0), f"{here}{all_runs}"
 
 
 def worth_running(cells: pl.DataFrame, limit: int = 3) -> list[Item]:

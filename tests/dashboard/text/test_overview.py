@@ -75,6 +75,19 @@ def test_the_four_figures() -> None:
     ]
 
 
+def test_failures_are_those_of_all_own_runs_where_the_answer_is_about_them() -> None:
+    own = pl.DataFrame({"model": ["8.86B"], "num_gpus": [128], "mfu": [0.363], "runs_completed": [31]})
+
+    def figure(judged: int, failed: int) -> tuple[str, str]:
+        tries = grid(cell(), outcomes=[outcome(runs=1)])
+        of_all = {"runs_judged": judged, "runs_failed": failed}
+        _, value, note = overview.figures(tries, 1, 0, of_all, REASONS, own=own)[2]
+        return value.replace("\xa0", " "), note.replace("\xa0", " ")
+
+    assert figure(168, 138) == ("82 %", "138 of all 168; 0 of 1 in this grid")
+    assert figure(1, 0) == ("0 %", "0 of 1")
+
+
 def test_layouts_that_ran_once_are_single_runs() -> None:
     def note(layouts: int, repeated: int) -> str:
         return overview.figures(grid(cell()), layouts, repeated, {"runs_judged": 1, "runs_failed": 0}, REASONS)[3][2]
