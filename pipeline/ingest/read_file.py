@@ -59,7 +59,8 @@ def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> d
         return archive_note(str(row["path"]))
     if row["kind"] == "bench_csv" and _is_log(str(row["path"])):
         row = {**row, "kind": "log"}
-    reader = open_log(row) if row["kind"] in _LOG_KINDS else Reader(str(row["path"]))
+    is_log = row["kind"] in _LOG_KINDS
+    reader = open_log(row) if is_log else Reader(str(row["path"]), is_verbatim=row["kind"] == "tracker")
     is_continued = begins_as_known(row, reader)
     note = read_contents(source, row, reader, batch)
     return {**content_columns(reader), **note, "is_continued": is_continued}

@@ -28,6 +28,7 @@ class Reader:
         is_hashed: whether `sha256` is computed; the ledger needs it, an inspection does not.
         is_lenient: a compressed stream ends where it is damaged, or unpacks beyond its limit: `cut` says which of both,
             and `damage` describes it.
+        is_verbatim: a binary table is given as it is, not as lines.
         sha256: hash of the bytes on disk, once they have been read from the first to the last.
         is_compressed: known once reading has begun.
     """
@@ -36,6 +37,7 @@ class Reader:
     size: int | None = None
     is_hashed: bool = True
     is_lenient: bool = False
+    is_verbatim: bool = False
     damage: str | None = field(default=None, init=False)
     cut: str = field(default="", init=False)
     sha256: str | None = field(default=None, init=False)
@@ -79,11 +81,13 @@ class Reader:
         """Whether the file begins with the content of that size and digest; False where it cannot be read."""
         try:
             with _open(self.path) as raw:
-                if is_number_table(raw.read(4), self.path):
-                    raw.seek(0)
-                    return chunks_begin_with(lines_of_table(raw.read(limits.WHOLE_BYTES), self.path), size, digest)
+                is_table = is_number_table(raw.read(4), self.path)
                 raw.seek(0)
-                return begins_with(raw, size, digest)
+                is_same = begins_with(raw, size, digest)
+                if is_same or not is_table:
+                    return is_same
+                raw.seek(0)
+                return chunks_begin_with(lines_of_table(raw.read(limits.WHOLE_BYTES), self.path), size, digest)
         except (OSError, ValueError, NotImplementedError):  # fsspec files refuse to seek with any of the three
             return False
 
@@ -130,7 +134,7 @@ class Reader:
                 if self.is_compressed:
                     yield from self._decompressed(stream)
                     stream.drain()
-                elif not is_resumed and is_number_table(stream.magic, self.path):
+                elif not (is_resumed or self.is_verbatim) and is_number_table(stream.magic, self.path):
                     self.is_compressed = True
                     yield from self._rows(stream)
                 else:
