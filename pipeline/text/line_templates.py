@@ -175,7 +175,7 @@ class LineTemplates:
         return samples, index[self.number]
 
     def matching(self, pattern: str, *, exactly: str | None = None) -> np.ndarray:
-        """Whether each line matches.
+        """Whether each line matches, with boundaries of words as `word_boundaries.ascii_bounded` has them.
 
         Args:
             pattern: one that names no digit.

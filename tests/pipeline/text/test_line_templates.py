@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.nccl.bench import printed_table
 from sweepscope.pipeline.text.line_templates import LineTemplates
 from sweepscope.pipeline.text.lines import split
+from sweepscope.pipeline.text.word_boundaries import ascii_bounded
 
 LITERALS = ("iteration ", "exit code 137", "step=1", "1", "12", "", "é 7")
 PATTERNS = (r"^[0-9]+ ", r"\d{2,3}\b", r"[a-z]=\d", "loss", r"^$", r"\s\d$", "é")
@@ -21,17 +22,23 @@ def templates_of(printed: list[str]) -> LineTemplates:
 
 
 @given(texts)
+@example(["00é"])
 def test_every_line_answers_as_if_it_had_been_asked_itself(printed: list[str]) -> None:
     templates = templates_of(printed)
     bare = templates.text.str.strip_chars_end("\r\n")
     for pattern in PATTERNS:
-        assert templates.matching(pattern).tolist() == bare.str.contains(pattern).to_list()
+        assert templates.matching(pattern).tolist() == bare.str.contains(ascii_bounded(pattern)).to_list()
     for literals in ({one} for one in LITERALS):
         held = [any(literal in text for literal in literals) for text in templates.text]
         assert templates.holding(literals).tolist() == held
     held = [any(literal in text for literal in LITERALS[:4]) for text in templates.text]
     assert templates.holding(LITERALS[:4]).tolist() == held
     assert not templates.holding(()).any()
+
+
+def test_a_word_ends_where_another_script_begins() -> None:
+    templates = templates_of(["显存gas 4", "gas=4", "gasé", "biogas"])
+    assert templates.matching(r"\bgas\b").tolist() == [True, True, True, False]
 
 
 @given(texts)
