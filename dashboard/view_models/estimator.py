@@ -175,7 +175,7 @@ def is_possible() -> pl.Expr:
 MOST_POINTS = 3_000
 """Points of a scatter from which on those that would hide one another are drawn once."""
 _PLACES = 128
-"""Places along an axis that can be told apart: three pixels each, a point's radius."""
+"""Places along an axis that a reader can distinguish: three pixels each, a point's radius."""
 
 
 def thinned(runs: pl.DataFrame, axes: tuple[str, str], picked: str | None = None) -> pl.DataFrame:

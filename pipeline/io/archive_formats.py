@@ -172,8 +172,9 @@ def read_archive(path: str, spool: Spool) -> Contents:
             members.refusal = str(error)
         except (DamagedStream, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
             members.refusal = f"it is damaged, or no archive ({error})"
+        # Headers that contradict themselves make tarfile and zipfile raise any of the first three, methods of packing
+        # that zipfile lacks the fourth, and files that are locked the last: the archive is refused, whatever it was.
         except (ValueError, OverflowError, RecursionError, NotImplementedError, RuntimeError) as error:
-            # What tarfile and zipfile raise of headers that contradict themselves, and of methods that they lack.
             members.refusal = f"it cannot be read ({error})"
     return members.contents(data, is_spooled=is_spooled)
 

@@ -125,7 +125,7 @@ def open_member(path: str) -> IO[bytes]:
         raise FileNotFoundError(errno.ENOENT, "No such file in the archive", path)
     if found.member.offset is None:
         raise OSError("it is not unpacked: unpack its archive and give the file")
-    raw = open(found.data, "rb", buffering=0)  # noqa: SIM115 - _Section closes it
+    raw = open(found.data, "rb", buffering=0)  # noqa: SIM115 - it stays open behind this call: _Section closes it with itself
     return cast(IO[bytes], _Section(raw, found.member.offset, found.member.bytes))
 
 

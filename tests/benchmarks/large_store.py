@@ -29,7 +29,7 @@ _IDENTITIES = frozenset({"run_id", "duplicate_of", "job_id"})
 _GROUPS = frozenset({"model", "sweep"})
 """The same: a copy is another sweep, of other models."""
 _SHARED_GROUPS = frozenset({"sweep", "cluster"})
-"""Columns by which copies that share their models are told apart."""
+"""Columns that distinguish copies which share their models."""
 _PATHS = frozenset({"source_path", "run_dir", "path", "file", "id_path", "unit", "part_of"})
 
 

@@ -187,8 +187,8 @@ def test_of_many_points_at_one_place_one_of_each_mark_is_drawn() -> None:
     assert set(drawn["is_penalised"]) == {True, False}
     assert set(drawn["run_id"]) <= set(runs["run_id"])
     for name in ("est_mfu", "mfu"):  # the cloud keeps its extent
-        width = runs[name].max() / 100  # type: ignore[operator]  # a column of numbers has a number for its largest
-        assert abs(drawn[name].max() - runs[name].max()) <= width  # type: ignore[operator]  # the same
+        width = runs[name].max() / 100  # type: ignore[operator]  # of numbers, so its largest is one
+        assert abs(drawn[name].max() - runs[name].max()) <= width  # type: ignore[operator]  # numbers, too
     assert drawn["run_id"][:2].to_list() == ["r0", "r1"]
 
 
