@@ -53,6 +53,9 @@ _BATCHES_BEFORE = ("time/batch", "trainer/global_step")  # the latter before 0.1
 _BATCHES = "throughput/batches_per_sec"
 _GRADIENT = r"^l2_norm/grad/global$"
 _PEAK = r"^\s*Train memory/peak_{}_mem(?:_max)?: (\d+\.\d{{4}})\s*$"
+_SO_FAR = r"^\s*Train time/(?P<unit>batch|sample|token): (?P<total>\d+)\s*$"
+_EVEN_TOKENS = 8
+"""Of which the sequences of packed data are a multiple: others may come out whole by chance."""
 _EXACT = 0.001
 """Throughputs are printed with four decimals: so near a whole number is their ratio one."""
 
@@ -164,7 +167,26 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     size = text.str.extract(r"^\s*Train trainer/device_train_microbatch_size: (\d+)\s*$")
     precision = matched_settings(lines, [("arg:precision", _USED)]).with_columns(pl.col("value").str.to_lowercase())
-    return pl.concat([dumped, computed_settings(lines, {"mbs": size}), precision, environment.settings(lines)])
+    own = [dumped, computed_settings(lines, {"mbs": size}), precision, _batch(lines)]
+    return pl.concat([*own, environment.settings(lines)])
+
+
+def _batch(lines: pl.DataFrame) -> pl.DataFrame:
+    """SETTING_FACTS of what the totals so far come to: samples of a batch, tokens of a sample where all have as many.
+
+    composer/core/time.py: of data that are padded, the tokens are those without padding, no multiple of the samples.
+    """
+    printed = lines.with_columns(pl.col("text").str.extract_groups(_SO_FAR).alias("so_far")).unnest("so_far")
+    printed = printed.filter(pl.col("unit").is_not_null()).with_columns(pl.col("total").cast(pl.Int64, strict=False))
+    per = {}
+    for name, of, unit in (("gbs", "sample", "batch"), ("seq_len", "token", "sample")):
+        units = pl.when(pl.col("unit") == unit).then("total").forward_fill()
+        is_whole = (pl.col("unit") == of) & (units > 0) & (pl.col("total") > 0) & (pl.col("total") % units == 0)
+        per[name] = pl.when(is_whole).then(pl.col("total") // units)
+    is_even = (pl.col("seq_len") % _EVEN_TOKENS == 0).fill_null(value=True)
+    found = printed.with_columns(**per).filter(is_even)
+    settings = computed_settings(found, {name: pl.col(name) for name in per}, setting_source="derived")
+    return settings.unique(["source", "name", "value"], keep="first", maintain_order=True)
 
 
 _PRECISIONS = {"amp_bf16": "bf16", "amp_fp16": "fp16", "amp_fp8": "fp8", "fp32": "fp32"}
@@ -212,7 +234,7 @@ DIALECT = Dialect(
         "settings": (
             *(f"{name}: " for name in _CONFIG),
             "Using precision ",
-            "Train trainer/device_train_microbatch_size:",
+            *("Train trainer/device_train_microbatch_size:", "Train time/"),
             *environment.LITERALS,
         ),
         "events": ("Starting training...", "Done.", "composer.trainer.trainer"),

@@ -13,7 +13,7 @@ from sweepscope.pipeline.text.literals import holding
 LITERALS = (
     *("CCL version", "--nproc_per_node", "--nproc-per-node", "--nnodes", "NNODES", "GPUS_PER_NODE"),
     *("Tesla ", "NVIDIA A", "NVIDIA H", "NVIDIA B", "NVIDIA G", "NVIDIA L", "NVIDIA RTX", "AMD Instinct MI"),
-    *("A100-SXM", "Detected GPU model:"),
+    *("A100-SXM", "Detected GPU model:", "GeForce ", "Quadro ", "TITAN ", "Radeon "),
     *("Setting accelerator to CPU", ".cpp:"),
     *("SLURM_JOB", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_GPUS_ON_NODE", "PBS_JOBID"),
 )
@@ -52,7 +52,10 @@ _WITHOUT_ACCELERATOR = r"\[real_accelerator\.py:\d+:get_accelerator\] Setting ac
 _DEVICE = (
     r"\b(NVIDIA (?:[AH]\d00[ -](?:SXM|PCI|NVL|\d+GB)[\w-]*(?: HBM\d\w*| PCIe)?|GH200 \d+GB|H200(?: NVL)?|G?B[23]00"
     r"|H20|L40S?|L4|A40|A10G?|(?:GeForce )?RTX (?:A?\d000|\d{2}[5-9]0)(?: Ti| SUPER| Ada Generation)*)"
-    r"|Tesla [TPV]\d+[\w-]*|AMD Instinct MI\d+\w?)\b"
+    r"|Tesla [TPVKM]\d+[\w-]*|AMD Instinct MI\d+\w?"
+    # Older drivers leave the maker out.
+    r"|GeForce [GR]TX \d{3,4}(?: Ti| SUPER)*|Quadro (?:RTX \d{4}|GV100|P\d{4})|TITAN (?:RTX|Xp|V)"
+    r"|(?:AMD )?Radeon (?:RX \d{4}(?: XTX| XT| GRE)?|PRO W\d{4}|VII))\b"
 )
 
 _LINE = (

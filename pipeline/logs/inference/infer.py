@@ -22,6 +22,7 @@ from sweepscope.pipeline.logs.inference.evaluations import with_evaluations
 from sweepscope.pipeline.logs.inference.found_steps import Steps, steps_of, steps_of_table
 from sweepscope.pipeline.logs.inference.headings import heading
 from sweepscope.pipeline.logs.inference.losses import loss_rows, losses_are_elsewhere, prints_losses
+from sweepscope.pipeline.logs.inference.nesting import outermost
 from sweepscope.pipeline.logs.inference.ordinals import find_ordinals
 from sweepscope.pipeline.logs.inference.result import NOTHING, Inference, Inferred
 from sweepscope.pipeline.logs.inference.samples import in_samples, of_amounts
@@ -30,6 +31,7 @@ from sweepscope.pipeline.logs.inference.sections import outside_sections
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, all_series, line
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
+from sweepscope.pipeline.logs.inference.settings_by_launch import choose_by_launch
 from sweepscope.pipeline.logs.inference.source_code import without_source_code
 from sweepscope.pipeline.logs.inference.stated import stated, without_measures
 from sweepscope.pipeline.logs.inference.tables import Table, find_table
@@ -96,6 +98,8 @@ def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inferen
         counted = replace(counted, chosen=chosen, rules=rules)
     begin = heading([row[:2] for row in rows], steps.rules[0][0] if steps.rules else None)
     begin = table.header if table and table.is_launch else begin
+    if begin and len(launches := _launches(sample, begin)) > 1:
+        counted = _set_anew(counted, others, steps, launches)
     events = _ending(sample, others, steps, begin) or whole_share(found, lines, steps.line_nos)
     if begin:
         events = (("launch", begin), *events)
@@ -167,10 +171,22 @@ def _lines_of(counter: Counter | None, found: Mapping[Key, Series], lines: Seque
     return {lines[row].number for row in found[counter.key].rows} if counter else set()
 
 
+def _launches(sample: pl.DataFrame, begin: str) -> list[int]:
+    """Numbers of the lines with which launches begin."""
+    return sample.filter(pl.col("text").str.contains(begin, literal=True))["line_no"].to_list()
+
+
+def _set_anew(counted: _Counted, others: pl.DataFrame, steps: Steps, launches: Sequence[int]) -> _Counted:
+    """`counted` with the settings that each launch states for itself."""
+    in_epochs = counted.counter is not None and counted.counter.is_epoch
+    tokens = steps.tokens if "gbs" not in counted.settings else None
+    chosen, rules = _settings(others, steps.line_nos, in_epochs=in_epochs, step_tokens=tokens, launches=launches)
+    return replace(counted, chosen=chosen, rules=rules)
+
+
 def _ending(sample: pl.DataFrame, others: pl.DataFrame, steps: Steps, begin: str | None) -> tuple[tuple[str, str], ...]:
     """Each launch may say that it is done: the last one tells how."""
-    launches = sample.filter(pl.col("text").str.contains(begin, literal=True))["line_no"] if begin else None
-    since = pl.col("line_no") >= (launches.max() if launches is not None and launches.len() else 0)
+    since = pl.col("line_no") >= max(_launches(sample, begin) if begin else (), default=0)
     return ending(sample.filter(since), others.filter(since), steps.line_nos, has_steps=bool(steps.listed))
 
 
@@ -192,22 +208,28 @@ def infer_settings(sample: pl.DataFrame, step_lines: Collection[int]) -> Inferen
 
 
 def _settings(
-    others: pl.DataFrame, counted: Collection[int], *, in_epochs: bool = False, step_tokens: float | None = None
+    others: pl.DataFrame,
+    counted: Collection[int],
+    *,
+    in_epochs: bool = False,
+    step_tokens: float | None = None,
+    launches: Sequence[int] = (),
 ) -> tuple[list[Chosen], SettingRules]:
     """The settings that lines beside the `counted` ones of steps state, and the rules that read them.
 
     Epochs are planned steps only where they are the steps that the log counts (`in_epochs`), and steps are not.
+    Launches, where there are several, may each state other values.
     """
     # Behind the last step, lines speak of what became of the model, as of the layers that were quantized.
     before = others.filter(pl.col("line_no") <= max(counted)) if counted else others
     statements = [
         replace(one, column=_PLANNED) if one.column == "epochs" else one
-        for one in stated(_telling(before))
+        for one in stated(_telling(before, launches))
         if one.column != ("epochs", _PLANNED)[in_epochs]
     ]
-    statements = without_measures(statements, before["text"])
-    chosen = choose(statements, step_tokens)
-    return chosen, tried_settings(chosen, statements, others)
+    statements = outermost(without_measures(statements, before["text"]))
+    chosen = choose_by_launch(statements, launches, step_tokens)
+    return chosen, tried_settings(chosen, statements, others, launches)
 
 
 def _plans_one_epoch(others: pl.DataFrame, counted: Collection[int]) -> bool:
@@ -242,11 +264,12 @@ def _others(sample: pl.DataFrame, counted: set[int]) -> pl.DataFrame:
     return near.filter(~pl.col("shape").is_in(shapes.implode())).select("line_no", "text")
 
 
-def _telling(others: pl.DataFrame) -> list[tuple[int, str]]:
-    """Lines that may state a setting, each text once."""
-    ours = outside_sections(others)
-    found = ours.filter(pl.col("text").str.contains(SETTING_WORDS)).unique("text", keep="first", maintain_order=True)
-    return list(found.head(_MOST_STATED).iter_rows())
+def _telling(others: pl.DataFrame, launches: Sequence[int] = ()) -> list[tuple[int, str]]:
+    """Lines that may state a setting, each text once in a launch."""
+    ours = outside_sections(others).filter(pl.col("text").str.contains(SETTING_WORDS))
+    launch = pl.Series(launches, dtype=pl.Int64).search_sorted(ours["line_no"], side="right")
+    found = ours.with_columns(launch=launch).unique(["launch", "text"], keep="first", maintain_order=True)
+    return list(found.drop("launch").head(_MOST_STATED).iter_rows())
 
 
 def _listed(chosen: Sequence[Chosen], rules: SettingRules) -> list[Inferred]:

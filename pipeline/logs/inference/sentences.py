@@ -68,6 +68,30 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         ("length ", "len ", "window ", "seqlen ", "ctx "),
         re.compile(rf"(?i)\b{_LENGTH}(?: of)? (?P<value>\d{{1,3}},\d{{3}}|\d{{3,7}})(?![\w.,]\d|\w|\s?[<>])"),
     ),
+    # What a batch comes to, of its factors: `Batch size: 1 × 32 = 32 (effective)`.
+    (
+        "gbs",
+        ("batch",),
+        re.compile(
+            r"(?i)\bbatch(?:[ _]?size)?\W{1,4}\d+(?: ?[x×*] ?\d+){1,3} ?= ?"
+            r"(?P<value>\d{1,6})\b(?![.,]\d|\s?(?:[kM]\s)?tok)"
+        ),
+    ),
+    (
+        "params",
+        ("%",),
+        re.compile(
+            r"(?i)\btrainable param(?:eter)?s?\W{1,3}\d[\d,]*\s?\(\d{1,2}(?:\.\d+)?\s?% of (?:all |total )?"
+            r"(?P<value>\d{1,3}(?:,\d{3})+|\d{5,})\b"
+        ),
+    ),
+    (
+        "seq_len",
+        ("of length ",),
+        re.compile(
+            r"(?i)\b(?:sequences|samples|windows|chunks|blocks) of length (?P<value>\d{1,3},\d{3}|\d{2,7})\b(?!\.\d)"
+        ),
+    ),
     (
         "gbs",
         ("global batch",),

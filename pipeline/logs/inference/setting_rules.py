@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -48,24 +48,21 @@ class SettingRules:
     by_column: dict[str, tuple[str, Stated]] = field(default_factory=dict)
 
 
-def setting_rules(chosen: Iterable[Chosen], found: Sequence[Stated], refused: Collection[Stated] = ()) -> SettingRules:
-    """Rules for the settings that are believed. A name that also states other values is left out.
+def setting_rules(chosen: Iterable[Chosen], unclear: Collection[str], refused: Collection[Stated] = ()) -> SettingRules:
+    """Rules for the settings that are believed.
 
     Args:
         chosen: the settings.
-        found: all that is stated.
+        unclear: names that state other values, too, and are left out.
         refused: places whose rule reads another value there.
     """
     rules = SettingRules()
-    values_of: dict[str, set[str]] = {}
-    for one in found:
-        values_of.setdefault(one.name, set()).add(one.value)
     for believed in chosen:
         if not believed.is_used:
             continue
         sources = sorted(believed.sources, key=lambda source: (source.sure, source.form not in ("option", "word")))
         for source in [source for source in sources if source not in refused][:3]:
-            if source.name and len(values_of[source.name]) > 1:
+            if source.name in unclear and source.name:
                 continue
             if _as_argument(rules, source) or _as_line(rules, source):
                 break

@@ -21,6 +21,9 @@ _NEAR = 1
 _MANY_SEQUENCES = 32
 """Of which a batch consists more likely than of as many times the sequence's length."""
 
+_SHARE = re.compile(r"^[^:;]{0,20}?(?<![\d.])(?!100(?:\.0*)?\s?%)\d{1,2}(?:\.\d+)?\s?%")
+"""Of the whole, behind a number: less than all of it."""
+
 _OF_BATCH = ("seq_len", "dp", "num_gpus", "tp", "pp", "cp", "gas")
 _SAME_BATCH = 0.05
 """By which the tokens of a step, of two figures that were rounded, may miss those of a batch."""
@@ -113,11 +116,16 @@ def _within_capacity(ranked: Mapping[str, list[Stated]]) -> dict[str, list[State
 
 
 def _of_whole_model(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
-    """The candidates without parameters of a part, where those of the whole model are stated: "total", "trainable"."""
+    """The candidates without parameters of a part, where those of the whole model are stated: "total", "trainable".
+
+    A part is also what a line gives as a share of all: `Trainable parameters: 11,796,480 (0.77% of 1,533,189,120)`.
+    """
     named = [(set(words(one.name).split()), one) for one in ranked.get("params", ())]
     total = [one for names, one in named if "total" in names and "trainable" not in names]
     whole = total or [one for names, one in named if "trainable" not in names]
-    return {**ranked, "params": whole} if whole else dict(ranked)
+    parts = {one.value for names, one in named if "trainable" in names and _SHARE.match(one.text[one.end :])}
+    kept = whole or [one for _, one in named if one.value not in parts]
+    return {column: ones for column, ones in {**ranked, "params": kept}.items() if ones}
 
 
 def _of_whole_job(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:

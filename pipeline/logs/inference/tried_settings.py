@@ -11,6 +11,7 @@ from sweepscope.pipeline.logs.declared.compile import own_settings
 from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules, setting_rules, stated_by
 from sweepscope.pipeline.logs.inference.settings import Chosen
+from sweepscope.pipeline.logs.inference.settings_by_launch import unclear_names
 from sweepscope.pipeline.logs.inference.stated import Stated
 from sweepscope.pipeline.logs.inference.toml_text import NAME, Draft, toml_text
 
@@ -18,7 +19,9 @@ _TRIES = 3
 """Places of a setting, at most, whose rules are tried."""
 
 
-def tried_settings(chosen: Sequence[Chosen], found: Sequence[Stated], others: pl.DataFrame) -> SettingRules:
+def tried_settings(
+    chosen: Sequence[Chosen], found: Sequence[Stated], others: pl.DataFrame, launches: Sequence[int] = ()
+) -> SettingRules:
     """Rules that read the settings: where one would read another value than was meant, that of the next place.
 
     A command that was wrapped in the middle of an option is such a place.
@@ -27,8 +30,10 @@ def tried_settings(chosen: Sequence[Chosen], found: Sequence[Stated], others: pl
         chosen: the settings, with the values that were meant.
         found: all that is stated.
         others: lines that are no steps: `line_no`, `text`.
+        launches: numbers of the lines with which several launches begin, each of which may state other values.
     """
-    rules = setting_rules(chosen, found)
+    unclear = unclear_names(found, launches)
+    rules = setting_rules(chosen, unclear)
     frame = others.with_columns(source=pl.lit(0, pl.Int64), prefix=pl.lit(None, pl.String))
     wanted = {one.column: one.value for one in chosen if one.is_used and one.column in rules.by_column}
     refused: list[Stated] = []
@@ -46,7 +51,7 @@ def tried_settings(chosen: Sequence[Chosen], found: Sequence[Stated], others: pl
         if not bad:
             break
         refused += [rules.by_column[column][1] for column in bad]
-        rules = setting_rules(chosen, found, refused) if left else _without(rules, bad)
+        rules = setting_rules(chosen, unclear, refused) if left else _without(rules, bad)
     return rules
 
 

@@ -9,6 +9,7 @@ import polars as pl
 from sweepscope.pipeline.io.spill import SLICE_ROWS
 from sweepscope.pipeline.logs.evidence import endings, jobs, symptoms
 from sweepscope.pipeline.logs.facts import RUN_HEADER, Facts, in_order
+from sweepscope.pipeline.logs.runs import stepless
 
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64})
 """One row per such line."""
@@ -104,7 +105,7 @@ def _without_evaluations(dumps: pl.DataFrame, facts: Facts) -> pl.DataFrame:
 def _without_other_ranks(lines: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """`lines` but for those of further ranks, which begin to print while the first one logs its first step.
 
-    Nothing has failed or ended since, and the next step is that one again.
+    Nothing has failed or ended since, the next step is that one again, and the ranks began at about the same time.
     """
     if lines.is_empty():
         return lines
@@ -121,8 +122,11 @@ def _without_other_ranks(lines: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     parts = parts.group_by("source", "launch", maintain_order=True).agg(
         pl.col("first").first(), pl.col("last").max(), pl.col("from_line").first()
     )
+    at = facts.events.filter(kind="launch").group_by("source", launch="line_no").agg(pl.col("ts").min())
+    parts = parts.join(at, on=["source", "launch"], how="left", maintain_order="left")
     before = pl.col("last").shift(1).over("source"), pl.col("first").shift(1).over("source")
-    is_same = (pl.col("first") == before[0]) & (pl.col("first") == before[1])
+    is_together = (pl.col("ts").diff().over("source") < stepless.APART).fill_null(value=True)
+    is_same = (pl.col("first") == before[0]) & (pl.col("first") == before[1]) & is_together
     is_other = ~pl.col("kind").is_in(["launch", jobs.KIND, endings.KIND, *symptoms.KINDS])
     failures = facts.events.filter(is_other).select(LINES.names()).sort(LINES.names()).with_columns(failed="line_no")
     of_ranks = (

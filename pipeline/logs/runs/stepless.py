@@ -13,7 +13,7 @@ import polars as pl
 from sweepscope.pipeline.logs.evidence import jobs
 from sweepscope.pipeline.logs.facts import RUN_HEADER
 
-_APART = timedelta(seconds=20)
+APART = timedelta(seconds=20)
 """Between the headings of two launches; the processes of one print it within less."""
 
 
@@ -29,7 +29,7 @@ def headings(events: pl.DataFrame) -> pl.DataFrame:
     begun = events.filter(pl.col("kind") == "launch").sort("source", "line_no", maintain_order=True)
     begun = begun.with_columns(heading=pl.col("text").str.replace_all("[0-9]+", "0").str.strip_chars_end(" .!:"))
     same = begun.filter(pl.col("heading") == pl.col("heading").first().over("source")).drop_nulls("ts")
-    is_apart = (pl.col("ts").diff().over("source") >= _APART).fill_null(value=True)
+    is_apart = (pl.col("ts").diff().over("source") >= APART).fill_null(value=True)
     found = same.filter(is_apart & (pl.len().over("source") > 1)).select("source", "line_no")
     of_jobs = jobs.parts(events)
     counts = (

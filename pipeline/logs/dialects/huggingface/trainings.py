@@ -112,8 +112,11 @@ def _with_totals(rows: pl.DataFrame) -> pl.DataFrame:
         is_in_dicts=in_dicts.is_not_null(),
         reached=reached,
         before=pl.when(is_bar).then("steps_planned").forward_fill().shift(1).over(key),
+        done_before=pl.when(is_bar).then("step").forward_fill().shift(1).over(key),
     )
-    beside = known.filter("has_value", pl.col("before") >= pl.col("reached")).group_by(*key, "before").agg(n=pl.len())
+    # Behind a bar that is full, what is logged is another's: of the training, behind the bar of its evaluation.
+    is_beside = (pl.col("before") >= pl.col("reached")) & (pl.col("done_before") < pl.col("before"))
+    beside = known.filter("has_value", is_beside).group_by(*key, "before").agg(n=pl.len())
     beside = beside.sort("n", descending=True, maintain_order=True).unique(key, keep="first", maintain_order=True)
     lasting = (
         known.filter(is_bar, pl.col("steps_planned") >= pl.col("reached"))
@@ -129,5 +132,5 @@ def _with_totals(rows: pl.DataFrame) -> pl.DataFrame:
     by_bars = pl.coalesce("beside", "lasting", pl.when(pl.col("reached") > 0).then("reached"))
     shown = pl.when(has_stated_bar | pl.col("is_in_dicts")).then("stated").when(has_values).then(by_bars)
     total = pl.coalesce("stated", pl.when(has_stated_bar | has_values).then(pl.coalesce("beside", "lasting")))
-    aside = ("is_in_dicts", "reached", "before", "beside", "lasting")
+    aside = ("is_in_dicts", "reached", "before", "done_before", "beside", "lasting")
     return rows.with_columns(shown_total=shown, total=total).drop(aside)

@@ -145,3 +145,11 @@ def test_batch_and_checkpointing_of_the_configuration(tmp_path: Path) -> None:
     run = run_of(tmp_path, text.format("true") + block(1, 12.5))
     assert (run["gbs"], run["recompute"]) == (512, "full")
     assert run_of(tmp_path, text.format("false") + block(1, 12.5))["recompute"] == "none"
+
+
+@pytest.mark.parametrize(("tokens", "seq_len"), [(93440 * 4096, 4096), (93440 * 4096 - 7, None), (93440 * 51, None)])
+def test_batch_and_length_from_the_totals_so_far(tmp_path: Path, tokens: int, seq_len: int | None) -> None:
+    """Tokens of padded sequences are those without padding."""
+    totals = f"\t Train time/batch: 365\n\t Train time/sample: 93440\n\t Train time/token: {tokens}\n"
+    run = run_of(tmp_path, f"[batch=366/9000]:\n{totals}\t Train loss/train/total: 10.3750\n")
+    assert (run["gbs"], run.get("seq_len")) == (256, seq_len)

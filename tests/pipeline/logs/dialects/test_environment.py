@@ -19,6 +19,8 @@ LINES: list[tuple[str, dict[str, str]]] = [
     ("torch 2.5.1+cu124, 8 x NVIDIA H100 80GB HBM3 per node", {"accelerator": "NVIDIA H100 80GB HBM3"}),
     ("on cuda:0 (NVIDIA A100 80GB PCIe), bf16", {"accelerator": "NVIDIA A100 80GB PCIe"}),
     ("gpu: NVIDIA GeForce RTX 4090, 24564 MiB", {"accelerator": "NVIDIA GeForce RTX 4090"}),
+    ("CUDA device 0: [GeForce GTX 1050 Ti]; cc: [6.1]", {"accelerator": "GeForce GTX 1050 Ti"}),
+    ("GPU available: Radeon RX 7900 GRE", {"accelerator": "Radeon RX 7900 GRE"}),
     ("device=Tesla V100-SXM2-32GB rank=0", {"accelerator": "Tesla V100-SXM2-32GB"}),
     ("devices: 8x AMD Instinct MI300X OAM", {"accelerator": "AMD Instinct MI300X"}),
     ("trained as fast as on NVIDIA H100 cards, Tesla would say; NVIDIA NeMo", {}),

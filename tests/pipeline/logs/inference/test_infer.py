@@ -1151,3 +1151,41 @@ def test_a_mean_batch_is_no_setting() -> None:
     assert {one.value for one in found} == {"318"}
     assert not without_measures(found, pl.Series(lines))
     assert without_measures(found, pl.Series(lines[1:])) == found
+
+
+def test_launches_into_one_log_state_their_own_settings() -> None:
+    """The last one states those of the first again, in the same words and without a time."""
+
+    def launch(batch: int, accumulation: int) -> str:
+        head = f"Starting the trainer of ours\nTrainer settings\n  per_device_train_batch_size: {batch}\n"
+        head += f"  gradient_accumulation_steps: {accumulation}\n  max_seq_length: 512\n"
+        return log(FORMS["pairs"], head=head)
+
+    runs = tables_of({"train.log": launch(4, 2) + launch(8, 4) + launch(4, 2)})["runs"].sort("attempt")
+    assert runs.select("mbs", "gas", "seq_len").rows() == [(4, 2, 512), (8, 4, 512), (4, 2, 512)]
+
+
+def test_of_nested_settings_the_outermost_is_the_trainers() -> None:
+    dump = (
+        "TrainerConfig(\n    schedulers=Schedulers(\n        warm=Scheduler(\n            max_steps=200,\n        ),\n"
+        "    ),\n    max_num_iterations=3000,\n    mixed_precision=True,\n)\n"
+    )
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], head=dump)})["runs"].to_dicts()
+    assert run["steps_planned"] == 3000
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "value"),
+    [
+        ("Trainable parameters: 11,796,480 (0.77% of 1,533,189,120)", "params", 1533189120),
+        ("Trainable parameters: 11,796,480 (0.77%)", "params", None),
+        ("trainable parameters: 11,796,480 (100.0%)", "params", 11796480),
+        ("Number of trainable parameters: 11,796,480", "params", 11796480),
+        ("Batch size: 4 × 32 = 128 (effective)", "gbs", 128),
+        ("Prepared 138441 sequences of length 64", "seq_len", 64),
+        ("sequences of length 64.5 on average", "seq_len", None),
+    ],
+)
+def test_values_that_stand_in_a_sentence(line: str, column: str, value: int | None) -> None:
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], head=f"{line}\n")})["runs"].to_dicts()
+    assert run.get(column) == value

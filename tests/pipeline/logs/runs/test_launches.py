@@ -92,3 +92,20 @@ def test_a_configuration_that_is_dumped_behind_the_end_of_a_training_is_of_an_ev
     behind: str, count: int
 ) -> None:
     assert len(attempts(DUMP + steps(1, 4) + behind)) == count
+
+
+@pytest.mark.parametrize(("second", "parts"), [("14:55:13", 2), ("14:53:15", 1)])
+def test_a_launch_long_after_another_one_is_no_rank_of_it(second: str, parts: int) -> None:
+    """Of which one step was logged: a further rank logs that step, too, but begins when the first one does."""
+
+    def launch(clock: str, stepped: str, *, last: int) -> str:
+        head = f"2026-02-13 {clock},611 - main - INFO - Loading the configuration\n"
+        head += f"2026-02-13 {clock},613 - main - INFO - batch_size: 4\n"
+        shown = (
+            f"2026-02-13 {stepped},{step:03d} - main - INFO - step {step}, loss {9 - step / 100}\n"
+            for step in range(1, last + 1)
+        )
+        return head + "".join(shown)
+
+    text = launch("14:53:12", "14:54:54", last=1) + launch(second, "14:56:22", last=40)
+    assert len(attempts(text)) == parts

@@ -92,3 +92,18 @@ def test_steps_of_dicts_that_a_logger_printed_behind_their_bar(tmp_path: Path) -
     steps = tables_of(tmp_path, text)["steps"].sort("step")
     assert steps.select("step", "loss").rows() == [(30, 1.1268), (35, 1.0802), (40, 1.0274), (45, 1.0011)]
     assert steps["step_time_s"].to_list()[2:] == [16.0, 16.0]
+
+
+def test_dicts_behind_the_full_bar_of_an_evaluation_are_of_the_training(tmp_path: Path) -> None:
+    """Of the training's bar, a saved terminal keeps the redraws at the ends of epochs: those of an evaluation lie nearer."""
+    lines = dicts(30, 10).splitlines(keepends=True)
+    text = ""
+    for epoch in (1, 2, 3):
+        text += "".join(lines[10 * epoch - 10 : 10 * epoch])
+        bar = f" {33 * epoch}% {100 * epoch}/300 [0{epoch}:00<00:50,  1.66it/s]\n"
+        evaluation = [f" {33 * step}% {step}/3 [00:0{step}<00:00,  3.50it/s]\n" for step in (1, 2, 3)]
+        text += bar + "".join(evaluation)
+        text += f"{{'eval_loss': 0.7, 'eval_runtime': 3.0, 'epoch': {epoch}.0}}\n{bar}{evaluation[-1]}"
+    text += "{'train_runtime': 240.0, 'train_samples_per_second': 20.0, 'train_steps_per_second': 1.25, 'epoch': 3.0}\n"
+    (run,) = tables_of(tmp_path, text)["runs"].to_dicts()
+    assert (run["steps_planned"], run["steps_logged"], run["last_step"]) == (300, 30, 300)
