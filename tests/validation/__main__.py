@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope.pipeline.estimate.calibration.pooled import left_out
-from tests.validation.elsewhere import elsewhere, fits, frontier, noise_ceilings, refused, transfer
+from tests.validation.elsewhere import elsewhere, fits, frontier, noise_ceilings, refused, settings, transfer
 from tests.validation.html import plots, write_report
 from tests.validation.nested import choices, on_measured_sets
 from tests.validation.peers.beside import beside
@@ -89,6 +89,10 @@ def main() -> None:
         show("Stand-in for held-back sweeps: tables under constants that were not fitted on them", elsewhere())
         show("Tables withheld from every fit, as they are", unseen())
         show("What noise leaves of ranking to a perfect estimate", noise_ceilings())
+        show(
+            "What one setting is worth there, all else alike: its next larger value, pipelines over nodes apart",
+            settings(),
+        )
         show("Stand-in for held-back OOM labels: does the estimate predict what happened", fits())
         show("Constants of a generation: published, and pooled over the tables that are not left out", left_out())
         show("Tables as those of unknown frameworks, and intervals from the other tables", transfer())

@@ -19,6 +19,7 @@ from sweepscope.pipeline.estimate.rows.asking import OK, ChooseProfile
 from sweepscope.pipeline.estimate.rows.ceiling import ceilings
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
 from tests.validation.cells import rank_cells
+from tests.validation.knobs import worth
 from tests.validation.noise import ceiling
 
 TABLES = (
@@ -51,6 +52,13 @@ def _estimated(table: str, choose: ChooseProfile | None = None) -> pl.DataFrame:
     return kept.filter(pl.col("est_status") == OK)
 
 
+def _completed(table: str) -> pl.DataFrame:
+    """Estimated rows of runs that completed, with the seconds of their step as `s`."""
+    frame = _estimated(table)
+    is_done = frame["status"].is_in(["success", "completed"]).fill_null(True) if "status" in frame.columns else True
+    return frame.with_columns(s=_number(frame, "step_time_s")).filter(is_done, pl.col("s") > 0)
+
+
 def elsewhere() -> pl.DataFrame:
     """Per table: rank correlation and regret within its sweeps of at least eight runs, and the error of step times.
 
@@ -58,9 +66,7 @@ def elsewhere() -> pl.DataFrame:
     """
     rows = []
     for table in TABLES:
-        frame = _estimated(table)
-        is_done = frame["status"].is_in(["success", "completed"]).fill_null(True) if "status" in frame.columns else True
-        frame = frame.with_columns(s=_number(frame, "step_time_s")).filter(is_done, pl.col("s") > 0)
+        frame = _completed(table)
         measured, predicted = frame["s"].to_numpy(), frame["est_step_time_s"].to_numpy()
         names = [name for name in _SWEEP if name in frame.columns]
         sweeps = frame.select(names).rows()
@@ -96,9 +102,7 @@ def noise_ceilings() -> pl.DataFrame:
     """
     rows = []
     for table in TABLES:
-        frame = _estimated(table)
-        is_done = frame["status"].is_in(["success", "completed"]).fill_null(True) if "status" in frame.columns else True
-        frame = frame.with_columns(s=_number(frame, "step_time_s")).filter(is_done, pl.col("s") > 0)
+        frame = _completed(table)
         if "zero_stage_or_fsdp" not in frame.columns:
             frame = frame.with_columns(zero_stage_or_fsdp=pl.lit(None, pl.String))
         is_alike = (pl.col("pp") == "1") & (pl.col("zero_stage_or_fsdp") == "zero1")
@@ -114,6 +118,21 @@ def noise_ceilings() -> pl.DataFrame:
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     mean = frame.select(pl.lit("mean").alias("table"), pl.col(*schema[-2:]).mean())
     return pl.concat([frame, mean], how="diagonal")
+
+
+def settings() -> pl.DataFrame:
+    """Per table with such pairs: what one setting is worth, measured and estimated (`knobs.worth`)."""
+    found = []
+    for table in TABLES:
+        frame = _completed(table)
+        stages, cards, host = (_number(frame, name) for name in ("pp", "num_gpus", "gpus_per_node"))
+        of_runs = frame.with_columns(
+            measured=pl.col("s"),
+            estimated=pl.col("est_step_time_s"),
+            leaves_node=((stages > 1) & (cards > host)).fill_null(False),
+        )
+        found.append(worth(of_runs).select(pl.lit(table).alias("table"), pl.all()))
+    return pl.concat(found)
 
 
 def fits() -> pl.DataFrame:
