@@ -282,7 +282,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"(?:train )?(?:ce|nll|xent|"
         r"total|all|overall|combined|lm|cross entropy) loss|cross entropy|"
         r"loss (?:total|ce|lm|nll|value|sum|all|scaled|(?:per )?tok(?:en)?)|train total loss|"
-        r"(?:train )?loss(?: train)? total",
+        r"(?:train )?loss(?: train)? total|(?:train )?tot loss",
         r"(?:avg|average|mean|running|smooth(?:ed)?|ema|batch|step|current|cur|mini ?batch|iter|last|raw|"
         r"global|moving avg)"
         r" (?:train(?:ing)? )?loss|loss (?:train(?:ing)? )?(?:avg|ema|mean|smooth(?:ed)?|step|batch|running|curr?)|"

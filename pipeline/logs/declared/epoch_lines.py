@@ -1,4 +1,7 @@
-"""Steps of an epoch whose number stands in a line above them: `Epoch 3/10`, then `120/391 [=>...]` as of Keras."""
+"""Steps of an epoch whose number stands in a line above them: `Epoch 3/10`, then `120/391 [=>...]` as of Keras.
+
+Or below them, in a line that sums the epoch up: `step 320/328 loss 2.31`, then `Epoch 3/10 - train loss 2.35`.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +19,25 @@ _EPOCH, _EPOCHS = "arg:epoch above", "arg:epochs above"
 
 @dataclass(frozen=True)
 class EpochLines:
-    """Lines above the steps of an epoch.
+    """Lines above the steps of an epoch, or below them.
 
     Attributes:
         lines: their templates.
         first_epoch: the number of the first one.
+        are_below: they stand below the steps.
     """
 
     lines: tuple[Template, ...]
     first_epoch: int
+    are_below: bool = False
 
     @classmethod
     def of(cls, rules: Sequence[Rule]) -> EpochLines:
         """Those of some rules of steps."""
         mine = [rule for rule in rules if rule.epoch_line]
         lines = tuple(rule.epoch_line for rule in mine if rule.epoch_line)
-        return cls(lines, min((rule.first_epoch for rule in mine), default=0))
+        are_below = any(rule.epoch_line_is == "below" for rule in mine)
+        return cls(lines, min((rule.first_epoch for rule in mine), default=0), are_below)
 
     @property
     def literals(self) -> tuple[str, ...]:
@@ -63,9 +69,7 @@ class EpochLines:
         epochs = settings.filter(pl.col("name") == _EPOCH).select("source", "line_no", epoch="value")
         planned = settings.filter(pl.col("name") == _EPOCHS).group_by("source").agg(epochs=pl.col("value").last())
         rest = facts.settings.filter(~pl.col("name").is_in([_EPOCH, _EPOCHS]))
-        rows = in_order(facts.steps).join_asof(
-            epochs, on="line_no", by="source", strategy="backward", check_sortedness=False
-        )
+        rows = self._with_epoch(in_order(facts.steps), epochs)
         rows = rows.join(planned, on="source", how="left", maintain_order="left")
         step = pl.col("step")
         interval = step.diff().over("source")
@@ -83,3 +87,12 @@ class EpochLines:
         done = (pl.col("epoch") - self.first_epoch).fill_null(0).clip(lower_bound=0)
         counted = rows.with_columns(step=step + done * length, steps_planned=pl.col("epochs") * length)
         return replace(facts, steps=conform(counted, facts.steps.schema), settings=rest)
+
+    def _with_epoch(self, steps: pl.DataFrame, epochs: pl.DataFrame) -> pl.DataFrame:
+        """`steps` with `epoch`; behind the last line below an epoch, the next one has begun."""
+        above = steps.join_asof(epochs, on="line_no", by="source", strategy="backward", check_sortedness=False)
+        if not self.are_below:
+            return above
+        ahead = epochs.rename({"epoch": "ends"})
+        below = above.join_asof(ahead, on="line_no", by="source", strategy="forward", check_sortedness=False)
+        return below.with_columns(epoch=pl.coalesce("ends", pl.col("epoch") + 1)).drop("ends")

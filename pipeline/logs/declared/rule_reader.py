@@ -19,7 +19,9 @@ from sweepscope.schemas import vocab
 
 _MAX_SKIPPED = 3
 _MAX_SEPARATOR = 3
-_OF_STEPS = ("first_epoch", "epoch_steps", "counts", "below", "epoch_line")
+_OF_STEPS = ("first_epoch", "epoch_steps", "counts", "below", "epoch_line", "epoch_line_is")
+PLACES = ("above", "below")
+"""Where the line with an epoch's number stands, of the epoch's steps."""
 _WAYS = ("line", "parts", "cells", "pairs", "regex")
 _GROUP = re.compile(r"\(\?P?<([A-Za-z_]\w*)>")
 
@@ -68,6 +70,7 @@ class RuleReader(Tables):
             counts=counter,
             below=self.below(part, number, allowed, rule.columns) if "below" in part else {},
             epoch_line=self.epoch_line(part, number) if "epoch_line" in part else None,
+            epoch_line_is=self.choice(part, "epoch_line_is", PLACES, default="above", table=table, number=number),
         )
         if table == "step":
             self.check_counter(rule)

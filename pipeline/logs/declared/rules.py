@@ -37,7 +37,7 @@ class Rule:
             at all, and each is one more; "samples" or "tokens" of the job, or "rank_samples" of one process, from which
             steps follow by the global batch or the micro-batch that the same log states.
         below: key as printed in the lines below a step to what it fills.
-        epoch_line: the line above the steps of an epoch, which has its number.
+        epoch_line: the line above the steps of an epoch, which has its number, or that below them: see `epoch_line_is`.
     """
 
     location: str
@@ -57,6 +57,7 @@ class Rule:
     counts: str = "steps"
     below: Mapping[str, Target] = field(default_factory=dict)
     epoch_line: Template | None = None
+    epoch_line_is: str = "above"
 
     @property
     def expression(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from sweepscope.pipeline.logs.inference.losses import loss_rows
 from sweepscope.pipeline.logs.inference.naming import named
 from sweepscope.pipeline.logs.inference.points import points_of
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series, course
+from sweepscope.pipeline.logs.synonyms import words
 
 _LEAST = 4.0
 """Points below which nothing counts as a counter."""
@@ -23,6 +25,8 @@ _NEARLY_ALL = 0.9
 CLEAR = 3
 """So many times more often a counter has to begin anew with an epoch than to go on; after a restart it may."""
 _ROUND = 5
+_GLOBAL = re.compile(r"\b(?:global|total|overall)\b")
+"""In the name of a counter that no epoch begins anew."""
 _FEW = 0.25
 """Of the losses, which tell of a part of the training."""
 
@@ -38,7 +42,7 @@ class Counter:
         is_epoch: steps are not printed, and epochs stand for them.
         sure: 0 where name, course and neighbours agree; 1 where one of them is missing; 2 for a guess.
         counts: what it counts, as a dialect file spells it.
-        epoch_line: piece of the line above the steps of an epoch; "" without.
+        epoch_line: piece of the line above the steps of an epoch, or `epoch_line_is` "below" them; "" without.
         has_total: the number behind its slash is that of its last value.
     """
 
@@ -49,6 +53,7 @@ class Counter:
     sure: int = 0
     counts: str = "steps"
     epoch_line: str = ""
+    epoch_line_is: str = "above"
     has_total: bool = True
 
     @property
@@ -182,6 +187,8 @@ def _within_epochs(found: Mapping[Key, Series], epoch: Key, losses: set[int], li
 def _epoch(found: Mapping[Key, Series], key: Key, lines: Sequence[Line]) -> Key | None:
     """The epoch's series, where the counter begins anew with each epoch, or would: the last one is known."""
     counter = found[key]
+    if _GLOBAL.search(words(key[0])):
+        return None
     for other, series in found.items():
         if other[1] or named(other[0], "epoch") is None or not series.is_whole:
             continue

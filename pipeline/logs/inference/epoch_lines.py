@@ -1,4 +1,7 @@
-"""Lines above the steps of an epoch that have its number: `Epoch 3/10`, and the steps below it count from the start."""
+"""Lines above the steps of an epoch that have its number: `Epoch 3/10`, and the steps below it count from the start.
+
+A line below them may have it, too, which sums the epoch up: `[warm up] Epoch 3/10 - train loss 2.35, val loss 2.41`.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,11 @@ _LINE = re.compile(
     r"(?:(?P<slash> ?(?:/|of) ?)(?P<epochs>\d+))?\W*(?:(?:start(?:s|ed)?|begins?|training)\W*)?"
 )
 """A line that tells the number of an epoch, and nothing else."""
+_SUMMARY = re.compile(
+    r"(?i)(?:\[[A-Za-z][\w -]{0,29}\])?\W*(?P<name>(?:(?:end of|finished|completed) )?epoch\W{1,3})(?P<epoch>\d+)"
+    r"(?:(?P<slash> ?(?:/|of) ?)(?P<epochs>\d+))?(?![\w.])\W.*\d.*"
+)
+"""A line with the number of an epoch and what it came to."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,28 @@ def with_epoch_line(
     if not agree or agree < CLEAR * differ:
         return counter
     return replace(counter, epoch_line=epochs[0].piece, first_epoch=0 if any(not one.epoch for one in epochs) else 1)
+
+
+def with_epoch_summary(
+    counter: Counter, found: Mapping[Key, Series], lines: Sequence[Line], others: Iterable[tuple[int, str]]
+) -> Counter:
+    """The counter, with the line that sums each of its epochs up, where it begins anew behind each.
+
+    The first one ends epoch 0 or 1, has steps above it, and each of the others has the next number.
+    """
+    if counter.epoch or counter.is_epoch or counter.is_lines or counter.epoch_line:
+        return counter
+    ends = [one for line_no, text in others if (one := _epoch_line(line_no, text, _SUMMARY))]
+    epochs = [one for one, before in zip(ends, [None, *ends], strict=False) if not before or one.epoch != before.epoch]
+    if len({one.piece for one in epochs}) != 1 or epochs[0].epoch > 1:
+        return counter
+    rows = [(lines[row].number, one.number or 0) for row, one in found[counter.key].by_row.items()]
+    jumps = [one.epoch - before.epoch for before, one in pairwise(epochs)]
+    is_in_turn = all(jump > 0 for jump in jumps) and sum(jump > 1 for jump in jumps) <= 1  # where the sample was cut
+    agree, differ = _anew(rows, epochs, at_first=True)
+    if not is_in_turn or not agree or differ or epochs[0].line_no < rows[0][0]:
+        return counter
+    return replace(counter, epoch_line=epochs[0].piece, first_epoch=epochs[0].epoch, epoch_line_is="below")
 
 
 def without_total_of_epoch(
@@ -93,9 +123,9 @@ def epoch_lines(lines: Iterable[tuple[int, str]]) -> list[EpochLine]:
     return [one for line_no, text in lines if (one := _epoch_line(line_no, text))]
 
 
-def _epoch_line(line_no: int, text: str) -> EpochLine | None:
+def _epoch_line(line_no: int, text: str, form: re.Pattern[str] = _LINE) -> EpochLine | None:
     logged = _LOGGED.match(text)
-    hit = _LINE.fullmatch(text, logged.end() if logged else 0)
+    hit = form.fullmatch(text, logged.end() if logged else 0)
     if not hit:
         return None
     name = hit["name"].replace("{", "{{").rstrip()
@@ -104,11 +134,12 @@ def _epoch_line(line_no: int, text: str) -> EpochLine | None:
     return EpochLine(line_no, int(hit["epoch"]), int(hit["epochs"] or 0), f"{name}{blank}{{epoch}}{total}")
 
 
-def _anew(rows: Sequence[tuple[int, float]], epochs: Sequence[EpochLine]) -> tuple[int, int]:
-    """At how many lines of a new epoch a counter begins anew, and at how many it goes on."""
+def _anew(rows: Sequence[tuple[int, float]], epochs: Sequence[EpochLine], *, at_first: bool = False) -> tuple[int, int]:
+    """At how many lines of a new epoch a counter begins anew, and at how many it goes on, with `at_first` at the first,
+    too."""
     at = [line_no for line_no, _ in rows]
     agree = differ = 0
-    for before, one in pairwise(epochs):
+    for before, one in pairwise([replace(epochs[0], epoch=-1), *epochs] if at_first else epochs):
         row = bisect_left(at, one.line_no)
         if one.epoch <= before.epoch or not 0 < row < len(rows):
             continue

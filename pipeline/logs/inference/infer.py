@@ -16,6 +16,7 @@ from sweepscope.pipeline.logs.inference.ends import ending, whole_share
 from sweepscope.pipeline.logs.inference.epoch_lines import (
     is_once_an_epoch,
     with_epoch_line,
+    with_epoch_summary,
     without_total_of_epoch,
 )
 from sweepscope.pipeline.logs.inference.evaluations import with_evaluations
@@ -88,6 +89,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inferen
     counter, others, settings = counted.counter, counted.others, counted.settings
     if counter and not counter.is_lines:
         counter = with_epoch_line(in_samples(counter, found, lines, settings), found, lines, others.iter_rows())
+        counter = with_epoch_summary(counter, found, lines, others.iter_rows())
         counter = without_total_of_epoch(counter, found, settings, is_one_epoch=counted.is_one_epoch)
     steps = steps_of(found, lines, counter, settings) if counter else steps_of_table(table) if table else Steps()
     # A line with the counter may be none of a step: `"key": "run_stop", .. "samples_count": 3072, "status": "success"`.

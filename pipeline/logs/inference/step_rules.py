@@ -33,7 +33,7 @@ class StepRule:
     """A [[step]] of a dialect file.
 
     `guesses` are what its pieces stand for, in their order, the counter's first; `below` those of lines below, by key.
-    `counts` is what the counter counts, `epoch_line` the line above the steps of an epoch.
+    `counts` is what the counter counts, `epoch_line` the line above the steps of an epoch, or below them.
     `passed` are pieces for values that are in no column, with the reason; `doubted` those of them that were guessed.
     """
 
@@ -44,6 +44,7 @@ class StepRule:
     first_epoch: int = 0
     counts: str = "steps"
     epoch_line: str = ""
+    epoch_line_is: str = "above"
     below: Mapping[str, Guess] = field(default_factory=dict)
     passed: Mapping[str, str] = field(default_factory=dict)
     doubted: Mapping[Key, str] = field(default_factory=dict)
@@ -95,6 +96,7 @@ def step_rule(
         first_epoch=counter.first_epoch if is_of_epoch else 0,
         counts=counter.counts,
         epoch_line=counter.epoch_line,
+        epoch_line_is=counter.epoch_line_is,
     )
     return _with_values(rule, found, lines, chosen, rows, taken_by=counter.taken)
 

@@ -89,6 +89,7 @@ def _step(rule: StepRule, example: str) -> str:
     ]
     lines += [f"first_epoch = {rule.first_epoch}"] if rule.first_epoch else []
     lines += [f"epoch_line = {toml_value(rule.epoch_line)}"] if rule.epoch_line else []
+    lines += [f"epoch_line_is = {toml_value(rule.epoch_line_is)}"] if rule.epoch_line_is != "above" else []
     lines += [f"counts = {toml_value(rule.counts)}"] if rule.counts != "steps" else []
     below = {key: f"{guess.column}:{guess.word}" if guess.word else guess.column for key, guess in rule.below.items()}
     lines += [f"below = {toml_value(below)}"] if below else []

@@ -90,6 +90,14 @@ def test_the_number_of_an_epoch_may_stand_above_its_steps() -> None:
     assert steps_of("50/100 loss 3.5\n", ABOVE, "step", "steps_planned") == [(50, None)]
 
 
+def test_the_number_of_an_epoch_may_stand_below_its_steps() -> None:
+    steps = "50/100 loss 3.5\n100/100 loss 3.0\n"
+    log = "".join(f"{steps}Epoch {epoch}/3 - loss 3.2\n" for epoch in (1, 2)) + "50/100 loss 2.5\n"
+    below = f'{ABOVE}epoch_line_is = "below"\n'
+    assert steps_of(log, below, "step") == [(50,), (100,), (150,), (200,), (250,)]
+    assert steps_of("50/100 loss 3.5\n", below, "step") == [(50,)]
+
+
 @pytest.mark.parametrize(
     ("batches", "second"), [((0, 10, 90), 100), ((0, 10, 20, 97), 98), ((1, 10, 20, 98), 99), ((0,), 1)]
 )

@@ -1189,3 +1189,24 @@ def test_of_nested_settings_the_outermost_is_the_trainers() -> None:
 def test_values_that_stand_in_a_sentence(line: str, column: str, value: int | None) -> None:
     (run,) = tables_of({"train.log": log(FORMS["pairs"], head=f"{line}\n")})["runs"].to_dicts()
     assert run.get(column) == value
+
+
+@pytest.mark.parametrize("form", ["[warm] Epoch {0}/9 -- train: 2.52  val: 2.61  (70s)", "Epoch {0} | mean loss 2.5"])
+def test_steps_that_begin_anew_behind_the_line_that_sums_their_epoch_up(form: str) -> None:
+    """The loss is the epoch's mean so far, which changes within an epoch as much as at its begin."""
+    parts = []
+    for epoch in (1, 2, 3):
+        shown = (f"  step {step:4d}/100  loss {2.6 - epoch / 10 - step / 5000:.4f}\n" for step in range(20, 101, 20))
+        parts.append("".join(shown) + form.format(epoch) + "\n")
+    (run,) = tables_of({"train.log": "training\n" + "".join(parts) + "  step   20/100  loss 2.2000\n"})[
+        "runs"
+    ].to_dicts()
+    assert (run["steps_logged"], run["first_step"], run["last_step"]) == (16, 20, 320)
+
+
+def test_a_global_counter_is_none_of_an_epoch() -> None:
+    form = "train | data_epochs  0/10 | inner iter: {0:3d}/  8 | global iter: {1:6d}/  5000| tot_loss: {2:.4f} | lr: 8.5e-07\n"
+    text = "".join(form.format(step % 8, step, loss) for step, loss in enumerate(losses(), 27))
+    (run,) = tables_of({"train.log": text})["runs"].to_dicts()
+    assert (run["steps_planned"], run["first_step"], run["last_step"]) == (5000, 27, 26 + STEPS)
+    assert run["last_loss"] == round(losses()[-1], 4)
