@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 MAGNITUDES = {"million": ("M", "millions"), "百万": ("M", "millions"), "billion": ("B", "billions")}
 """Words behind a number: the suffix that means the same, and how a dialect file calls a number in front of it."""
+UNITS = {"m": ("M", "millions"), "b": ("B", "billions")} | MAGNITUDES
+"""The same of what stands in brackets behind the name of a number: `params (M): 124.4`."""
 
 _CARD = (
     r"(?:(?:NVIDIA |AMD )?(?:Instinct )?(?:[ABHLV]\d{2,3}(?-i:S)?|GB\d{3}|MI\d{3}X?)(?=s?(?!\w))"
@@ -142,6 +144,22 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         re.compile(
             rf"(?i)(?:\bparam(?:eter)?s?|参数量?)(?: (?:count|number|size))?\s?[:：=]?\s*"
             rf"(?P<value>\d[\d,]*\.?\d*)\s*(?P<magnitude>{'|'.join(MAGNITUDES)})"
+        ),
+    ),
+    (
+        "params",
+        ("param", "model size"),
+        re.compile(
+            r"(?i)\b(?:param(?:eter)?s?|model size)(?: (?:count|number|size))?\s?[:=]\s*"
+            r"(?P<value>\d[\d,]*\.?\d*\s(?-i:[MB]))\b"
+        ),
+    ),
+    (
+        "params",
+        ("param", "model size"),
+        re.compile(
+            rf"(?i)\b(?:param(?:eter)?s?|model size) ?[(\[](?:in )?(?P<magnitude>{'|'.join(UNITS)})s?[)\]]\s?[:=]\s*"
+            r"(?P<value>\d[\d,]*\.?\d*)(?![\w.,])"
         ),
     ),
     (

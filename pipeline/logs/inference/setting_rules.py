@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from sweepscope.pipeline.logs.inference.sentences import MAGNITUDES
+from sweepscope.pipeline.logs.inference.sentences import MAGNITUDES, UNITS
 from sweepscope.pipeline.logs.inference.settings import Chosen
 from sweepscope.pipeline.logs.inference.stated import Stated
 from sweepscope.pipeline.logs.inference.units import number_of
@@ -20,6 +20,7 @@ _LINES = {"=": "{name} = {value}", ":": "{name} : {value}", ":=": "{name} := {va
 _OPTIONS = {"": "--{name} {value}", "=": "--{name}={value}"}
 _FEW_VALUES = 5
 _MAGNITUDE = re.compile(rf"(?i)\s*({'|'.join(MAGNITUDES)})")
+_UNIT = re.compile(rf"(?i)[(\[](?:in )?({'|'.join(UNITS)})s?[)\]]\s?[:=]\s*$")
 _SWITCHED = {"True": "full", "true": "full", "False": "none", "false": "none", "None": "none"}
 _WORDS = {
     "recompute": {**_SWITCHED, **{word: word for word in ("full", "selective", "none")}},
@@ -117,9 +118,9 @@ def _as_line(rules: SettingRules, source: Stated) -> bool:
         before = before[: dotted.start()] + " {_} "
     if not re.search(r"[^\W\d_]", before.replace("{_}", "") + behind):
         return False
-    magnitude = _MAGNITUDE.match(source.text, source.end) if source.form == "sentence" else None
-    if magnitude:
-        word = f":{MAGNITUDES[magnitude[1].lower()][1]}"
+    magnitude = _MAGNITUDE.match(source.text, source.end) or _UNIT.search(source.text[: source.begin])
+    if magnitude and source.form == "sentence":
+        word = f":{UNITS[magnitude[1].lower()][1]}"
     kind = ":text" if source.column in ("accelerator",) else word
     line = f"{before}{{{source.column}{kind}}}{behind}"
     rules.settings[line] = source.text

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import polars as pl
 
-from sweepscope.pipeline.logs.inference.sentences import MAGNITUDES, sentences_of
+from sweepscope.pipeline.logs.inference.sentences import UNITS, sentences_of
 from sweepscope.pipeline.logs.inference.setting_values import SIZE, value_of
 from sweepscope.pipeline.logs.synonyms import (
     AMBIGUOUS_BATCH,
@@ -29,17 +29,20 @@ _MOST_KEPT_CHARS = 1_000
 """Of lines whose values are kept, as each question about a log goes through the same lines again."""
 _MOST_WORDS = 6
 
+_GROUPED = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?(?:[kKMBGT]\b)?"
+"""Digits in groups of three, as of `1,313.72M`: such commas part no values."""
+
 # `name = value`, `name: value`, `"name": value`, `name ... value`, `| name | value |`, `name -> value`, columns.
 _PAIR = re.compile(
     r"""(?<![\w./-])(?P<name>-{0,2}[A-Za-z][\w./-]{0,79}"""
     r"""(?:[ ](?:[A-Za-z0-9(](?:[\w./()%,-]{0,79}[\w)%,])?|&)){0,9})["']?"""
     r"""(?P<form>\s*(?:=>|->|:=|=|:)\s*|\s*\.{2,}\s*|\s*[|│┃]\s*|\s{2,}|\t+)"""
-    r"""(?P<open>["'\[]{0,2})(?P<value>\d{1,3}(?:,\d{3})+(?![\d])|[^\s,;(){}\[\]|│┃"']+)"""
+    rf"""(?P<open>["'\[]{{0,2}})(?P<value>{_GROUPED}|[^\s,;(){{}}\[\]|│┃"']+)"""
 )
 # In Chinese, whose words are not parted: `最大序列长度: 2048`.
 _CHINESE_PAIR = re.compile(
     r"(?:^|[\s,，;；|\-])(?P<name>[一-鿿][一-鿿A-Za-z ]{1,15}?)(?P<form>\s*[:：=＝]\s*)(?P<open>[\"']?)"
-    r"(?P<value>\d{1,3}(?:,\d{3})+(?!\d)|[A-Za-z0-9./][^\s,;，；。(){}\[\]（）|\"']*)"
+    rf"(?P<value>{_GROUPED}|[A-Za-z0-9./][^\s,;，；。(){{}}\[\]（）|\"']*)"
 )
 # A name that is a value itself: `"key": "global_batch_size", "value": 1024`.
 _RECORD = re.compile(
@@ -171,7 +174,7 @@ def _in_line(text: str) -> Iterator[Stated]:
         for hit in pattern.finditer(text):
             printed, begin = hit["value"].rstrip(), hit.start("value")
             magnitude = hit.groupdict().get("magnitude")
-            value = value_of(column, printed + MAGNITUDES[magnitude.lower()][0] if magnitude else printed)
+            value = value_of(column, printed + UNITS[magnitude.lower()][0] if magnitude else printed)
             if value is not None and begin not in taken:
                 end = begin + len(printed)
                 yield Stated(column, value, 1, "", "sentence", "", printed, 0, text, hit.start(), begin, end)

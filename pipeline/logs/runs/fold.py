@@ -68,7 +68,7 @@ def fold(
         launches(facts).join(primary, on="source", how="semi"),
         ends(facts),
         primary["source"],
-        headings(facts.events),
+        headings(facts),
     )
     found = join_readings(steps, primary.join(attempts, on="source"), spans)
     numbered = _name_runs(found.readings)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import polars as pl
 
 from sweepscope.pipeline.io.spill import SLICE_ROWS
 from sweepscope.pipeline.logs.evidence import endings, jobs, symptoms
 from sweepscope.pipeline.logs.facts import RUN_HEADER, Facts, in_order
-from sweepscope.pipeline.logs.runs import stepless
 
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64})
 """One row per such line."""
+
+APART = timedelta(seconds=20)
+"""Between the beginnings of two launches; the processes of one begin within less."""
 
 _MIN_NAMES = 3
 """Names that a configuration has at least: a line or two of it are printed for many reasons."""
@@ -20,7 +23,7 @@ _MIN_NAMES = 3
 _STEPS_BEFORE = 8
 """Steps that one process prints in front of an exception, each once."""
 
-_LAST_KINDS = ("child_failed", "exit_code", "sigkill", "timeout", "cancelled", "preempted", "node_fail")
+LAST_KINDS = ("child_failed", "exit_code", "sigkill", "timeout", "cancelled", "preempted", "node_fail")
 """Events after which no process of a launch trains on, but for a few lines that were on their way."""
 
 _TRAINED_KINDS = ("training_end", endings.KIND)
@@ -42,7 +45,7 @@ def launches(facts: Facts) -> pl.DataFrame:
 
 def ends(facts: Facts) -> pl.DataFrame:
     """LINES behind which a step that was logged before is one of another launch."""
-    last = facts.events.filter(pl.col("kind").is_in(_LAST_KINDS)).select(LINES.names())
+    last = facts.events.filter(pl.col("kind").is_in(LAST_KINDS)).select(LINES.names())
     return pl.concat([last, _raised_alone(facts)]).unique().sort(LINES.names())
 
 
@@ -125,7 +128,7 @@ def _without_other_ranks(lines: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     at = facts.events.filter(kind="launch").group_by("source", launch="line_no").agg(pl.col("ts").min())
     parts = parts.join(at, on=["source", "launch"], how="left", maintain_order="left")
     before = pl.col("last").shift(1).over("source"), pl.col("first").shift(1).over("source")
-    is_together = (pl.col("ts").diff().over("source") < stepless.APART).fill_null(value=True)
+    is_together = (pl.col("ts").diff().over("source") < APART).fill_null(value=True)
     is_same = (pl.col("first") == before[0]) & (pl.col("first") == before[1]) & is_together
     is_other = ~pl.col("kind").is_in(["launch", jobs.KIND, endings.KIND, *symptoms.KINDS])
     failures = facts.events.filter(is_other).select(LINES.names()).sort(LINES.names()).with_columns(failed="line_no")

@@ -2,35 +2,33 @@
 
 A launch prints many lines that show it, and each of its processes prints them again. One line tells launches from each
 other: the heading that each of them begins with, at a time when all processes of the one before have long printed it.
+Without times, it is known by what stands between the two: that the one before was killed or has failed.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import polars as pl
 
 from sweepscope.pipeline.logs.evidence import jobs
-from sweepscope.pipeline.logs.facts import RUN_HEADER
-
-APART = timedelta(seconds=20)
-"""Between the headings of two launches; the processes of one print it within less."""
+from sweepscope.pipeline.logs.facts import RUN_HEADER, Facts
+from sweepscope.pipeline.logs.runs.launches import APART, LAST_KINDS
 
 
-def headings(events: pl.DataFrame) -> pl.DataFrame:
+def headings(facts: Facts) -> pl.DataFrame:
     """`source` and `line_no` of the headings of launches, at least two of a log: each has the first one's words.
 
     Where a script announces its runs, these lines are the headings; where the scheduler reports the ends of more jobs,
     the lines with which their parts begin.
-
-    Args:
-        events: EVENT_FACTS rows.
     """
+    events = facts.events
     begun = events.filter(pl.col("kind") == "launch").sort("source", "line_no", maintain_order=True)
     begun = begun.with_columns(heading=pl.col("text").str.replace_all("[0-9]+", "0").str.strip_chars_end(" .!:"))
-    same = begun.filter(pl.col("heading") == pl.col("heading").first().over("source")).drop_nulls("ts")
+    same = begun.filter(pl.col("heading") == pl.col("heading").first().over("source"))
+    dated = same.drop_nulls("ts")
     is_apart = (pl.col("ts").diff().over("source") >= APART).fill_null(value=True)
-    found = same.filter(is_apart & (pl.len().over("source") > 1)).select("source", "line_no")
+    apart = dated.filter(is_apart & (pl.len().over("source") > 1)).select("source", "line_no")
+    undated = _behind_failures(same.join(dated, on="source", how="anti").select("source", "line_no"), facts)
+    found = pl.concat([apart, undated.filter(pl.len().over("source") > 1)])
     of_jobs = jobs.parts(events)
     counts = (
         pl.concat([found.with_columns(more=-1), of_jobs.with_columns(more=1)]).group_by("source").agg(pl.sum("more"))
@@ -40,6 +38,28 @@ def headings(events: pl.DataFrame) -> pl.DataFrame:
     by_script = run_headers(events)
     others = found.join(by_script, on="source", how="anti")
     return pl.concat([others, by_script]).unique().sort("source", "line_no")
+
+
+def _behind_failures(same: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Those of `same`, headings in order, in front of which the launch of the one before has ended, and the first.
+
+    What a launcher or the system reports as an end is one. An exception of one process is one where steps follow the
+    last heading: the launch of which a process fails at its start logs none, and the others may print it even later.
+    """
+    if same.height < 2:
+        return same
+    kinds = facts.events.filter(pl.col("kind").is_in([*LAST_KINDS, "exception"]))
+    failed = kinds.select("source", "line_no", failed="line_no", is_end=pl.col("kind") != "exception")
+    last = same.group_by("source").agg(pl.col("line_no").max())
+    trained = facts.steps.lazy().select("source", step="line_no").group_by("source").agg(pl.max("step")).collect()
+    trains = last.join(trained, on="source").filter(pl.col("step") > pl.col("line_no"))["source"]
+    failed = failed.filter(pl.col("is_end") | pl.col("source").is_in(trains.implode())).sort("line_no")
+    known = same.sort("line_no").join_asof(
+        failed, on="line_no", by="source", strategy="backward", check_sortedness=False
+    )
+    before = pl.col("line_no").shift(1).over("source")
+    is_apart = before.is_null() | (pl.col("failed") > before).fill_null(value=False)
+    return known.sort("source", "line_no").filter(is_apart).select("source", "line_no")
 
 
 def run_headers(events: pl.DataFrame) -> pl.DataFrame:

@@ -1014,6 +1014,11 @@ def test_a_limit_beside_one_planned_epoch_is_no_plan() -> None:
         ("LLM总参数量: 28.976 百万", 28_976_000),
         ("Model has 124.5 million trainable parameters", 124_500_000),
         ("Parameters: 1.2 billion", 1_200_000_000),
+        ("number of parameters: 1,313.72M", 1_313_720_000),
+        ("params: 1,313.72 M", 1_313_720_000),
+        ("model size: 6.7 B", 6_700_000_000),
+        ("Params (M): 124.4", 124_400_000),
+        ("total params (in billions): 1.31", 1_310_000_000),
     ],
 )
 def test_parameters_in_words(line: str, params: int) -> None:

@@ -96,3 +96,49 @@ def test_each_launch_may_say_that_it_is_done() -> None:
         log.launch(*epochs(last)).line("Training finished.")
     runs = tables_of({"train.log": log.text})["runs"].sort("attempt")
     assert runs["status"].to_list() == ["completed"] * 3
+
+
+CONFIGURED = ["Using device cuda", "Building the model", "batch_size: 32"]
+
+
+def failing(*, is_reported: bool = False) -> list[str]:
+    """What a launch that fails prints instead of steps; with the launcher's report, if it has one."""
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 61, in <module>',
+        "FileNotFoundError: train.bin",
+    ]
+    report = ["torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", "train.py FAILED"]
+    return raised + report * is_reported
+
+
+@pytest.mark.parametrize("last_words", [failing(), failing(is_reported=True), ["Killed"]])
+def test_without_times_a_launch_has_ended_that_failed_or_was_killed_before_the_one_that_trains(
+    last_words: list[str],
+) -> None:
+    log = Trainer(is_timed=False)
+    for _ in range(2):
+        for line in [*CONFIGURED, *last_words]:
+            log.line(line)
+    for line in CONFIGURED:
+        log.line(line)
+    for step in range(1, 7):
+        log.line(f"step {step} loss {2 + 1 / step:.4f}")
+    assert log.attempts() == [(None, None), (None, None), (1, 6)]
+
+
+def test_without_times_the_processes_of_a_launch_that_fails_are_one_attempt() -> None:
+    log = Trainer(is_timed=False)
+    for line in [*CONFIGURED, *failing()] * 4:
+        log.line(line)
+    assert log.attempts() == [(None, None)]
+
+
+def test_each_launch_of_a_log_has_its_own_settings() -> None:
+    log = Trainer()
+    for first, batch in ((1, 32), (9, 16), (17, 8)):
+        log.line("Using device cuda").line("Building the model").line(f"batch_size: {batch}").line("seq_len: 2048")
+        for step in range(first, first + 8):
+            log.line(f"step {step} loss {2 + 1 / step:.4f}")
+    runs = tables_of({"train.log": log.text})["runs"].sort("line_no")
+    assert runs.select("mbs", "seq_len").rows() == [(32, 2048), (16, 2048), (8, 2048)]
