@@ -23,6 +23,7 @@ from sweepscope.pipeline.logs.inference.evaluations import with_evaluations
 from sweepscope.pipeline.logs.inference.found_steps import Steps, steps_of, steps_of_table
 from sweepscope.pipeline.logs.inference.headings import heading
 from sweepscope.pipeline.logs.inference.losses import loss_rows, losses_are_elsewhere, prints_losses
+from sweepscope.pipeline.logs.inference.nameless_losses import with_nameless_loss
 from sweepscope.pipeline.logs.inference.nesting import outermost
 from sweepscope.pipeline.logs.inference.ordinals import find_ordinals
 from sweepscope.pipeline.logs.inference.result import NOTHING, Inference, Inferred
@@ -81,6 +82,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inferen
     rows = list(sample.select("line_no", "text", "block", "rank", "ts").iter_rows())
     near = sampled(sample)
     lines = with_evaluations([one for one in (line(*row) for row in near) if one.fields], [row[:3] for row in rows])
+    lines = with_nameless_loss(lines, all_series(lines))
     found = all_series(lines)
     table = find_table([(line_no, text) for line_no, text, *_ in rows[:_TABLE_ROWS]])
     counted = _counting(sample, found, lines, table, is_wanted)

@@ -6,6 +6,9 @@ import re
 
 from sweepscope.pipeline.logs.synonyms import step_columns
 
+NAMELESS_LOSS = "@loss"
+"""The label of losses that are printed without a name (`nameless_losses`)."""
+
 _BY_PART = 2
 _NAMESPACE = re.compile(
     r"perf(?:ormance)?|timings?|timers?|speed|throughput|system|sys|stats?|metrics?|progress|log|optim"
@@ -21,6 +24,8 @@ _PART_OF_LOSS = re.compile(
 
 def columns_of(label: str) -> tuple[tuple[str, int], ...]:
     """The columns that a label may name: by all of its words, else by those next to the value, which is less sure."""
+    if label == NAMELESS_LOSS:
+        return (("loss", _BY_PART),)
     plain = label.removeprefix("> ")
     if whole := step_columns(plain):
         return whole

@@ -91,6 +91,8 @@ def _of_value(line: Line, one: Field, filled: Filled) -> Iterator[str]:
     # A bare bracket or colon is no text to find a line by, if anything better is there.
     if re.search(r"[^\W\d_]", near) or re.search(r"[^\W\d_]", value.split("}", 1)[-1]):
         yield near + value
+    elif unit := _squeezed(text[one.end : one.stop], keep=True) if not filled.total else "":
+        yield near + value.partition("}")[0] + "}" + unit  # of `12.3 310.4ms` the unit alone tells which is which
     if behind:
         yield near + value + behind
     yield far + value

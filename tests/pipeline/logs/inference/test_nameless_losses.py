@@ -1,0 +1,62 @@
+"""Losses that a log prints without a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import exp
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.pipeline.ingest_in_memory import tables_of
+
+STEPS = 120
+NOISE = np.random.default_rng(7).normal(0, 0.05, STEPS)
+LOSSES = [round(3 + 7 * exp(-step / 40) + noise, 4) for step, noise in enumerate(NOISE)]
+HEAD = "using 8x H100-SXM5-80GB\nbatch_size=8 seq_len=1024 world_size=8\n"
+
+
+def log(form: Callable[[int, float], str], values: list[float] = LOSSES) -> str:
+    return HEAD + "".join(f"{form(step, value)}\n" for step, value in enumerate(values))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda step, loss: f"step {step}: {loss:.4f}",
+        lambda step, loss: f"[{step}/{STEPS}] {loss:.4f} 0.312s",
+        lambda step, loss: f"epoch 0 iter {step} {loss:.4f} 312.0ms 211.2k tok/s",
+        lambda step, loss: f"step {step}, {loss:.4f}, 0.31",
+        lambda step, loss: f"Step {step}/{STEPS}, {loss:.4f}, 0.312s, 3.0e-4",
+        lambda step, loss: f"it={step} l={loss:.4f} mem=41.2G",
+    ],
+    ids=["colon", "brackets", "blanks", "commas", "with a unit", "letter"],
+)
+def test_a_number_that_comes_down_as_a_loss_does_is_one(form: Callable[[int, float], str]) -> None:
+    tables = tables_of({"train.log": log(form)})
+    assert tables["steps"].sort("step").select("step", "loss").rows() == list(enumerate(LOSSES))
+    times = tables["steps"]["step_time_s"].drop_nulls().unique().to_list()
+    assert times == ([0.312] if "312" in form(0, 1) else [])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [3e-4 * (1 - step / STEPS) * 1e4 for step in range(STEPS)],
+        [40 * (1 - step / STEPS) for step in range(STEPS)],
+        [2.5 + noise for noise in NOISE],
+        [0.31 + 0.6 * (step == 0) + noise / 10 for step, noise in enumerate(NOISE)],
+        [8 - loss for loss in LOSSES],
+    ],
+    ids=["schedule", "time left", "flat", "time of a step", "rising"],
+)
+def test_numbers_that_do_not_come_down_as_a_loss_does_are_none(values: list[float]) -> None:
+    tables = tables_of({"train.log": log(lambda step, value: f"step {step}: {value:.4f}", values)})
+    assert tables.get("steps", pl.DataFrame({"loss": []}))["loss"].drop_nulls().is_empty()
+
+
+def test_of_two_such_numbers_neither_is_believed() -> None:
+    text = log(lambda step, loss: f"step {step}: {loss:.4f} {loss * 1.1 - 0.2:.4f}")
+    tables = tables_of({"train.log": text})
+    assert tables.get("steps", pl.DataFrame({"loss": []}))["loss"].drop_nulls().is_empty()
