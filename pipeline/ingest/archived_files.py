@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Iterable, Iterator
 
 from sweepscope.pipeline.ingest.file_kinds import file_kind
-from sweepscope.pipeline.io.archives import contents, without_suffix
+from sweepscope.pipeline.io.archives import contents, is_archive, without_suffix
 from sweepscope.pipeline.io.files import Entry
 from sweepscope.pipeline.io.remote import is_url
 
@@ -33,10 +33,15 @@ def with_members(entries: Iterable[Entry]) -> Iterator[Entry]:
     for entry in entries:
         yield entry
         known[entry.path] = entry
-        if entry.is_file and not is_url(entry.path) and file_kind(posixpath.basename(entry.path)) == "archive":
+        if entry.is_file and not is_url(entry.path) and _is_archive(posixpath.basename(entry.path)):
             archives.append(entry)
     for archive in archives:
         yield from (member for member in _members(archive) if not _lies_beside(member, archive, known))
+
+
+def _is_archive(name: str) -> bool:
+    # The suffix first: of a name that has none of an archive, asking all dialects takes longer than listing the file.
+    return is_archive(name.lower()) and file_kind(name) == "archive"
 
 
 def _members(archive: Entry) -> Iterator[Entry]:

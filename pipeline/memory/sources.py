@@ -15,7 +15,6 @@ import polars as pl
 
 from sweepscope.pipeline.io.bounded import bounded, text_of
 from sweepscope.pipeline.memory.gpu_samples.samples import is_samples, read_samples
-from sweepscope.pipeline.memory.isolation import analyse_limited
 from sweepscope.pipeline.memory.names import rank_of
 from sweepscope.pipeline.memory.profiler import allocator_stats, kineto, timeline
 from sweepscope.pipeline.memory.profiler.step_timeline import StepTimeline
@@ -91,6 +90,8 @@ def is_recording(start: str) -> bool:
 
 
 def _snapshot(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:
+    from sweepscope.pipeline.memory.isolation import analyse_limited  # late: most ingests have no snapshot
+
     try:
         rows = analyse_limited(chunks)
     except RefusedError as error:

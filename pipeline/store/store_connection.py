@@ -20,16 +20,19 @@ STORAGE_VERSION = "v1.2.0"
 def attached(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection that uses the store in `path`; at the end it is written and let go.
 
-    A store that is not whole is of no use and has a name of its own: its transactions need not hold together.
+    A store that is not whole is of no use and has a name of its own: its transactions need not hold together, so there
+    is no write-ahead log, and nothing waits for the disk before the file is whole. The caller has to sync it then.
     """
     settings: dict[str, str | bool | int | float | list[str]] = {
         "temp_directory": f"{path}.spill",
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "memory_limit": MEMORY_LIMIT,
+        "fsync_mode": "NONE",
     }
     with duckdb.connect(":memory:", config=settings) as connection:
-        connection.execute(f"ATTACH {ddl.literal(str(path))} AS store (STORAGE_VERSION '{STORAGE_VERSION}')")
+        options = f"STORAGE_VERSION '{STORAGE_VERSION}', RECOVERY_MODE no_wal_writes"
+        connection.execute(f"ATTACH {ddl.literal(str(path))} AS store ({options})")
         connection.execute("USE store")
         yield connection
         connection.execute("CHECKPOINT store")
