@@ -24,6 +24,7 @@ _CHINESE = {
     "梯度范数": "grad norm",
     "准确率": "accuracy",
     "困惑度": "perplexity",
+    "可训练": "trainable",
     "训练": "train",
     "验证": "validation",
     "测试": "test",

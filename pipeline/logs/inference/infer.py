@@ -35,7 +35,7 @@ from sweepscope.pipeline.logs.inference.setting_rules import SettingRules
 from sweepscope.pipeline.logs.inference.settings import Chosen, choose
 from sweepscope.pipeline.logs.inference.settings_by_launch import choose_by_launch
 from sweepscope.pipeline.logs.inference.source_code import without_source_code
-from sweepscope.pipeline.logs.inference.stated import stated, without_measures
+from sweepscope.pipeline.logs.inference.stated import stated, without_measures, without_trained_part
 from sweepscope.pipeline.logs.inference.tables import Table, find_table
 from sweepscope.pipeline.logs.inference.toml_text import NAME, Draft, toml_text
 from sweepscope.pipeline.logs.inference.tried_settings import tried_settings
@@ -231,7 +231,8 @@ def _settings(
         for one in stated(_telling(before, launches))
         if one.column != ("epochs", _PLANNED)[in_epochs]
     ]
-    statements = outermost(without_measures(statements, before["text"]))
+    statements = without_trained_part(without_measures(statements, before["text"]), before["text"])
+    statements = outermost(statements)
     chosen = choose_by_launch(statements, launches, step_tokens)
     return chosen, tried_settings(chosen, statements, others, launches)
 

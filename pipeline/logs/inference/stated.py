@@ -87,6 +87,13 @@ _WITH_SYMBOL = 2
 """Words of a name at least, for one letter behind them to be no part of it."""
 _NAME = re.compile(r"[A-Za-z][\w./-]*")
 _OF_TRAINING = re.compile(r"^train(?:ing)?[_/.-]")
+_TRAINABLE = re.compile("(?i)trainable")
+_BESIDE = 20
+_ADAPTED = (
+    r"(?i)\b(?:q?lora|dora|peft|adapters?|frozen)\b|\blora[_ ]?(?:r|rank|alpha)\W{1,4}[1-9]|"
+    r"use_q?lora\W{1,4}(?:true|1)|冻结"
+)
+"""Found where a part of a model is trained only."""
 _FRACTION = r"(?:^|[^A-Za-z0-9])(?:{})[\"']?\s?[:=]\s?[\"']?[0-9]+\.[0-9]*[1-9]"
 _LIST = re.compile(r"\s*,\s*[\d\"']")
 
@@ -142,6 +149,26 @@ def without_measures(found: Sequence[Stated], text: pl.Series) -> list[Stated]:
         name for name in bare if not near.is_empty() and near.str.contains(_FRACTION.format(re.escape(name))).any()
     }
     return [one for one in found if names.get(one.name) not in measures]
+
+
+def without_trained_part(found: Sequence[Stated], text: pl.Series) -> list[Stated]:
+    """Those of `found` that are settings: trainable parameters are a part of the model's where `text` has adapters.
+
+    As of `Trainable parameters: 11,796,480` below `LoRA rank: 8`. Where nothing is frozen, they are the model's.
+    """
+    trained = {one for one in found if one.column == "params" and _TRAINABLE.search(_around(one))}
+    return (
+        [one for one in found if one not in trained] if trained and text.str.contains(_ADAPTED).any() else list(found)
+    )
+
+
+def _around(one: Stated) -> str:
+    """A statement's own words: its name, or, of a sentence, those beside the number."""
+    if one.name:
+        return words(one.name)
+    # `Trainable parameters: 11,796,480 (0.77% of 1,533,189,120)` states all of them.
+    is_whole = "%" in one.text[one.head : one.begin]
+    return "" if is_whole else one.text[max(one.head - _BESIDE, 0) : one.end + _BESIDE]
 
 
 @lru_cache(maxsize=8_192)

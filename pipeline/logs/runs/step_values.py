@@ -16,6 +16,7 @@ from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT as LEFT_OUT
 from sweepscope.schemas.vocab import REJECT_REASON_UNPARSED
 
 _RATES = ("tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu_logged", "mfu_logged")
+_MEMORY = ("mem_allocated_bytes", "mem_reserved_bytes")
 _BOUNDED = tuple(
     column
     for column in TABLES["steps"].columns
@@ -67,7 +68,13 @@ def repeated_steps(repeats: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame
 
 
 def checked_peaks(peaks: pl.DataFrame, sources: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Observations of peak memory (`source`, `line_no`, `name`, `value`) that are possible, and rows of `rejects`."""
+    """Observations of peak memory (`source`, `line_no`, `name`, `value`) that are possible, and rows of `rejects`.
+
+    A peak of 0 is what trainers print where they measure none, and is left out.
+    """
+    is_unknown = pl.col("value") == 0
+    if few_of(peaks, is_unknown).height:
+        peaks = in_slices(peaks, lambda rows: rows.filter(~is_unknown))
     is_bad = pl.any_horizontal((pl.col("name") == c.name) & _is_impossible(c, "value") for c in _PEAKS)
     is_bad = is_bad.fill_null(value=False)
     bad = few_of(peaks, is_bad)
@@ -80,9 +87,11 @@ def checked_peaks(peaks: pl.DataFrame, sources: pl.DataFrame) -> tuple[pl.DataFr
 
 
 def _without_unknown(steps: pl.DataFrame) -> pl.DataFrame:
-    """`steps` with NULL for a time rounded to 0 and for the rates (`inf`, `nan`) that trainers derive from it."""
+    """`steps` with NULL for a time rounded to 0, for the rates (`inf`, `nan`) that trainers derive from it, and for no
+    memory at all, as mmengine prints it on a CPU."""
     time = pl.col("step_time_s")
     return steps.with_columns(
+        *(pl.when(pl.col(name) != 0).then(name).alias(name) for name in _MEMORY),
         pl.when(time.is_finite() & (time != 0)).then(time).alias("step_time_s"),
         *(pl.when(pl.col(name).is_finite()).then(name).alias(name) for name in _RATES),
     )

@@ -1215,3 +1215,20 @@ def test_a_global_counter_is_none_of_an_epoch() -> None:
     (run,) = tables_of({"train.log": text})["runs"].to_dicts()
     assert (run["steps_planned"], run["first_step"], run["last_step"]) == (5000, 27, 26 + STEPS)
     assert run["last_loss"] == round(losses()[-1], 4)
+
+
+@pytest.mark.parametrize(
+    ("head", "params"),
+    [
+        ("LoRA rank: 8\nTrainable parameters: 11,796,480\n", None),
+        ("LoRA rank: 8\nTrainable parameters: 11,796,480 (0.77% of 1,533,189,120)\n", 1_533_189_120),
+        ("冻结主干\n可训练参数量: 0.262M\n", None),
+        ("applying adapters: 0.26M trainable params\n", None),
+        ("use_lora: False\nTrainable parameters: 11,796,480\n", 11_796_480),
+        ("可训练参数量: 25.83M\n", 25_830_000),
+        ("LoRA rank: 8\nTrainable parameters: 11,796,480\nTotal parameters: 1,533,189,120\n", 1_533_189_120),
+    ],
+)
+def test_trained_parameters_are_the_models_unless_it_has_adapters(head: str, params: int | None) -> None:
+    (run,) = tables_of({"train.log": log(FORMS["pairs"], head=head)})["runs"].to_dicts()
+    assert run.get("params") == params

@@ -125,6 +125,16 @@ def test_a_negative_peak_is_left_out() -> None:
     ]
 
 
+def test_no_memory_at_all_is_unknown_and_no_fault() -> None:
+    """mmengine prints `memory: 0` on a CPU."""
+    kept, rejects = checked_steps(steps(mem_allocated_bytes=[0, 5], mem_reserved_bytes=[0, None]), SOURCES)
+    assert kept.select("mem_allocated_bytes", "mem_reserved_bytes").rows() == [(None, None), (5, None)]
+    assert rejects.is_empty()
+    peaks = [(0, 3, "mem_peak_reserved_bytes", 0.0), (0, 4, "mem_peak_reserved_bytes", 7.0)]
+    good, bad = checked_peaks(pl.DataFrame(peaks, schema=PEAK_FACTS, orient="row"), SOURCES)
+    assert (good["value"].to_list(), bad.height) == ([7.0], 0)
+
+
 def test_no_rows() -> None:
     nothing = pl.DataFrame(schema=STEP_FACTS)
     assert [frame.height for frame in checked_steps(nothing, SOURCES)] == [0, 0]
