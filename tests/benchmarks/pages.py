@@ -6,12 +6,15 @@ in another new tab, which loads the frontend once more; `page` a click on it in 
 choice on the open page: the next option of its first selectbox, on Overview another grid. All but the renderer's are
 seconds of the clock, so a quiet machine is wanted. `server` is the server's processor time for `first`, `page` and
 `filter`. Nothing is asserted: machines differ.
+
+The row `bare` is a page of Streamlit with one chart and nothing else (`bare_page`): the share of all that is not ours.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +27,8 @@ from typing import Any
 import polars as pl
 
 from sweepscope.dashboard.navigation import PAGES, Entry
-from tests.browser.conftest import CHROMIUM, FLAGS
+from sweepscope.pipeline.commands.servers import start, stop_all, wait_until_served
+from tests.browser.conftest import CHROMIUM, FLAGS, free_port
 from tests.browser.visits import go, opened, settled, until_answer
 from tests.screenshots import selections, served
 
@@ -99,6 +103,36 @@ def steps_of_a_reader(browser: Any, url: str, entry: Entry, pid: int) -> Iterato
         yield timed(pid, chosen)
 
 
+def bare(browser: Any) -> dict[str, object]:
+    """The row of a page of Streamlit without anything of ours."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    script = str(Path(__file__).with_name("bare_page.py"))
+    options = ("--server.port", str(port), "--server.address", "127.0.0.1", "--server.headless", "true")
+    process = start("streamlit", "run", script, *options, environment={}, folder=Path("/"), stdout=subprocess.DEVNULL)
+    try:
+        wait_until_served({url: process})
+        visit(browser, url)
+        first, again = visit(browser, url), visit(browser, url)
+        with opened(browser, url) as tab:
+            box = tab.locator(".stMain").get_by_role("combobox").first
+            box.focus()
+            tab.keyboard.press("ArrowDown")
+            tab.get_by_role("option").first.wait_for()
+            tab.keyboard.press("ArrowDown")
+
+            def chosen() -> None:
+                tab.keyboard.press("Enter")
+                tab.wait_for_function("document.querySelector('.ss-answer').innerText.startsWith('21')")
+                settled(tab)
+
+            seconds, _ = timed(process.pid, chosen)
+    finally:
+        stop_all([process])
+    figures = {"first": first.seconds, "again": again.seconds, "filter": seconds, "renderer": again.renderer_s}
+    return {"name": "bare", **{name: round(value, 2) for name, value in figures.items()}, "nodes": again.nodes}
+
+
 def timed(pid: int, act: Callable[[], object]) -> tuple[float, float]:
     """Seconds that `act` takes, and those that the processor works for a process meanwhile."""
     begin, before = time.perf_counter(), processor_s(pid)
@@ -166,6 +200,8 @@ def main() -> int:
     rows = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        rows.append(bare(browser))
+        sys.stdout.write(f"{rows[-1]}\n")
         for entry in PAGES:
             if entry.file in (args.page or [entry.file]):
                 rows.append(measured(browser, args.home, entry, chosen.get(entry.file, "")))
