@@ -28,6 +28,7 @@ _ONE: Final = (
     "link_share",
     "network_share",
     "multicast_share",
+    "gain_kept",
 )
 NEUTRAL: Final[dict[str, float]] = {
     **dict.fromkeys((*_ONE, "full_recompute_cost", "expert_imbalance", "expert_efficiency", "memory_growth"), 1.0),

@@ -39,6 +39,9 @@ KERNELS_OF_CASTS = 4
 """More of each block of a layer (attention, feed-forward) whose products are in 8 bits and fewer, forward: casts of
 what its two products take in and of their weights (Transformer Engine, `pytorch/module/linear.py`). The processor needs
 twice as long for such a product (NVIDIA/TransformerEngine issue 761)."""
+KERNELS_OF_EXCHANGES = {True: 4, False: 2}
+"""More of a layer whose tensor group has several ranks, forward, by whether it is sequence parallel: a collective's
+launch is a kernel's. Two all-reduces, or two gathers and two scatters (2205.05198 section 4.2.2, figure 5)."""
 KERNELS_OF_ROUTING = 30
 """More of a layer with experts, forward: router with its scores, choice, masks and auxiliary loss (15), counts and
 offsets of tokens by expert (5), permutations before and after both exchanges, and their probabilities (10). Counted in
@@ -67,10 +70,12 @@ def product_gain(profile: Profile, promised: float, wide_share: float = 0.0) -> 
     """How much faster products run at a peak `promised` times that of 16 bit, of which `wide_share` stay in 16 bit.
 
     Casts take as long whatever they cast to: their share of a product in 16 bit is what twice the peak falls short by
-    (`fp8_gain`, 1 without casts). Six times the peak gains 3.4 times with the casts that leave 1.6 of twice.
+    (`fp8_gain`, 1 without casts). Six times the peak gains 3.4 times with the casts that leave 1.6 of twice. Scales
+    other than one for a tensor leave `gain_kept` of the time that is gained.
     """
     casts = 1.0 / (1.0 + profile.fp8_gain) - 0.5 if promised > 1.0 else 0.0
-    return 1.0 / (wide_share + (1.0 - wide_share) * (1.0 / promised + casts))
+    spent = 1.0 - profile.gain_kept + profile.gain_kept * (1.0 / promised + casts)
+    return 1.0 / (wide_share + (1.0 - wide_share) * spent)
 
 
 def power_factor(card: Cluster, profile: Profile) -> float:

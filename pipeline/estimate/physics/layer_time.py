@@ -9,6 +9,7 @@ import numpy as np
 from sweepscope.pipeline.estimate.physics import collectives as comm
 from sweepscope.pipeline.estimate.physics.compute import (
     KERNELS_OF_CASTS,
+    KERNELS_OF_EXCHANGES,
     KERNELS_OF_ROUTING,
     KERNELS_PER_EXPERT,
     KERNELS_PER_LAYER,
@@ -110,12 +111,14 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
 
 
 def launches_s(asked: Question, at: Layouts, *, is_moe: bool) -> Array | float:
-    """Seconds that the processor spends on launching a layer's forward pass: its kernels one by one, and of experts the
-    router's and dispatcher's too, and those of each expert on the rank from within a call, as fast as compiled code."""
+    """Seconds that the processor spends on launching a layer's forward pass: its kernels and exchanges one by one, and
+    of experts the router's and dispatcher's too, and those of each expert on the rank from within a call, as fast as
+    compiled code."""
     profile, shape = asked.profile, asked.shape
     is_short = asked.precision != "bf16"
     casts = KERNELS_OF_CASTS * is_short
-    dense = KERNELS_PER_LAYER[shape.gated_mlp] + casts
+    sent = np.where(at.sequence_parallel > 0, KERNELS_OF_EXCHANGES[True], KERNELS_OF_EXCHANGES[False])
+    dense = KERNELS_PER_LAYER[shape.gated_mlp] + casts + np.where(at.tp > 1, sent, 0.0)
     if not is_moe:
         return (dense + casts) * profile.kernel_launch_s
     each = KERNELS_PER_EXPERT[is_short] * np.maximum(shape.num_experts / at.ep, 1.0)

@@ -45,17 +45,17 @@ class Profile:
     hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation. Of experts: `dispatch_bytes`
     of a number in the mean of their four exchanges; `nodes_per_token`, the most domains that a token is sent to, once
     each (0: a copy per expert). A dispatcher that `sends_once_per_domain` sends a token once to each domain that its
-    experts are in. `bf16_layers` keep their products in 16 bit beside those in FP8 or FP4. `recomputed_modules` are
-    words of MODULES, with commas between; `kept_product_bytes` are those of a number that products and activation
-    functions keep. `selective` says what selective recomputation drops: "attention", the core of attention that is not
-    fused (Korthikanti section 5.1), or "products", every second matrix product and all between (torchtitan's
-    `_get_custom_policy`). `softmax` is how that of attention that is not fused runs (`elementwise.SCORES`). A replica
-    that `frees_gradients` after its step has none beside the activations of the next (`memory`). One that
-    `reduces_whole` gives every rank all gradients although ZeRO-1 shards their states. In `cut_sends` of a pipeline's
-    two directions the ranks of a tensor group send a part each of what all of them have. `software_*` say how
-    kernels get faster with the year of the software (`maturity`): the first of `software_since` lacked `software_gap`,
-    constants are of `software_of`, and a row runs at `software_rate` times their rate. `folder` is that of the
-    profile's file and of its track record.
+    experts are in. `bf16_layers` keep their products in 16 bit beside those in FP8 or FP4, which keep `gain_kept` of
+    what they gain with one scale for a tensor. `recomputed_modules` are words of MODULES, with commas between;
+    `kept_product_bytes` are those of a number that products and activation functions keep. `selective` says what
+    selective recomputation drops: "attention", the core of attention that is not fused (Korthikanti section 5.1), or
+    "products", every second matrix product and all between (torchtitan's `_get_custom_policy`). `softmax` is how that
+    of attention that is not fused runs (`elementwise.SCORES`). A replica that `frees_gradients` after its step has none
+    beside the activations of the next (`memory`). One that `reduces_whole` gives every rank all gradients although
+    ZeRO-1 shards their states. In `cut_sends` of a pipeline's two directions the ranks of a tensor group send a part
+    each of what all of them have. `software_*` say how kernels get faster with the year of the software (`maturity`):
+    the first of `software_since` lacked `software_gap`, constants are of `software_of`, and a row runs at
+    `software_rate` times their rate. `folder` is that of the profile's file and of its track record.
     """
 
     gemm_peak_share: float
@@ -133,6 +133,7 @@ class Profile:
     dispatch_bytes: float = 2.0
     nodes_per_token: float = 0.0
     bf16_layers: float = 0.0
+    gain_kept: float = 1.0
     gemm_power_w_per_tflops: float = 0.0
     sends_once_per_domain: bool = False
     tuned_attention_efficiency: float = 0.0

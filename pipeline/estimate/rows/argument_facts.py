@@ -15,7 +15,7 @@ from typing import Any, Final
 import polars as pl
 
 from sweepscope.pipeline.estimate.rows.kernels import KERNELS
-from sweepscope.pipeline.estimate.rows.stated_facts import DISPATCHERS
+from sweepscope.pipeline.estimate.rows.stated_facts import DISPATCHERS, SCALINGS
 
 FACTS_OF_ARGUMENTS: Final = pl.Schema(
     {
@@ -33,6 +33,7 @@ FACTS_OF_ARGUMENTS: Final = pl.Schema(
         "bf16_layers": pl.Float64(),
         "token_dispatcher": pl.String(),
         "execution": pl.String(),
+        "fp8_scaling": pl.String(),
         **dict.fromkeys(KERNELS, pl.String()),
     }
 )
@@ -210,6 +211,14 @@ def _kernel(column: str) -> Callable[[_Stated], str | None]:
     return read
 
 
+def _scaling(stated: _Stated) -> str | None:
+    """How far one scale of products in FP8 reaches, as torchao's recipes ("rowwise_with_gw_hp" keeps one product of a
+    layer's three in 16 bit) and Transformer Engine's name it; None where the recipe is another or none."""
+    words = (stated.get(name, "").casefold().partition("_")[0] for name in _RECIPES)
+    return next((word for word in words if word in SCALINGS), None)
+
+
+_RECIPES = ("recipe_name", "fp8_recipe")
 _READERS: dict[str, Callable[[_Stated], Any]] = {
     "flash_attention": _is_flash,
     "attention_kernel": lambda stated: (
@@ -228,6 +237,7 @@ _READERS: dict[str, Callable[[_Stated], Any]] = {
     "bf16_layers": _bf16_layers,
     "token_dispatcher": _dispatcher,
     "execution": _execution,
+    "fp8_scaling": _scaling,
     **{column: _kernel(column) for column in KERNELS},
 }
 _INSIDE = re.compile(r"\b([a-z_]+)=([\w.,]+)")
@@ -264,7 +274,7 @@ _NAMES: Final = frozenset(
         *("ub_tp_comm_overlap", "tp_linear_async_communication", "overlap_grad_reduce", "overlap_comm"),
         *("overlap_p2p_communication", "overlap_p2p_comm", "exp_avg_dtype", *_WRITTEN_OUT),
         *("moe_token_dispatcher_type", "first_last_layers_bf16", *_ENDS),
-        *("enable_async_tensor_parallel", *_COMPILES, *_GRAPHS, "cuda_graph_impl", "cuda_graph_scope"),
+        *("enable_async_tensor_parallel", *_RECIPES, *_COMPILES, *_GRAPHS, "cuda_graph_impl", "cuda_graph_scope"),
         *(
             "dynamo_backend",
             "torch_compile_mode",

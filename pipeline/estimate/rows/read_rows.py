@@ -13,7 +13,7 @@ from sweepscope.pipeline.estimate.physics.profile import MODULES
 from sweepscope.pipeline.estimate.rows.kernels import EXECUTIONS, FORMS
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
 from sweepscope.pipeline.estimate.rows.software_year import software_years
-from sweepscope.pipeline.estimate.rows.stated_facts import DISPATCHERS, OVERLAPS, PRECISIONS, modules_of
+from sweepscope.pipeline.estimate.rows.stated_facts import DISPATCHERS, OVERLAPS, PRECISIONS, SCALINGS, modules_of
 from sweepscope.pipeline.reference import vocabulary
 
 RENAMED = {
@@ -43,7 +43,7 @@ _TEXTS = (
     *("flash_attention", "attention", "attention_kernel", "cluster", "recompute_modules", "torch_version", *PRECISIONS),
     "framework_version",
 )
-_WORDS = {"execution": EXECUTIONS, "token_dispatcher": DISPATCHERS, **FORMS}
+_WORDS = {"execution": EXECUTIONS, "token_dispatcher": DISPATCHERS, "fp8_scaling": tuple(SCALINGS), **FORMS}
 """Columns that hold one of few words."""
 _AT_LEAST_ONE = (
     *(
@@ -62,6 +62,8 @@ _AT_LEAST_ONE = (
     *("num_layers", "hidden_size", "num_heads", "num_kv_heads", "vocab_size"),
 )
 _MISSING = r"(?i)^(|nan|na|n/a|none|null|-|unknown|\?)$"
+_SCALED = rf"(?i)\b({'|'.join(SCALINGS)})\b"
+"""A precision that says how far one scale reaches: "bf16+float8 rowwise"."""
 _UNSAID = r"(?i)not (stated|known|given)|unknown"
 """A sharding whose stage is not known: "ZeRO (stage not stated)"."""
 
@@ -243,6 +245,7 @@ def read_rows(frame: pl.DataFrame) -> pl.DataFrame:
             vocabulary.map_words(typed["framework"], vocabulary.canonical_framework, pl.String),
             typed["framework"],
         ),
+        fp8_scaling=pl.coalesce("fp8_scaling", pl.lit(typed["precision"].str.extract(_SCALED).str.to_lowercase())),
         stated_recompute=typed["recompute"],
         recompute=vocabulary.map_words(typed["recompute"], recompute_mode, pl.String),
     )

@@ -28,7 +28,7 @@ PRECISIONS: Final = {
 products keep for their gradients, of tokens on their way to experts."""
 FACTS: Final = (
     *("flash_attention", "attention_kernel", "fused_accumulation", "recompute_modules", "nodes_per_token", "bucket_mb"),
-    *("bf16_layers", "token_dispatcher", "software_year", "execution"),
+    *("bf16_layers", "token_dispatcher", "software_year", "execution", "fp8_scaling"),
     *KERNELS,
     *OVERLAPS,
     *PRECISIONS,
@@ -43,6 +43,11 @@ DISPATCHERS: Final = ("alltoall", "allgather", "flex", "deepep", "hybridep")
 _ONCE_PER_DOMAIN: Final = ("flex", "deepep", "hybridep")
 """Those that send a token once to each node and spread it there over links (deepseek-ai/DeepEP; Megatron-LM,
 `moe/fused_a2a.py`)."""
+SCALINGS: Final[dict[str, float]] = {"tensorwise": 1.0, "rowwise": 0.5}
+"""Words of the column `fp8_scaling`, and how much of what products in FP8 gain with one scale for a tensor each keeps.
+A scale for each row takes slower products and both ways of its casts. Of what Llama 3 8B's step gains on eight cards in
+torchtitan 0.46 (H100) and 0.68 (MI300X) is left in torchao's own benchmarks (pytorch/ao, torchao/float8/README.md, of
+versions 0.10 and 0.13), 0.52 (H100) in the commit that tried it first (pytorch/torchtitan, 7a04053)."""
 _UNASKED: Final = {"overlap_tp": False}
 """What code does that nobody wrote more of."""
 _MEGATRON: Final = {"attention_kernel": "cudnn", "fused_accumulation": True, "overlap_tp": True}
@@ -53,6 +58,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "megatron-deepspeed": {"flash_attention": "false", "overlap_dp": False},
     "megatron-deepspeed on gaudi": {"overlap_dp": False},
     "internevo": {"grad_precision": "bf16"},
+    "nanotron": {"overlap_tp": True},
 }
 """What trainers do where a row does not say. NeMo's launcher synchronises gradients in the trainer's precision
 (`launcher_scripts/conf/training/gpt3`: `grad_sync_dtype`), and so do the MLPerf submissions that are made with it.
@@ -60,8 +66,10 @@ Transformer Engine, on which these and Megatron-LM rest, prefers cuDNN's attenti
 (`transformer_engine/pytorch/attention`: `get_attention_backend`), and their products add up gradients
 (`gradient_accumulation_fusion`). Megatron-LM starts exchanges of the backward pass before the gradients of weights
 (`core/tensor_parallel/layers.py`: `LinearWithGradAccumulationAndAsyncCommunication`); NeMo's recipes and MLPerf's
-overlap more (`tp_comm_overlap`). Trainers without such code wait for tensor exchanges: layouts of InternEvo, nanotron,
-torchtitan (but for `enable_async_tensor_parallel`) and SimuMax's machine are ranked better so. Megatron-DeepSpeed's
+overlap more (`tp_comm_overlap`). nanotron has that code, too (`parallel/tensor_parallel/functional.py:
+_ColumnLinearAsyncCommunication`), and its configurations ask for it (`tp_linear_async_communication`). Trainers without
+such code wait for tensor exchanges: layouts of InternEvo, torchtitan (but for `enable_async_tensor_parallel`) and
+SimuMax's machine are ranked better so. Megatron-DeepSpeed's
 attention is not fused unless asked for (`--use-flash-attn`), and its pipeline reduces gradients after the last backward
 pass (DeepSpeed, `runtime/pipe/engine.py: _exec_reduce_grads`); on Gaudi it is that of FORKS. InternEvo adds up and
 reduces gradients in the precision of its weights (`hybrid_zero_optim.py: _reduce_and_copy`)."""
@@ -217,6 +225,8 @@ def with_facts(profile: Profile, row: dict[str, Any], framework: str | None = No
         changes["bucket_bytes"] = _BYTES * row["bucket_mb"]
     if row["software_year"] and profile.about.get("kind") != "fitted":
         changes["software_rate"] = maturity(profile, row["software_year"])
+    if row["fp8_scaling"] is not None:
+        changes["gain_kept"] = SCALINGS[row["fp8_scaling"]]
     changes |= _kept_otherwise(row)
     return replace(profile, **changes) if changes else profile
 

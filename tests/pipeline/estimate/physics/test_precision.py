@@ -40,6 +40,12 @@ def test_casts_take_as_long_whatever_they_cast_to() -> None:
     assert product_gain(PLAIN, 1.0) == 1.0
 
 
+def test_scales_by_row_leave_a_part_of_the_time_gained() -> None:
+    whole, half = (product_gain(with_values(PLAIN, {"gain_kept": kept}), 2.0) for kept in (1.0, 0.5))
+    assert 1 - 1 / half == pytest.approx((1 - 1 / whole) / 2)
+    assert product_gain(with_values(PLAIN, {"gain_kept": 0.5}), 1.0) == 1.0
+
+
 def test_layers_in_16_bit_gain_nothing() -> None:
     layers = question("fp4").shape.num_layers
     fast, half, none = (machine(question("fp4", bf16_layers=kept)).flops for kept in (0, layers / 2, layers))

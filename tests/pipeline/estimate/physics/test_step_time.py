@@ -57,6 +57,19 @@ def test_experts_cost_the_same_however_their_products_are_cut() -> None:
     assert spent.linear == pytest.approx(spent.linear[0], rel=1e-3)
 
 
+def test_exchanges_of_a_tensor_group_are_launched_like_kernels() -> None:
+    asked = Question(LLAMA_2_7B, H100, DEFAULT, 4096)
+    of_layer = [
+        float(np.ravel(launches_s(asked, Layouts.of(dp=1, tp=tp, sequence_parallel=split), is_moe=False))[0])
+        for tp, split in ((1, 0), (2, 0), (2, 1), (8, 1))
+    ]
+    assert np.array(of_layer) / DEFAULT.kernel_launch_s == pytest.approx([30, 32, 34, 34])
+    # A small layer takes what its launches take, whatever the width of its slices.
+    eager = replace(asked, profile=replace(DEFAULT, kernel_launch_s=DEFAULT.eager_launch_s))
+    (seconds,) = estimate(eager, Layouts.of(tp=8, sequence_parallel=1.0)).step_time_s
+    assert seconds > 3 * 34 * LLAMA_2_7B.num_layers * DEFAULT.eager_launch_s
+
+
 def test_experts_launch_kernels_of_their_own() -> None:
     # short micro-batches of a narrow model wait for the processor: routing, and products of each expert on the rank
     narrow = replace(MIXTRAL, shape=replace(MIXTRAL.shape, hidden_size=512, expert_ffn_hidden_size=128, num_experts=64))
@@ -124,8 +137,8 @@ def test_exchanges_beside_a_pipeline_over_nodes_hold_the_processor() -> None:
     held = replace(DEFAULT, exchange_launch_s=2e-3, exchange_launch_growth=0.25)
     beside = Layouts.of(dp=4, tp=4, pp=4, gas=16, sequence_parallel=1)
     asked, free = (Question(LLAMA_2_7B, H100, profile, 4096) for profile in (held, DEFAULT))
-    # 8 layers a stage: each takes what the processor needs, launches (3 x 30 x 8 us) and exchanges, whatever its work
-    per_layer = 3 * 30 * DEFAULT.kernel_launch_s + 4 * 2e-3
+    # 8 layers a stage: each takes what the processor needs, 34 launches and 4 ranks, whatever its work
+    per_layer = 3 * (30 + 4) * DEFAULT.kernel_launch_s + 4 * 2e-3
     step = estimate(asked, beside).time
     work = step.linear + step.attention + step.elementwise + step.tp + step.stall
     assert (step.stall > 0).all()

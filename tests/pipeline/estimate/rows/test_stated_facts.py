@@ -35,6 +35,22 @@ def test_tensor_exchanges_hide_where_a_framework_has_code_for_it() -> None:
     assert "overlap tp True" in megatron["est_assumptions"]
 
 
+def test_nanotron_hides_tensor_exchanges_as_its_source_does() -> None:
+    alone, usual = (estimated(framework="nanotron", overlap_tp=stated) for stated in ("false", None))
+    assert alone["est_time_tp_s"] > 1.1 * usual["est_time_tp_s"]
+
+
+def test_scales_by_row_gain_less_and_are_read_from_the_precision() -> None:
+    wide, tensor, rows = (
+        estimated(precision=f"bf16{also}", accelerator="H100 SXM")
+        for also in ("", "+float8 tensorwise", "+float8 rowwise")
+    )
+    assert tensor["est_time_linear_s"] < rows["est_time_linear_s"] < wide["est_time_linear_s"]
+    stated = estimated(precision="fp8", fp8_scaling="rowwise", accelerator="H100 SXM")
+    assert stated["est_time_linear_s"] == rows["est_time_linear_s"]
+    assert estimated(precision="fp8", accelerator="H100 SXM")["est_time_linear_s"] == tensor["est_time_linear_s"]
+
+
 @pytest.mark.parametrize("which", ["dp", "pp"])
 def test_an_exchange_that_does_not_overlap_is_exposed(which: str) -> None:
     usual, alone, beside = (estimated(**{f"overlap_{which}": said}) for said in (None, "false", "true"))
@@ -100,6 +116,7 @@ def test_a_dispatcher_that_sends_a_token_once_to_each_rank_sends_less_inside_a_n
         ("dispatch_precision", "fp32"),
         ("nodes_per_token", "x"),
         ("token_dispatcher", "x"),
+        ("fp8_scaling", "columnwise"),
     ],
 )
 def test_facts_in_unknown_words_are_refused(fact: str, value: str) -> None:
