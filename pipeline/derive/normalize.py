@@ -189,7 +189,7 @@ def _name_models(runs: pl.DataFrame) -> pl.DataFrame:
     ]
     named = shapes.with_columns(pl.Series("shape_name", names, dtype=pl.String))
     joined = runs.join(named, on=shapes.columns, how="left", nulls_equal=True, maintain_order="left")
-    is_respelt = pl.col("model") != pl.col("model_as_given")
+    is_respelt = pl.col("model").ne_missing(pl.col("model_as_given")) & pl.col("model_as_given").is_not_null()
     return joined.with_columns(
         model=pl.coalesce("model", "shape_name"),
         model_logged=pl.coalesce("model_logged", pl.when(is_respelt).then("model_as_given")),

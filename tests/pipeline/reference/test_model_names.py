@@ -20,6 +20,9 @@ from sweepscope.pipeline.reference.model_names import canonical_model, canonical
         ("HuggingFaceTB/SmolLM-1.7B", "SmolLM-1.7B"),
         ("/scratch/models/tiny-4M/", "tiny-4M"),
         ("Gemini / PaLM", "Gemini / PaLM"),
+        ("/ckpt/qwen2.5-3b-sft/checkpoint-291", "qwen2.5-3B-sft"),
+        ("/ckpt/llama3-8b/global_step100_hf/", "llama3-8B"),
+        ("/data/models/checkpoint-291", "checkpoint-291"),
     ],
 )
 def test_names_read_well(text: str, name: str) -> None:
@@ -29,6 +32,11 @@ def test_names_read_well(text: str, name: str) -> None:
 
 def test_names_of_a_column_keep_missing_ones() -> None:
     assert canonical_models(pl.Series(["MPT-7b", None])).to_list() == ["MPT 7B", None]
+
+
+def test_where_a_model_was_saved_is_not_its_name() -> None:
+    paths = ["/data/models/checkpoint-291", "out/step_400", "/data/llama3-8b/final"]
+    assert canonical_models(pl.Series(paths)).to_list() == [None, None, "llama3-8B"]
 
 
 @pytest.mark.parametrize(
