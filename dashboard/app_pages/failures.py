@@ -31,6 +31,8 @@ from sweepscope.schemas.thresholds import INTERVAL_RUNS
 
 TITLE = "Failures & cost"
 _BY = ("sweep", "model", "num_nodes", "framework", "accelerator", "strategy", "day", "host")
+# Rates are asked of the store once for all dimensions: each ask computes the whole view.
+_DIMENSIONS = tuple(dict.fromkeys((*_BY, *PATTERNS)))
 _RETRY = names(
     "status reason model num_nodes num_gpus layout run_id attempts gpu_hours_lost last_step steps_planned job_id "
     "run_dir evidence_line_no status_evidence"
@@ -68,11 +70,12 @@ def _page(view: View) -> None:
     head, controls = page_head.regions()
     with controls:
         scope = Scope(origin, _sweep(view, sweeps))
-        by = _dimension(view, scope)
+        every = queries.rates(scope, *_DIMENSIONS).run(con)
+        by = _dimension(every)
         price = _price()
     totals = queries.totals(scope).run(con).row(0, named=True)
     endings = queries.endings(scope).run(con).to_dicts()
-    rates = queries.rates(scope, *PATTERNS).run(con)
+    rates, rates_by = failures.rates_of(every, *PATTERNS), failures.rates_of(every, by)
     overall = failures.overall_rate(totals)
     patterns = failures.patterns(rates, overall) if overall is not None else []
     search = queries.search(scope).run(con).row(0, named=True)
@@ -99,7 +102,7 @@ def _page(view: View) -> None:
     with st.container(key="hero"):
         left, right = st.columns([0.6, 0.4], gap="large")
     with left, st.container(gap="xsmall"):
-        _draw_endings(view, scope, by, totals)
+        _draw_endings(view, rates_by, by, totals)
     with right, st.container(gap="xsmall"):
         _draw_patterns(view, patterns, overall)
     left, right = st.columns([0.5, 0.5], gap="large")
@@ -112,7 +115,7 @@ def _page(view: View) -> None:
         _draw_reasons(view, scope)
     _draw_retries(view, scope)
     price_editor.draw(view)
-    _draw_tables(view, scope, rates, by)
+    _draw_tables(view, scope, rates, rates_by)
 
 
 def _sweep(view: View, sweeps: pl.DataFrame) -> str | None:
@@ -122,9 +125,9 @@ def _sweep(view: View, sweeps: pl.DataFrame) -> str | None:
     return page_head.choose_sweep(sizes, "run", default=None if view.filters.sweep or chosen not in sizes else chosen)
 
 
-def _dimension(view: View, scope: Scope) -> str:
+def _dimension(rates: pl.DataFrame) -> str:
     """Dimension of the bars; only what the runs differ in, so that there is more than one bar where possible."""
-    values = queries.rates(scope, *_BY).run(view.store.con)["dimension"].value_counts()
+    values = rates["dimension"].value_counts()
     varied = dict(values.iter_rows())
     offered = [name for name in _BY if varied.get(name, 0) > (0 if name == "model" else 1)] or ["sweep"]
     return choices.select("Endings by", "by", offered, shown=texts.dimension_option, width=150)
@@ -147,9 +150,9 @@ def _keep_price() -> None:
     url_state.put("price", [f"{price:g}"] if price else [])
 
 
-def _draw_endings(view: View, scope: Scope, by: str, totals: dict[str, Any]) -> None:
+def _draw_endings(view: View, rates: pl.DataFrame, by: str, totals: dict[str, Any]) -> None:
     basic.section("How runs ended", f"by {texts.dimension_option(by).lower()}, run attempts")
-    rows = failures.endings_by(queries.rates(scope, by).run(view.store.con))
+    rows = failures.endings_by(rates)
     if rows.is_empty():
         basic.note("No run names one.")
         return
@@ -261,11 +264,10 @@ def _draw_retries(view: View, scope: Scope) -> None:
     tables.csv_button(rows, "retry_list")
 
 
-def _draw_tables(view: View, scope: Scope, rates: pl.DataFrame, by: str) -> None:
-    con = view.store.con
-    everything = pl.concat([queries.rates(scope, by).run(con), rates]).unique(maintain_order=True)
+def _draw_tables(view: View, scope: Scope, rates: pl.DataFrame, rates_by: pl.DataFrame) -> None:
+    everything = pl.concat([rates_by, rates]).unique(maintain_order=True)
     tables.table_twin("Failure rates as a table", everything, _RATES, csv_name="failure_rates", is_counted=True)
-    costs = queries.costs(scope).run(con)
+    costs = queries.costs(scope).run(view.store.con)
     tables.table_twin("Cost of each sweep as a table", costs, _COSTS, csv_name="sweep_cost", is_counted=True)
     basic.how_to_read(texts.HOW_TO_READ)
 

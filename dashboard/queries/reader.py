@@ -18,9 +18,12 @@ import polars as pl
 
 _MOST_BYTES = 96 * 2**20
 _MOST_BYTES_OF_ONE = 8 * 2**20
+_MOST_BYTES_OF_ONE_DEAR = 32 * 2**20
 _MOST_ASKED_AGAIN = 64
 _SLOW_S = 0.05
 """Seconds from which a query is asked beforehand of the next version."""
+_DEAR_S = 0.5
+"""Seconds from which a reader would notice each rerun that asks again, so that a larger frame is kept as well."""
 
 
 @dataclass
@@ -54,10 +57,14 @@ class Answers:
             while len(self._asked) > _MOST_ASKED_AGAIN:
                 self._asked.popitem(last=False)
 
-    def keep(self, asked: object, frame: pl.DataFrame) -> None:
-        """Keeps a frame that is not too large to be one of many."""
+    def keep(self, asked: object, frame: pl.DataFrame, took_s: float = 0) -> None:
+        """Keeps a frame that is not too large to be one of many; of one that took seconds, up to a third of the room.
+
+        Otherwise every rerun of every reader would compute it again, and hold as much memory while it does.
+        """
         size = frame.estimated_size()
-        if size > min(_MOST_BYTES_OF_ONE, self.most_bytes):
+        most = _MOST_BYTES_OF_ONE_DEAR if took_s >= _DEAR_S else _MOST_BYTES_OF_ONE
+        if size > min(most, self.most_bytes):
             return
         with self._lock:
             if asked in self._frames:
@@ -83,9 +90,10 @@ class Reader:
         if found is None:
             begin = time.perf_counter()
             found = self.con.sql(sql, params=dict(params)).pl()
-            if time.perf_counter() - begin >= _SLOW_S:
+            took_s = time.perf_counter() - begin
+            if took_s >= _SLOW_S:
                 self.answers.remember(asked, sql, params)
-            self.answers.keep(asked, found)
+            self.answers.keep(asked, found, took_s)
         return found
 
     def ask_again(self, before: Answers) -> None:

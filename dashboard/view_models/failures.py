@@ -31,6 +31,11 @@ class Pattern:
     is_above: bool
 
 
+def rates_of(rates: pl.DataFrame, *dimensions: str) -> pl.DataFrame:
+    """Those of the rows of `failure_rates` that are of some dimensions, in the order they have."""
+    return rates.filter(pl.col("dimension").is_in(dimensions))
+
+
 def endings_by(rates: pl.DataFrame, limit: int = ROWS_SHOWN) -> pl.DataFrame:
     """One row per value with a column per class of ending, those with most failures first; the rest is one row.
 

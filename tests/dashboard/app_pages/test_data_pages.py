@@ -432,9 +432,9 @@ def test_a_second_visit_asks_the_store_nothing(tmp_path: Path, monkeypatch: pyte
     asked: list[object] = []
     keep = Answers.keep
 
-    def counted(answers: Answers, question: object, frame: pl.DataFrame) -> None:
+    def counted(answers: Answers, question: object, frame: pl.DataFrame, took_s: float) -> None:
         asked.append(question)
-        keep(answers, question, frame)
+        keep(answers, question, frame, took_s)
 
     monkeypatch.setattr(Answers, "keep", counted)
     first = text_of(open_page(home, monkeypatch, "failures"))

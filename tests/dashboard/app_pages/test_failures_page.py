@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from sweepscope.dashboard.queries.reader import Reader
 from tests.dashboard.app_pages.test_data_pages import look_at, open_page, text_of
 from tests.dashboard.store_rows import event_row, make_real_home, run_row
 
@@ -131,3 +134,18 @@ def test_the_run_page_shows_cost_tries_and_similar_failures(home: Path) -> None:
     text = text_of(look_at(home, "run", run="oom1"))
     assert "3 other runs of the sweep, in the same words" in text
     assert "Worth submitting again" not in text
+
+
+def test_rates_are_asked_once_whatever_the_bars_are_by(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: set[tuple[str, str]] = set()
+    frame = Reader.frame
+
+    def noted(self: Reader, sql: str, params: Mapping[str, object]) -> pl.DataFrame:
+        if "FROM failure_rates" in sql:
+            asked.add((sql, str(params)))
+        return frame(self, sql, params)
+
+    monkeypatch.setattr(Reader, "frame", noted)
+    open_page(home, monkeypatch, "failures")
+    open_page(home, monkeypatch, "failures", by="model")
+    assert len(asked) == 1

@@ -83,3 +83,15 @@ def test_what_took_long_is_asked_of_the_next_version_beforehand(con: Counting, m
     asked = con.asked
     assert Query("SELECT $x AS x", {"x": 2}).run(reader_of(con, after))["x"].to_list() == [2]
     assert con.asked == asked, "answered before it was asked"
+
+
+def test_a_large_frame_is_kept_where_it_took_seconds() -> None:
+    frame = pl.DataFrame({"x": pl.zeros(2 * 2**20, pl.Int64, eager=True)})  # 16 MB
+    answers = Answers()
+    answers.keep("quick", frame, took_s=0.1)
+    answers.keep("slow", frame, took_s=2.0)
+    assert answers.get("quick") is None
+    assert answers.get("slow") is frame
+    too_large = pl.concat([frame] * 3, rechunk=True)
+    answers.keep("slow and too large", too_large, took_s=2.0)
+    assert answers.get("slow and too large") is None

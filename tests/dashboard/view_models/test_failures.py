@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sweepscope.dashboard.view_models.failures import endings_by, overall_rate, patterns
+from sweepscope.dashboard.view_models.failures import endings_by, overall_rate, patterns, rates_of
 from sweepscope.schemas.registry import VIEWS
 
 Row = dict[str, Any]
@@ -90,3 +90,9 @@ def test_settings_that_all_runs_share_or_few_runs_have_say_nothing() -> None:
 @pytest.mark.parametrize(("judged", "failed", "found"), [(10, 4, 0.4), (3, 0, 0.0), (0, 0, None)])
 def test_the_overall_rate_needs_a_judged_run(judged: int, failed: int, found: float | None) -> None:
     assert overall_rate({"runs_judged": judged, "runs_failed": failed}) == found
+
+
+def test_rates_of_some_dimensions_keep_their_order() -> None:
+    rows = pl.DataFrame([rate("2", dimension="tp"), rate("a"), rate("10", dimension="tp"), rate("b", dimension="host")])
+    assert rates_of(rows, "tp", "host")["value"].to_list() == ["2", "10", "b"]
+    assert rates_of(rows, "pp").is_empty()
