@@ -5,16 +5,17 @@ All writers hold the lake's lock, so delta-rs' optimistic concurrency never has 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 import polars as pl
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
-from sweepscope.pipeline.store.delta_log import added_files, file_names, is_log_file, log_version
 from sweepscope.pipeline.store.durable_files import sync
 from sweepscope.schemas.core.ddl import literal, quote
 from sweepscope.schemas.core.table import Table
@@ -179,15 +180,27 @@ class LakeTable:
 @lru_cache(maxsize=256)
 def _files(folder: Path, version: int, _written_at: int | None) -> tuple[Path, ...]:
     """Parquet files of one version; asked for several times by each commit and publish."""
-    try:
-        names = file_names(folder / "_delta_log", version)
-    except (OSError, ValueError, KeyError, pl.exceptions.PolarsError):
-        # A checkpoint in parts, which delta-rs can read, or a damaged log, of which it gives the reason.
-        delta = DeltaTable(folder, version=version)
-        # file_uris() percent-encodes the folder; without partitions a file is its name in the folder.
-        names = [Path(uri).name for uri in delta.file_uris()]
-    return tuple(folder / name for name in names)
+    delta = DeltaTable(folder, version=version)
+    # file_uris() percent-encodes the folder; without partitions a file is its name in the folder.
+    return tuple(folder / Path(uri).name for uri in delta.file_uris())
 
 
 def _columns(delta: DeltaTable) -> frozenset[str]:
     return frozenset(field.name for field in delta.schema().fields)
+
+
+def is_log_file(path: Path) -> bool:
+    """Whether a file of the log is an entry, or a checkpoint of all up to one."""
+    return path.name[:20].isdigit()
+
+
+def log_version(path: Path) -> int:
+    """The version that such a file belongs to."""
+    return int(path.name[:20])
+
+
+def added_files(entry: Path) -> list[str]:
+    """Names of the data files that a log entry (JSON) adds."""
+    # Not splitlines: statistics quote texts of logs, which may have separators of lines that JSON does not escape.
+    actions = (json.loads(line) for line in entry.read_text(encoding="utf-8").split("\n") if line)
+    return [unquote(action["add"]["path"]) for action in actions if "add" in action]

@@ -25,8 +25,7 @@ from sweepscope.pipeline.io import remote
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.fault_points import reach
 from sweepscope.pipeline.store import release as releases
-from sweepscope.pipeline.store.delta_log import added_files, is_log_file, log_version
-from sweepscope.pipeline.store.delta_table import LakeTable
+from sweepscope.pipeline.store.delta_table import LakeTable, added_files, is_log_file, log_version
 from sweepscope.pipeline.store.durable_files import write_over
 from sweepscope.pipeline.store.lake_location import STATE
 from sweepscope.pipeline.store.object_folder import ObjectFolder

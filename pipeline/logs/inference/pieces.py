@@ -92,7 +92,7 @@ def _of_value(line: Line, one: Field, filled: Filled) -> Iterator[str]:
     if re.search(r"[^\W\d_]", near) or re.search(r"[^\W\d_]", value.split("}", 1)[-1]):
         yield near + value
     elif unit := _squeezed(text[one.end : one.stop], keep=True) if not filled.total else "":
-        yield near + value.partition("}")[0] + "}" + unit  # of `12.3 310.4ms` the unit alone tells which is which
+        yield near + value.partition("}")[0] + "}" + unit  # of `12.3 310.4ms` the unit alone marks the second
     if behind:
         yield near + value + behind
     yield far + value

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from sweepscope.pipeline.store.delta_table import LakeTable
+from sweepscope.pipeline.store.delta_table import LakeTable, added_files
 from sweepscope.schemas.tables.ledger import REJECTS
 from sweepscope.schemas.tables.runs import EVENTS
 from tests.pipeline.store.lake_rows import frame
@@ -139,3 +139,13 @@ def test_prunes_what_no_kept_version_needs(table: LakeTable) -> None:
     assert table.prune([newest]) == (0, 0)
     table.append(events("after"))
     assert paths_of(table) == sorted([*expected, "after"])
+
+
+def test_texts_with_separators_of_lines_do_not_end_an_entry_of_the_log(tmp_path: Path) -> None:
+    table = LakeTable(tmp_path / "events", EVENTS)
+    odd = "a\u2028b\x85c\x1cd"
+    table.append(frame("events", [{"source_path": odd, "line_no": 1, "kind": "launch", "text": odd}]))
+    names = [Path(uri).name for uri in DeltaTable(table.folder).file_uris()]
+    assert added_files(table.folder / "_delta_log" / f"{0:020}.json") == names
+    table.sync(None)
+    assert table.read(0, ["source_path"], None)["source_path"].to_list() == [odd]
