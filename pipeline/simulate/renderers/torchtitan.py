@@ -59,7 +59,7 @@ def printed_step(run: SimulatedRun, exact: ExactStep) -> SimulatedStep:
         tokens_per_s_per_gpu=float(round(tps)),
         tflops_per_gpu_logged=round(tflops, 2) if _is_since(run, "2025-03") else None,
         mfu_logged=round(mfu_percent, 2) / 100,
-        mem_reserved_bytes=round(round(exact.mem_reserved_bytes / _GIB, 2) * _GIB),
+        mem_reserved_bytes=round(round(exact.mem_reserved_bytes / _GIB, 2) * _GIB) or None,  # 0.00GiB is unknown
         grad_norm=round(exact.grad_norm, 4) if _is_since(run, "2025-10") else None,
     )
 
@@ -176,7 +176,8 @@ def _stated(run: SimulatedRun) -> Stated:
 
 
 def _peaks(run: SimulatedRun, steps: Sequence[ExactStep]) -> tuple[None, int | None]:
-    return None, max((printed_step(run, step).mem_reserved_bytes or 0 for step in steps), default=None)
+    reserved = [printed_step(run, step).mem_reserved_bytes or 0 for step in steps]
+    return None, max(reserved, default=0) or None
 
 
 def _supports(run: SimulatedRun) -> bool:

@@ -171,3 +171,9 @@ def test_the_job_script_names_card_and_nodes_before_the_framework_speaks() -> No
     launch = log.index("+ srun torchrun --nnodes 2 --nproc_per_node 8 --rdzv_backend c10d train.py")
     assert log[launch + 1] == "[default0]:rank 0: Creating tokenizer"
     assert len({len(line) for line in log[2:launch]}) == 1  # a table
+
+
+@pytest.mark.parametrize("framework", ["picotron", "torchtitan"])
+def test_a_memory_that_is_printed_as_nothing_is_unknown(framework: str) -> None:
+    run = make_run(framework, exact=[make_exact(1, mem_allocated_bytes=2**20, mem_reserved_bytes=2**21)])
+    assert (run.steps[0].mem_reserved_bytes, run.mem_peak_reserved_bytes) == (None, None)
