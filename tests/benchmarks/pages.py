@@ -3,9 +3,9 @@
 `python -m tests.benchmarks.pages HOME` prints a line per page. `first` is a tab of its own on a server that was just
 started for that page, until its script has ended, and `answer` until its headline is on screen; `again` the same page
 in another new tab, which loads the frontend once more; `page` a click on it in the sidebar of an open tab; `filter` a
-choice on the open page: the next option of its first selectbox, on Overview another grid. All but the renderer's are
-seconds of the clock, so a quiet machine is wanted. `server` is the server's processor time for `first`, `page` and
-`filter`. Nothing is asserted: machines differ.
+choice on the page once its charts are drawn: the next option of its first selectbox, on Overview another grid. All but
+the renderer's are seconds of the clock, so a quiet machine is wanted. `server` is the server's processor time for
+`first`, `page` and `filter`. Nothing is asserted: machines differ.
 
 The row `bare` is a page of Streamlit with one chart and nothing else (`bare_page`): the share of all that is not ours.
 """
@@ -29,7 +29,7 @@ import polars as pl
 from sweepscope.dashboard.navigation import PAGES, Entry
 from sweepscope.pipeline.commands.servers import start, stop_all, wait_until_served
 from tests.browser.conftest import CHROMIUM, FLAGS, free_port
-from tests.browser.visits import go, opened, settled, until_answer
+from tests.browser.visits import drawn, go, opened, settled, until_answer
 from tests.screenshots import selections, served
 
 SESSIONS = 5
@@ -80,6 +80,8 @@ def steps_of_a_reader(browser: Any, url: str, entry: Entry, pid: int) -> Iterato
     """Seconds, and the server's processor time: of going to a page by the sidebar, and of one choice on it."""
     with opened(browser, f"{url}/sql") as tab:
         yield timed(pid, lambda: go(tab, entry))
+        drawn(tab)  # else the choice waits until the charts of the page before it are drawn
+        tab.evaluate("() => new Promise(done => requestIdleCallback(() => done()))")
         before, head = tab.url, tab.locator(".ss-answer").first.inner_text()
         if entry.file == "overview":
             choose = tab.locator(".ss-list a[href^='./?origin']").first.click
