@@ -181,7 +181,7 @@ def _draw_patterns(view: View, patterns: list[Pattern], overall: float | None) -
 def _draw_hours(view: View, endings: list[dict[str, Any]]) -> None:
     basic.section("Where the GPU-hours went", "by how the runs ended")
     if all(row["gpu_hours"] is None for row in endings):
-        basic.note("No run of this scope logged when it began and ended, or steps with their times.")
+        basic.note("No run of this scope logged both its duration and its number of GPUs.")
         return
     order = list(OUTCOME)
     rows = sorted(endings, key=lambda row: order.index(row["outcome"]))

@@ -86,9 +86,9 @@ def _worst(patterns: Sequence[Pattern]) -> str:
 def _cost(totals: Row) -> str:
     spent, lost = totals["gpu_hours"], totals["gpu_hours_lost"]
     if spent is None:
-        return "No run logged how long it took, so their cost is unknown."
+        return "Their cost is unknown: no run logged both its duration and its number of GPUs."
     if lost is None:
-        return "The cost of the failures is unknown: none of them logged how long it took."
+        return "The cost of the failures is unknown: none of them logged both its duration and its number of GPUs."
     share = f" ({part_of(lost / spent)})" if spent else ""
     return f"Failures took {hours_figure(lost)} of {hours_text(spent)}{share}."
 
@@ -163,7 +163,7 @@ def _without_cut_off(totals: Row) -> str:
 def _hours(hours: float | None, runs: int, unknown: int, paid: str) -> tuple[str, str]:
     """Value and note: GPU-hours of `runs`, of which `unknown` have none, with what was `paid` for them."""
     if hours is None:
-        return "unknown", f"{count(runs, 'run')}, no duration logged"
+        return "unknown", f"{count(runs, 'run')}, no duration or no number of GPUs logged"
     notes = [paid, f"unknown for {number(unknown)} of {count(runs, 'run')}" if unknown else ""]
     return hours_figure(hours), "; ".join(note for note in notes if note) or "all runs known"
 

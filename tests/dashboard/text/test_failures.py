@@ -114,8 +114,10 @@ def test_a_crash_for_lack_of_host_memory_is_named() -> None:
 def test_the_answer_does_not_claim_more_than_the_rows_show() -> None:
     text = texts.answer(totals(gpu_hours=None), ENDINGS, [pattern(is_above=False), pattern(is_above=False)])
     assert "No single setting fails clearly more often than the rest." in text
-    assert "No run logged how long it took" in text
-    assert "none of them logged how long it took" in texts.answer(totals(gpu_hours_lost=None), ENDINGS, [])
+    assert "no run logged both its duration and its number of GPUs" in text
+    assert "none of them logged both its duration and its number of GPUs" in texts.answer(
+        totals(gpu_hours_lost=None), ENDINGS, []
+    )
     assert "all of them hung" in texts.answer(totals(), [ending("hang", 4)], [])
     assert "; 1 of them was ended by a node" in texts.answer(totals(), [ending("infra", 1)], [])
     one = texts.answer(totals(runs_judged=2, runs_failed=1), [ending("infra", 1)], [])
