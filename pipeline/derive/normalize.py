@@ -128,8 +128,9 @@ def _assume_no_context_parallelism(runs: pl.DataFrame) -> pl.DataFrame:
     return runs.with_columns(cp=pl.coalesce("cp", assumed))
 
 
-_IS_OF_UNKNOWN = (pl.col("framework") == "other").fill_null(value=False)
-"""What a known framework does where nothing is stated, its dialect knows: a degree of -1 takes what is left."""
+_IS_OF_UNKNOWN = pl.col("framework").is_in(["other", "pytorch-examples"]).fill_null(value=False)
+"""What a known framework does where nothing is stated, its dialect knows: a degree of -1 takes what is left. The loops
+of PyTorch's examples are copied into trainers of any kind."""
 
 
 def _assume_unstated_are_unused(runs: pl.DataFrame) -> pl.DataFrame:

@@ -147,7 +147,16 @@ def _listing(entries: Iterable[Entry], kind_of: Callable[[str], str], named: Col
         if entry.is_file and trackers.unit_of(entry.path):
             kind = "tracker"
         by_directory[_parent(entry.path)].append((entry, kind))
-    return by_directory
+    return {folder: _with_results_of_trial(files) for folder, files in by_directory.items()}
+
+
+def _with_results_of_trial(files: list[tuple[Entry, str]]) -> list[tuple[Entry, str]]:
+    """Ray Tune keeps the steps of a trial twice, by two names (ray/tune/logger: json.py, csv.py); alone, the first is
+    that of a table of runs as well.
+    """
+    if not any(_name(entry.path) == "progress.csv" for entry, _ in files):
+        return files
+    return [(entry, "log" if _name(entry.path) == "result.json" else kind) for entry, kind in files]
 
 
 def _parts(by_directory: _Listing, kind_of: Callable[[str], str]) -> dict[str, tuple[str, int]]:

@@ -33,10 +33,13 @@ from sweepscope.pipeline.ingest.read_tracker import read_tracker
 from sweepscope.pipeline.io.log_envelopes import has_losses, is_message_table
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
-from sweepscope.pipeline.logs.inference.step_tables import is_step_table
+from sweepscope.pipeline.logs.inference.step_tables import are_step_records, is_step_table
+from sweepscope.pipeline.memory.names import is_named_memory
 
 _OF_EVALUATION = re.compile(r"(?:^|[^a-z])(?:eval(?:uation)?|valid(?:ation)?|val|test|dev)(?:[^a-z]|$)")
 _OF_METHOD = re.compile(r"(?:^|[^a-z])(?:sft|dpo|grpo|ppo|instruct|chat|finetun\w*)(?:[^a-z]|$)")
+_RECORDS_BYTES = 1 << 16
+"""In which records are recognised: each of Ray Tune's holds the whole configuration of its trial."""
 _LOG_KINDS = ("log", "nccl", "scheduler")
 _BY_SOURCE = {"bench_csv": read_table, "history": read_history}
 
@@ -72,20 +75,23 @@ def _may_be_of_method(path: str) -> bool:
     return name.endswith(RECORD_SUFFIXES) and _OF_METHOD.search(name) is not None and has_losses(_head(path))
 
 
-def _head(path: str) -> bytes:
+def _head(path: str, most: int = SNIFF_BYTES) -> bytes:
     """The first bytes of a file; none of one that cannot be read, which its reader says."""
     try:
-        return next(Reader(path, is_hashed=False).chunks(), b"")[:SNIFF_BYTES]
+        return next(Reader(path, is_hashed=False).chunks(), b"")[:most]
     except InputError:
         return b""
 
 
 def _is_log(path: str) -> bool:
     """Whether a table is a log: of times and messages, as a collector exports it, or with a row for each step."""
-    head = _head(path)
     name = path.lower().rpartition("/")[2].removesuffix(".gz").removesuffix(".zst")
-    may_be_steps = name.endswith(TABLE_SUFFIXES) and not _OF_EVALUATION.search(name)
-    return is_message_table(head) or (may_be_steps and is_step_table(head.decode("utf-8-sig", "replace")))
+    is_records = name.endswith((".json", *RECORD_SUFFIXES))
+    head = _head(path, _RECORDS_BYTES if is_records else SNIFF_BYTES)
+    if not (is_records or name.endswith(TABLE_SUFFIXES)) or _OF_EVALUATION.search(name):
+        return is_message_table(head)
+    text = head.decode("utf-8-sig", "replace")
+    return are_step_records(text) if is_records else is_message_table(head) or is_step_table(text)
 
 
 def open_log(row: Mapping[str, object], *, is_hashed: bool = True) -> Reader:
@@ -117,6 +123,8 @@ def read_contents(source: int, row: dict[str, object], reader: Reader, batch: Ba
     except (ValueError, csv.Error, pl.exceptions.PolarsError) as error:
         # The last two: a table that its reader cannot make sense of.
         reason = str(error).split("\n", 1)[0]
+        if row["kind"] == "memory" and not is_named_memory(path):  # pickles hold anything
+            return {"kind": "other", "status": "skipped", "error": f"a pickle, but of no memory: {reason}"}
         return {"status": "rejected", "error": f"{path} is not what its name says: {reason}"}
 
 

@@ -22,6 +22,7 @@ from sweepscope.pipeline.ingest.validate import RAW_LIMIT
 from sweepscope.pipeline.io.log_envelopes import is_of_training
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import HOLE, SNIFF_BYTES, Holes, text_chunks
+from sweepscope.pipeline.logs.inference.step_tables import is_step_table, shared_settings
 from sweepscope.pipeline.logs.sidecars.deepspeed_autotuning import METRICS_NAME, read_metrics
 from sweepscope.pipeline.memory.gpu_samples.samples import is_table
 from sweepscope.pipeline.nccl.bench import formats
@@ -50,6 +51,7 @@ def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAc
     is_doubtful = row["kind"] == "log" and may_be_data(reader.path.rsplit("/", 1)[-1], batch.dialects)
     if is_doubtful and not is_of_training(first[:SNIFF_BYTES]):
         return {"kind": "other", "status": "skipped", "error": "records, but neither of steps nor of log messages"}
+    _add_settings_of_table(row, reader.path, head, batch)
     return _read_lines(source, row, reader, whole, batch, holes=holes)
 
 
@@ -70,6 +72,13 @@ def _read_table(
         batch.add_settings(str(row["unit"]), reader.path, metrics)
         return {"kind": "config", "parser": "deepspeed"}
     return read_calls(row, reader, whole, batch) if is_inspector(start) else None
+
+
+def _add_settings_of_table(row: dict[str, object], path: str, head: bytes, batch: BatchAccumulator) -> None:
+    """What each row of a table of steps repeats of the configuration holds for its run."""
+    start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
+    if path.lower().endswith(TABLE_SUFFIXES) and is_step_table(start):
+        batch.add_own_settings(str(row["unit"]), path, shared_settings(start))
 
 
 def _metrics(text: str) -> Mapping[str, str]:

@@ -229,6 +229,7 @@ FLAGS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "fp8": ("precision", {"true": "fp8", "1": "fp8"}),
     "use bf16": ("precision", {"true": "bf16"}),
     "use fp16": ("precision", {"true": "fp16"}),
+    "amp": ("precision", {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16"}),
     **dict.fromkeys(_STRATEGY_NAMES, ("zero_stage", _STAGES_OF_STRATEGIES)),
     **dict.fromkeys(("fsdp", "use fsdp", "enable fsdp"), ("zero_stage", {"true": "3", "full_shard": "3"})),
     # Of FSDP2's fully_shard: whether a layer's parameters are freed after its forward pass.

@@ -16,6 +16,7 @@ _SAMPLES = re.compile(
 )
 # Extensions of many formats: only with a name about memory.
 _NAMED = re.compile(r"\.html$|(?:mem|alloc|oom|snapshot).*\.(?:zip|pt|pth|bin|p)$")
+_OF_MEMORY = re.compile(r"mem|alloc|oom|snap|cuda|gpu|vram|hip|dump")
 _RANK = re.compile(r"rank[_-]?(\d{1,6})|(?:^|[_.-])r(\d{1,6})(?=[_.-]|$)")
 
 
@@ -30,6 +31,16 @@ def is_memory_file(name: str) -> bool:
     if plain != lower and plain.endswith(".json"):
         return True
     return any(kind.search(plain) for kind in (_PICKLE, _NAMED, _STATISTICS, _TRACE, _DEVICES, _SAMPLES))
+
+
+def is_named_memory(path: str) -> bool:
+    """Whether a file's name says more of memory than that it is a pickle, which may hold anything.
+
+    >>> is_named_memory("a/mem_snapshot.pickle"), is_named_memory("a/rank0.pkl"), is_named_memory("a/tuner.pkl")
+    (True, True, False)
+    """
+    name = path.lower().rpartition("/")[2]
+    return not _PICKLE.search(name) or bool(_OF_MEMORY.search(name) or _RANK.search(name))
 
 
 def rank_of(path: str) -> int | None:

@@ -61,8 +61,14 @@ def _accelerators() -> pl.DataFrame:
 
 
 @cache
+def instances() -> dict[str, str]:
+    """Accelerator by the instance type of a cloud provider, such as `p4d.24xlarge`, from `data/hardware`."""
+    return dict(pl.read_csv(data.HARDWARE / "instances.csv").select("instance", "accelerator").iter_rows())
+
+
+@cache
 def _names_by_key() -> dict[str, str]:
-    return {
+    return {_key(instance): name for instance, name in instances().items()} | {
         _key(spelling): name
         for name, aliases in _accelerators().select("accelerator", "aliases").iter_rows()
         for spelling in (name, *(aliases or "").split("|"))
@@ -73,10 +79,10 @@ def _names_by_key() -> dict[str, str]:
 def canonical_accelerator(text: str) -> str | None:
     """Name of an accelerator in the `accelerators` table, or None for one that is not there.
 
-    >>> canonical_accelerator("NVIDIA H100 80GB HBM3")
-    'H100-SXM-80GB'
+    >>> canonical_accelerator("NVIDIA H100 80GB HBM3"), canonical_accelerator("ml.p4d.24xlarge")
+    ('H100-SXM-80GB', 'A100-SXM-40GB')
     """
-    return _names_by_key().get(_key(text))
+    return _names_by_key().get(_key(text.removeprefix("ml.")))  # SageMaker's prefix
 
 
 def canonical_accelerators(column: pl.Series) -> pl.Series:

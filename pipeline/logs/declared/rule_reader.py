@@ -14,7 +14,7 @@ from sweepscope.pipeline.logs.declared.columns import EPOCH_COLUMNS, EPOCH_STEP,
 from sweepscope.pipeline.logs.declared.line_template import Anything, Field, Maybe, Template
 from sweepscope.pipeline.logs.declared.parse_template import MAX_CHARS, Resolve, parse
 from sweepscope.pipeline.logs.declared.rules import COUNTED, LINES, Rule, pair_regex
-from sweepscope.pipeline.logs.declared.toml_reader import Tables
+from sweepscope.pipeline.logs.declared.toml_reader import MAX_CELLS, Tables
 from sweepscope.schemas import vocab
 
 _MAX_SKIPPED = 3
@@ -135,7 +135,7 @@ class RuleReader(Tables):
         return Rule("", "", (pieces[0].anchor,), parts=pieces)
 
     def cells(self, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
-        names = self.strings(part, "cells", table, number)
+        names = self.strings(part, "cells", table, number, most=MAX_CELLS)
         kept = [None if name == "_" else _pair(name, name, allowed) for name in names]
         columns = [one.column for one in kept if one]
         if twice := {column for column in columns if columns.count(column) > 1}:

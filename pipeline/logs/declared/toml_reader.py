@@ -15,6 +15,8 @@ MAX_RULES = 50
 """Tables of one name."""
 MAX_KEYS = 60
 MAX_LITERALS = 20
+MAX_CELLS = 500
+"""Of a row: exports of trackers have a column for each metric and each value of the configuration."""
 
 
 class Tables:
@@ -77,12 +79,19 @@ class Tables:
         return value
 
     def strings(
-        self, part: dict[str, Any], key: str, table: str, number: int, default: tuple[str, ...] | None = None
+        self,
+        part: dict[str, Any],
+        key: str,
+        table: str,
+        number: int,
+        default: tuple[str, ...] | None = None,
+        *,
+        most: int = MAX_LITERALS,
     ) -> tuple[str, ...]:
         value = part.get(key, default)
         is_good = isinstance(value, list | tuple) and all(isinstance(text, str) and text.strip() for text in value)
-        if not is_good or (not value and default is None) or len(value or ()) > MAX_LITERALS:
-            message = "is missing" if value is None else f"has to hold 1 to {MAX_LITERALS} texts"
+        if not is_good or (not value and default is None) or len(value or ()) > most:
+            message = "is missing" if value is None else f"has to hold 1 to {most} texts"
             raise self.fail(self.location(table, number, key), f'{key} {message}. Write {key} = ["..."]')
         return tuple(value or ())
 

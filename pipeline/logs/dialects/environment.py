@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 from sweepscope.pipeline.logs.extractors import computed_settings, matched_settings, named_settings
 from sweepscope.pipeline.logs.facts import SETTING_FACTS
+from sweepscope.pipeline.reference.accelerators import instances
 from sweepscope.pipeline.reference.vocabulary import map_words
 from sweepscope.pipeline.text import host_list
 from sweepscope.pipeline.text.literals import holding
@@ -15,6 +18,7 @@ LITERALS = (
     *("Tesla ", "NVIDIA A", "NVIDIA H", "NVIDIA B", "NVIDIA G", "NVIDIA L", "NVIDIA RTX", "AMD Instinct MI"),
     *("A100-SXM", "Detected GPU model:", "GeForce ", "Quadro ", "TITAN ", "Radeon "),
     *("Setting accelerator to CPU", ".cpp:"),
+    *("xlarge", "highgpu-", "megagpu-", "ultragpu-", "edgegpu-", "g2-standard-", "Standard_N", "BM.GPU", "g4dn.metal"),
     *("SLURM_JOB", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_GPUS_ON_NODE", "PBS_JOBID"),
 )
 
@@ -58,6 +62,9 @@ _DEVICE = (
     r"|(?:AMD )?Radeon (?:RX \d{4}(?: XTX| XT| GRE)?|PRO W\d{4}|VII))\b"
 )
 
+# Instance types of clouds, in what SageMaker's toolkit, Kubernetes' node labels or a launcher's task print.
+_INSTANCE = rf"(?:^|[^\w.-])(?:ml\.)?({'|'.join(map(re.escape, instances()))})(?:[^\w.-]|$)"
+
 _LINE = (
     # ncclGetVersion, printed by rank 0 of each communicator: src/init.cc `NCCL version 2.27.3+cuda12.9`; AMD: RCCL.
     ("nccl_version", r"\bR?N?CCL version (\d[\w.+-]*)"),
@@ -65,6 +72,7 @@ _LINE = (
     ("accelerator", r"^\|\s+\d+\s+((?:NVIDIA |Tesla |A100|H100)[\w -]*\w)(?:\.\.\.)?\s+(?:On|Off)\s*\|"),
     ("accelerator", r"Detected GPU model: (\S+)"),  # Primus runner/helpers
     ("accelerator", _DEVICE),
+    ("accelerator", _INSTANCE),
     ("accelerator", rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),
     (CPU_PROCESS, rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),
 )

@@ -54,15 +54,19 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         rf"{_BEGIN}all done\b|"
         rf"{_BEGIN}(?:done|finished) ?[.!,:|] (?:the )?(?:best|total|final|overall|elapsed|wall|max)\b",
     ),
-    # What runs the process, of its end: Determined, Docker compose, SkyPilot, shells.
+    # What runs the process, of its end: Determined, Docker compose, SkyPilot, shells; submitit (core/submission.py);
+    # SageMaker's toolkit (sagemaker_training/entry_point.py, files.py).
     (
         KIND,
         (
             *("with a zero exit code", "exited with code 0", "(status: SUCCEEDED)"),
             *("finished, exit 0", "done, exit 0", "completed, exit 0"),
+            *("Job completed successfully", "Exiting after successful completion", "Reporting training SUCCESS"),
         ),
         r"\bexited successfully with a zero exit code\b|^\s*[\w.-]+ exited with code 0\s*$|\(status: SUCCEEDED\)|"
-        r"\b(?:finished|done|completed), exit 0\s*$",
+        r"\b(?:finished|done|completed), exit 0\s*$|"
+        r"^submitit INFO \(.*\) - (?:Job completed successfully|Exiting after successful completion)\s*$|"
+        r"\bINFO +Reporting training SUCCESS\s*$",
     ),
     (
         KIND,

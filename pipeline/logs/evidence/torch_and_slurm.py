@@ -97,12 +97,14 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ),
         # Megatron's --exit-signal-handler; bash about a command of its script; a terminal that was closed (1);
         # DeepSpeed's launcher (a negative code is a signal's number); torchrun's agent about a worker; srun, when the
-        # controller ends the job on its own (step_launch.c)
+        # controller ends the job on its own (step_launch.c); a handler of anybody's, at the begin of its message
         r"(?:^|\s)(?:Main process received SIGTERM|Received SIGTERM|received signal 15|got SIGTERM)|"
         r"Received (?:Signals\.SIGTERM|15) death signal|^\s?Terminated$|SignalException: .* got signal: 15?\b|"
         r"exiting program after receiving SIGTERM|: line \d+: +\d+ Terminated\b|exits with return code = -15\b|"
         r"\bsrun: error: .*tasks? [\d,-]+: Terminated$|(?:^|\] |api:)failed \(exitcode: -15\)|"
-        r"\bSignal 15 \(SIGTERM\) received by PID \d|^\s?srun: Force Terminated (?:job|StepId=)",
+        r"\bSignal 15 \(SIGTERM\) received by PID \d|^\s?srun: Force Terminated (?:job|StepId=)|"
+        r"(?:^|[:|\]>-] )\s*(?i:(?:signal )?SIGTERM (?:signal )?(?:received|caught)|"
+        r"(?:caught|received|trapped) (?:signal )?SIGTERM)\b",
     ),
     (
         "interrupted",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
@@ -18,6 +19,8 @@ _SHARE = "share"
 _ALL = 100.0
 """Percent."""
 _LEAST_SHARES = 10
+_DONE = re.compile(r"""["']?\b(?:is[_ ])?(?:done|finished|completed)["']?\s*[:=]\s*[Tt]rue\b""")
+"""The flag with which each step says whether it is the last, as Ray Tune's results do (TrialInfo, tune/result.py)."""
 
 
 def ending(
@@ -66,3 +69,16 @@ def whole_share(
         if is_rising and not any(text in one.text for one in lines if one.number != last):
             return (("training_end", text),)
     return ()
+
+
+def done_flag(sample: pl.DataFrame, step_lines: Collection[int]) -> tuple[tuple[str, str], ...]:
+    """The flag of being done that the last step sets, and no other line does.
+
+    >>> rows = [(1, '{"step": 1, "done": false}'), (2, '{"step": 2, "done": true}')]
+    >>> done_flag(pl.DataFrame(rows, schema=["line_no", "text"], orient="row"), [1, 2])
+    (('training_end', '"done": true'),)
+    """
+    last = sample.filter(pl.col("line_no") == max(step_lines, default=0))["text"]
+    flag = _DONE.search(last[0]) if last.len() else None
+    is_once = flag is not None and sample["text"].str.contains(flag[0], literal=True).sum() == 1
+    return (("training_end", flag[0]),) if flag and is_once else ()

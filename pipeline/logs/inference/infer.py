@@ -12,7 +12,7 @@ from sweepscope.pipeline.logs.declared.document import read_document
 from sweepscope.pipeline.logs.inference.below import find_below
 from sweepscope.pipeline.logs.inference.columns import LOW
 from sweepscope.pipeline.logs.inference.counter import Counter, find_counter
-from sweepscope.pipeline.logs.inference.ends import ending, whole_share
+from sweepscope.pipeline.logs.inference.ends import done_flag, ending, whole_share
 from sweepscope.pipeline.logs.inference.epoch_lines import (
     is_once_an_epoch,
     with_epoch_line,
@@ -105,6 +105,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inferen
     if begin and len(launches := _launches(sample, begin)) > 1:
         counted = _set_anew(counted, others, steps, launches)
     events = _ending(sample, others, steps, begin) or whole_share(found, lines, steps.line_nos)
+    events = events or done_flag(sample, steps.line_nos)
     if begin:
         events = (("launch", begin), *events)
     if not steps.listed and not counted.rules.by_column and not events:

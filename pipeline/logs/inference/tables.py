@@ -25,6 +25,10 @@ _PIECES = re.compile(r"[0-9]+|[A-Za-z_]+|.")
 _BEHIND_PREFIX = " \t]>|"
 _HEADS = 400
 """Lines in which a header is looked for."""
+_MOST_HEADER_CHARS = 400
+_MOST_NAME_CHARS = 40
+_MOST_DELIMITED = 50
+"""Times as long a header between commas or tabs may be: an export names each value of the configuration, too."""
 _LEAST_ROWS = 3
 _SCREENS = 1_000
 """Rows among which a header that is printed for each screen stands several times."""
@@ -61,14 +65,15 @@ def find_table(rows: Sequence[tuple[int, str]]) -> Table | None:
         prefix = common_prefix(text, rows[at + 1][1]) if at + 1 < len(rows) else None
         plain = (prefix.sub("", text, count=1) if prefix else text).strip()
         form = _DIGITS.sub("0", plain)  # what differs in numbers only is no header if the first of its form is none
-        if not 3 <= len(plain) <= 400 or form in seen or any(char.isdigit() for char in plain[:2]):
+        most = _MOST_HEADER_CHARS * (_MOST_DELIMITED if any(one in plain for one in _BETWEEN_CELLS) else 1)
+        if not 3 <= len(plain) <= most or form in seen or any(char.isdigit() for char in plain[:2]):
             continue
         seen.add(form)
         below = (
             [(line_no, prefix.sub("", row, count=1)) for line_no, row in rows[at + 1 :]] if prefix else rows[at + 1 :]
         )
         for separator in _SEPARATORS:
-            if separator not in plain:
+            if separator not in plain or (len(plain) > _MOST_HEADER_CHARS and separator not in _BETWEEN_CELLS):
                 continue
             # A header may be written with commas above rows with tabs.
             others = [one for one in _BETWEEN_CELLS if separator in _BETWEEN_CELLS and one != separator]
@@ -120,7 +125,8 @@ def _cells(text: str, separator: str) -> list[str]:
 
 
 def _table(names: list[str], separator: str, header: str, rows: Sequence[tuple[int, str]]) -> Table | None:
-    if len(names) < 2 or any(not re.search(r"[A-Za-z]", name) or len(name) > 40 for name in names):
+    longest = _MOST_NAME_CHARS * (3 if separator in _BETWEEN_CELLS else 1)
+    if len(names) < 2 or any(not re.search(r"[A-Za-z]", name) or len(name) > longest for name in names):
         return None
     columns = _columns(names)
     if "step" not in columns or not {"loss", "step_time", "tokens_per_s"} & columns.keys():

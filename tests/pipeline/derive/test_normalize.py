@@ -20,6 +20,12 @@ def normalise(*, are_whole: bool = False, **changes: Any) -> Row:
     return normalise_runs(runs_frame(run_row(**NOTHING | changes)), are_whole=are_whole).runs.to_dicts()[0]
 
 
+def test_a_loop_copied_from_pytorchs_examples_leaves_out_what_it_does_not_use() -> None:
+    run = normalise(are_whole=True, framework="pytorch-examples", num_gpus=16, tp=4, pp=1, mbs=2, gas=4)
+    assert (run["dp"], run["cp"], run["gbs"]) == (4, 1, 32)
+    assert normalise(are_whole=True, framework="megatron", num_gpus=16, tp=4, pp=1, mbs=2, gas=4)["dp"] is None
+
+
 @pytest.mark.parametrize(
     ("known", "filled"),
     [

@@ -40,6 +40,12 @@ def test_does_not_guess_an_unknown_accelerator(text: str) -> None:
     assert accelerators.canonical_accelerator(text) is None
 
 
+def test_the_cards_of_all_instance_types_are_known() -> None:
+    instances = accelerators.instances()
+    assert {*instances.values()} <= {*accelerators.load_accelerators()["accelerator"]}
+    assert all(accelerators.canonical_accelerator(f"ml.{name}") == card for name, card in instances.items())
+
+
 def test_keeps_unknown_and_missing_names_as_found() -> None:
     column = pl.Series("accelerator", ["NVIDIA B200", "Quadro", None])
     assert accelerators.canonical_accelerators(column).to_list() == ["B200-SXM-180GB", "Quadro", None]

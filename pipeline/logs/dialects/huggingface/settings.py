@@ -66,6 +66,7 @@ _OPTIONS = (  # of transformers', TRL's, FastChat's and LLaMA-Factory's scripts
     | {"max_steps": "steps_planned", "logging_steps": "arg:logging_steps", "num_machines": "num_nodes"}
     | {"dataloader_num_workers": "data_workers"}
 )
+_MODEL_OPTIONS = dict.fromkeys(("model_name_or_path", "model_id", "model_name", "base_model"), "model")
 _LINE = {
     # accelerate's state, as its scripts print it; LLaMA-Factory hparams/parser.py; accelerate launch
     "num_gpus": (
@@ -139,7 +140,8 @@ LITERALS = (
     ),
     *(f"--{name}" for name in _OPTIONS),
     *("--bf16", "--fp16", "--gradient_checkpointing", "Mixed precision type: "),
-    *(", compute dtype: ", "--model_name_or_path", "fsdp=", "--fsdp", "Detected DeepSpeed ZeRO-"),
+    *(f"--{name}" for name in _MODEL_OPTIONS),
+    *(", compute dtype: ", "fsdp=", "--fsdp", "Detected DeepSpeed ZeRO-"),
     *("deepspeed: ", '"deepspeed": ', "deepspeed=", "--deepspeed", "--config_file"),
     *deepspeed_settings.LAUNCH_LITERALS,
     *("Maximum number of steps set at", "|| all params:", '"bf16": ', '"fp16": ', "gradient_checkpointing: "),
@@ -173,9 +175,7 @@ def _of_texts(lines: pl.DataFrame) -> pl.DataFrame:
         named_settings(lines, r"\]   (\w+) \.* +(\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
         named_settings(lines, r"\]   (\w+)  (\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
         named_settings(lines, r"--(\w+)[= ]+(\d+)(?:\s|$)", _OPTIONS, setting_source="command_line"),
-        named_settings(
-            lines, r"--(\w+)[= ]+([\w./][\w./-]*)", {"model_name_or_path": "model"}, setting_source="command_line"
-        ),
+        named_settings(lines, r"--(\w+)[= ]+([\w./][\w./-]*)", _MODEL_OPTIONS, setting_source="command_line"),
         matched_settings(
             lines,
             [*_LINE.items(), *_UNSLOTH.items(), ("arg:engine_stage", _ENGINE_STAGE), (RANK, _RANKED)],

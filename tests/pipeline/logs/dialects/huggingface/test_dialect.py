@@ -276,6 +276,9 @@ def test_a_switch_does_not_hide_the_model_behind_it() -> None:
         "arg:bf16": "true",
         "model": "Qwen/Qwen2.5-7B",
     }
+    assert settings_of("hf-trainer", "torchrun train.py --model_id mistralai/Mistral-7B-v0.1 --seed 1") == {
+        "model": "mistralai/Mistral-7B-v0.1"
+    }
 
 
 @pytest.mark.slow
