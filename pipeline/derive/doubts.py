@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.derive.normalize import derive_layout
+from sweepscope.pipeline.derive.normalize import derive_layout, filled_runs
 from sweepscope.schemas.tables.inference import DOUBTFUL_SPEED
 from sweepscope.schemas.tables.runs import RUNS
 
@@ -23,7 +23,8 @@ def without_doubtful(runs: pl.DataFrame, inferred: pl.DataFrame) -> pl.DataFrame
     """`runs` with a `quarantine_reason` where a speed of the run's log was read with the least confidence.
 
     Where only a rate is in doubt, and the time of a step and the batch are not, they give the speed: a rate that
-    agrees with them is that of all accelerators, another one is left out.
+    agrees with them is that of all accelerators, another one is left out. Where nothing states the replicas, the rate
+    has to agree with as many as the accelerators make without a parallelism that nobody states, of all or of each.
 
     Args:
         runs: rows of `runs`, by `source_path`.
@@ -37,15 +38,25 @@ def without_doubtful(runs: pl.DataFrame, inferred: pl.DataFrame) -> pl.DataFrame
         paths = doubtful.filter(column_name=column)["source_path"].unique()
         return pl.col("source_path").is_in(paths.implode())
 
-    layout = derive_layout(RUNS.conform(runs)).select("run_id", batch_tokens="gbs_tokens")
-    rows = runs.join(layout, on="run_id", how="left", maintain_order="left")
+    known_columns = RUNS.conform(runs)
+    stated = derive_layout(known_columns).select("run_id", stated_batch="gbs_tokens")
+    assumed = filled_runs(known_columns, are_whole=True).select("run_id", assumed_batch="gbs_tokens", cards="num_gpus")
+    rows = runs.join(stated, on="run_id", how="left", maintain_order="left")
+    rows = rows.join(assumed, on="run_id", how="left", maintain_order="left")
     is_doubtful = pl.any_horizontal(map(is_in_doubt, SPEEDS))
-    by_time = pl.when(~is_in_doubt("step_time")).then(pl.col("batch_tokens") / pl.col("step_time_s"))
-    is_settled = is_doubtful & (by_time > 0).fill_null(value=False)
-    is_alike = ((pl.col("tokens_per_s") / by_time - 1).abs() < _ALIKE).fill_null(value=False)
+    time_s = pl.when(~is_in_doubt("step_time")).then("step_time_s")
+    batch = pl.coalesce("stated_batch", "assumed_batch")
+    is_alike = ((pl.col("tokens_per_s") * time_s / batch - 1).abs() < _ALIKE).fill_null(value=False)
+    of_each = is_in_doubt("tokens_per_s") & pl.col("stated_batch").is_null() & (pl.col("cards") > 1)
+    of_each &= (pl.col("tokens_per_s") * pl.col("cards") * time_s / batch - 1).abs() < _ALIKE
+    is_of_each = of_each.fill_null(value=False)
+    is_settled = is_doubtful & ((pl.col("stated_batch") / time_s > 0).fill_null(value=False) | is_alike | is_of_each)
     known = pl.col("quarantine_reason") if "quarantine_reason" in runs.columns else pl.lit(None, pl.String)
     return rows.with_columns(
-        pl.when(~(is_settled & is_in_doubt("tokens_per_s")) | is_alike).then("tokens_per_s"),
-        pl.when(~(is_settled & is_in_doubt("tokens_per_s_per_gpu"))).then("tokens_per_s_per_gpu"),
+        tokens_per_s=pl.when(~(is_settled & is_in_doubt("tokens_per_s")) | is_alike).then("tokens_per_s"),
+        tokens_per_s_per_gpu=pl.when(is_of_each)
+        .then("tokens_per_s")
+        .when(~(is_settled & is_in_doubt("tokens_per_s_per_gpu")))
+        .then("tokens_per_s_per_gpu"),
         quarantine_reason=pl.coalesce(known, pl.when(is_doubtful & ~is_settled).then(pl.lit(DOUBTFUL_SPEED))),
-    ).drop("batch_tokens")
+    ).drop("stated_batch", "assumed_batch", "cards")

@@ -234,9 +234,9 @@ def normalise_runs(frame: pl.DataFrame, *, are_whole: bool = False) -> Normalise
     )
 
 
-def filled_runs(frame: pl.DataFrame) -> pl.DataFrame:
+def filled_runs(frame: pl.DataFrame, *, are_whole: bool = False) -> pl.DataFrame:
     """The runs of `normalise_runs` as they are before models are named and layouts spelt: all of FILLED."""
-    return _filled(frame, are_whole=False)[2]
+    return _filled(frame, are_whole=are_whole)[2]
 
 
 def _filled(frame: pl.DataFrame, *, are_whole: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:

@@ -45,6 +45,21 @@ def test_time_and_batch_settle_a_rate_in_doubt(
     assert run["quarantine_reason"] == (None if is_ranked else DOUBTFUL_SPEED)
 
 
+@pytest.mark.parametrize(
+    ("rate", "of_all", "of_each", "is_ranked"),
+    [(32_500.0, 32_500.0, None, True), (16_250.0, 16_250.0, None, False), (4_060.0, None, 4_060.0, True)],
+)
+def test_a_rate_that_agrees_with_the_replicas_that_all_cards_make_is_that_of_all_or_of_each(
+    rate: float, of_all: float | None, of_each: float | None, is_ranked: bool
+) -> None:
+    stated = {"num_gpus": 8, "mbs": 1, "gas": 2, "seq_len": 4096, "zero_stage": 1, "framework": "other"}
+    measured = {"step_time_s": 2.0, "tokens_per_s": rate, "tokens_per_s_per_gpu": None, "gbs_tokens": None}
+    frame = runs_frame(run_row(**NOTHING | stated | measured | {"source_path": "a.log", "quarantine_reason": None}))
+    (run,) = without_doubtful(frame, doubtful("tokens_per_s")).to_dicts()
+    assert (run["tokens_per_s"], run["tokens_per_s_per_gpu"]) == (of_all, of_each)
+    assert run["quarantine_reason"] == (None if is_ranked else DOUBTFUL_SPEED)
+
+
 def test_what_is_sure_stays_as_it_is() -> None:
     frame = runs_frame(run_row(source_path="a.log"))
     assert without_doubtful(frame, INFERRED_COLUMNS.empty()).equals(frame)

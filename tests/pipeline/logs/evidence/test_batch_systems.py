@@ -135,7 +135,10 @@ ENDS = [
     ("!!!!!!! Segfault encountered !!!!!!!", "crash"),
     ("*** SIGABRT received at time=1746100000 on cpu 12 ***", "crash"),
     ("*** SIGTERM received at time=1746100000 on cpu 12 ***", "cancelled"),
-    ("2026-11-03 15:03:33.111 | CRITICAL | trainer:run:201 - signal SIGTERM received, saving a checkpoint", "cancelled"),
+    (
+        "2026-11-03 15:03:33.111 | CRITICAL | trainer:run:201 - signal SIGTERM received, saving a checkpoint",
+        "cancelled",
+    ),
     ("[rank0] WARNING: Caught SIGTERM, exiting after this step", "cancelled"),
     ("F0501 12:00:30.000000 991 a.cc:112] Check failed: status.ok() INTERNAL: core halted", "crash"),
     ("/w/run.sh: line 12:  5511 Floating point exception(core dumped) python train.py", "crash"),
