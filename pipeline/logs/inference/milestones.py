@@ -43,6 +43,8 @@ _STOPPED = re.compile(
     r"\btarget\b.{0,24}\b(?:achieved|reached|hit|met)\b|\b(?:reached|achieved|hit)\b.{0,12}\btarget\b"
 )
 """Of a trainer that has its own measure of being done."""
+_ALONE = re.compile(r"(?i)(?:.{0,80}[]|:>-] )?\W*(?P<word>(?:all )?(?:done|finished|completed?)|bye)\W*")
+"""A trainer's last word, where it is the last line; in front of others it may be that of a checkpoint."""
 _TROUBLE = re.compile(
     r"(?i)error|exception|traceback|fail|kill|abort|signal|interrupt|cancel|terminat|time[d ]?out|preempt|"
     r"out of memory|\bnan\b|unable|cannot|can't|refused|\blost\b|exit|core dump|restart|resum|retry|evict|requeue"
@@ -71,7 +73,8 @@ def training_end(lines: Sequence[tuple[int, str]]) -> str | None:
         found = _STOPPED.search(text) or _FINAL.search(text) or (None if _NOT_YET.search(text) else _DONE.search(text))
         if found:
             return _fixed(text, found)
-    return None
+    alone = _ALONE.fullmatch(lines[-1][1]) if lines and not _NOT_YET.search(lines[-1][1]) else None
+    return alone["word"] if alone else None
 
 
 def epilogue(before: Collection[str], behind: Sequence[tuple[int, str]]) -> str | None:

@@ -180,6 +180,8 @@ def test_an_epoch_comes_to_the_mean_that_is_printed_at_its_end_else_to_its_last_
         "INFO - Training completed in 12.50 seconds",
         "finished 200 steps",
         "[pretrain] early stop after 28 epochs (no improvement for 6)",
+        "[rank 0] done",
+        "2026-11-05 10:00:00 | INFO | trainer:main:90 - Bye!",
     ],
 )
 @pytest.mark.parametrize("form", ["energy {:.3f} of batch {}/40", "step {1} loss {0:.4f}"])
@@ -203,6 +205,8 @@ def test_a_trainer_that_prints_all_of_its_work_as_done_has_completed(stop: int, 
     [
         ("test accuracy 0.31 over 1000 samples\nwriting weights to out/final.pt", "completed"),
         ("writing weights to out/final.pt", "truncated"),
+        ("saving checkpoint: done", "truncated"),
+        ("[main] done\nvalidating on 64 batches", "truncated"),
         ("", "truncated"),
         ("validating on 64 batches\nvalidation loss 3.1", "truncated"),
         ("test accuracy 0.31 over 1000 samples\nwriting weights to out/final.pt\nslurmstepd: signal 9", "truncated"),
