@@ -47,8 +47,9 @@ best AS (
     CASE WHEN is_of_layout THEN layout_mfu WHEN has_speed THEN mfu END AS mfu,
     CASE WHEN is_of_layout THEN layout_speed WHEN has_speed THEN tokens_per_s_per_gpu END AS tokens_per_s_per_gpu,
     step_time_s,
-    CASE WHEN has_speed IS DISTINCT FROM true THEN coalesce(quarantine_reason, 'throughput not logged') END
-      AS without_speed
+    CASE WHEN has_speed IS DISTINCT FROM true THEN coalesce(
+      quarantine_reason, CASE WHEN tokens_per_s IS NULL THEN 'throughput not logged' ELSE 'number of GPUs unknown' END
+    ) END AS without_speed
   FROM tried
   WHERE is_of_layout OR is_ranked IS DISTINCT FROM true
   QUALIFY row_number() OVER (

@@ -99,6 +99,8 @@ def _why_none(one: Subject, race: Race) -> str:
         return "has no run with a speed"
     if race.measure == "utilisation" and run["tokens_per_s_per_gpu"]:
         return "has no comparable MFU"
+    if run["status"] == "completed" and run["tokens_per_s"] is not None and run["num_gpus"] is None:
+        return "does not state its number of GPUs"
     if run["status"] == "completed":
         return "logs no step time and no throughput" if run["origin"] != "published" else "is published without one"
     return in_sentence(ended(run))

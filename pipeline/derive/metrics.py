@@ -62,7 +62,9 @@ def _basis(peak: pl.Expr) -> pl.Expr:
         .otherwise(_col("precision").str.to_uppercase())
     )
     return (
-        pl.when(_col("tokens_per_s_per_gpu").is_null())
+        pl.when(_col("tokens_per_s_per_gpu").is_null() & _col("tokens_per_s").is_not_null())
+        .then(pl.lit("not computed: number of GPUs unknown"))
+        .when(_col("tokens_per_s_per_gpu").is_null())
         .then(pl.lit("not computed: no throughput"))
         .when(_col("flops_per_token").is_null())
         .then(pl.lit("not computed: parameters unknown"))

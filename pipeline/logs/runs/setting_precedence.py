@@ -7,6 +7,9 @@ from collections.abc import Collection
 import polars as pl
 
 from sweepscope.pipeline.logs.facts import NOTHING
+from sweepscope.pipeline.reference.accelerators import canonical_accelerators
+from sweepscope.pipeline.reference.model_names import canonical_models
+from sweepscope.pipeline.reference.vocabulary import canonical_precision, canonical_recompute, map_words
 from sweepscope.schemas.core.column import Column, DataType
 
 # What the process printed about itself is nearer to the truth than a file beside it, and what follows from both than
@@ -69,7 +72,7 @@ def conflicts(chosen: pl.DataFrame) -> pl.DataFrame:
         "run_id", "name", pl.col("value").alias("used"), pl.col("setting_source").alias("used_source")
     )
     other = observed.filter(~pl.col("is_used")).join(used, on=["run_id", "name"])
-    return other.filter(~_same("value", "used")).select(
+    return other.filter(~_same(_meaning(other, "value"), _meaning(other, "used"))).select(
         "run_id",
         "source_path",
         "line_no",
@@ -83,8 +86,23 @@ def conflicts(chosen: pl.DataFrame) -> pl.DataFrame:
 _FLAGS = {"true": "1", "yes": "1", "false": "0", "no": "0"}
 
 
-def _same(left: str, right: str) -> pl.Expr:
-    first, second = (pl.col(name).str.to_lowercase().replace(_FLAGS) for name in (left, right))
+def _meaning(rows: pl.DataFrame, column: str) -> pl.Expr:
+    """The words of a column as `runs` has them: a card, a model and a precision are spelt in many ways."""
+    text = rows[column]
+    spelt = {
+        "accelerator": canonical_accelerators(text),
+        "model": canonical_models(text),
+        "precision": map_words(text, canonical_precision, pl.String).replace("unclear", None).fill_null(text),
+        "recompute": map_words(text, canonical_recompute, pl.String).fill_null(text),
+    }
+    meant = pl.lit(text)
+    for name, words in spelt.items():
+        meant = pl.when(pl.col("name") == name).then(pl.lit(words)).otherwise(meant)
+    return meant
+
+
+def _same(left: pl.Expr, right: pl.Expr) -> pl.Expr:
+    first, second = (meant.str.to_lowercase().replace(_FLAGS) for meant in (left, right))
     numbers = first.cast(pl.Float64, strict=False) == second.cast(pl.Float64, strict=False)
     return (first == second) | numbers.fill_null(value=False)
 

@@ -238,6 +238,11 @@ def test_megatron_175b_reaches_its_published_mfu() -> None:
     ("changes", "basis"),
     [
         ({"tokens_per_s_per_gpu": None}, "not computed: no throughput"),
+        (
+            {"tokens_per_s_per_gpu": None, "tokens_per_s": 9e4}
+            | dict.fromkeys(("num_gpus", "num_nodes", "dp", "tp", "pp")),
+            "not computed: number of GPUs unknown",
+        ),
         ({"accelerator": None}, "not computed: accelerator unknown"),
         ({"accelerator": "Quadro"}, "not computed: Quadro is not in the accelerators table"),
         ({"accelerator": "CPU"}, "not computed: no bf16 peak for CPU"),

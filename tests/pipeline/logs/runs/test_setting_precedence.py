@@ -125,3 +125,22 @@ def test_a_value_that_its_column_cannot_hold_is_named_and_null(name: str, value:
     chosen = setting_precedence.choose(stated((name, value, "config_file")))
     assert setting_precedence.widen(chosen, RUNS)[name].to_list() == [None]
     assert setting_precedence.unreadable(chosen, RUNS).select("name", "value").rows() == [(name, value)]
+
+
+def test_one_card_model_or_precision_in_two_spellings_is_no_conflict() -> None:
+    alike = stated(
+        ("accelerator", "NVIDIA H100 80GB HBM3", "log_line"),
+        ("accelerator", "H100-SXM-80GB", "config_file"),
+        ("model", "Qwen/Qwen2.5-7B", "argument_dump"),
+        ("model", "qwen2.5-7b", "folder_name"),
+        ("precision", "bfloat16", "log_line"),
+        ("precision", "bf16", "config_file"),
+    )
+    assert texts(alike) == []
+    different = stated(
+        ("accelerator", "NVIDIA H100 80GB HBM3", "log_line"),
+        ("accelerator", "NVIDIA A100-SXM4-80GB", "config_file"),
+        ("precision", "odd", "log_line"),
+        ("precision", "strange", "config_file"),
+    )
+    assert len(texts(different)) == 2
