@@ -26,6 +26,7 @@ from sweepscope.dashboard.sections import (
 )
 from sweepscope.dashboard.sections.explorer_controls import number_choice
 from sweepscope.dashboard.text import explorer as texts
+from sweepscope.dashboard.text import options as option_texts
 from sweepscope.dashboard.text import origins as origins_texts
 from sweepscope.dashboard.text import ratios as ratio_texts
 from sweepscope.dashboard.view_models import explorer
@@ -118,7 +119,8 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
     # whatever the nodes: estimates of more of them would else be by other constants
     usual = explorer.default_setup(setups, models, explorer.wanted({**asked, "num_nodes": None}, view.chosen))
     offered = [*explorer.listed_models(models, st.query_params.get("model", start["model"])), CUSTOM]
-    model = choices.select("Model", "model", offered, start["model"], width=190, help=texts.listed(offered, models))
+    unlisted = option_texts.left_out(offered, models, noun="model", most="runs", parameter="model")
+    model = choices.select("Model", "model", offered, start["model"], width=190, help=unlisted)
     cards = known_cards()
     card = find_cluster(start["accelerator"])
     accelerator = choices.select("Accelerator", "card", cards, card.accelerator if card else cards[0], width=190)

@@ -54,8 +54,9 @@ _COSTS = (
 _FAILED = names("oom host_oom hang nccl_error crash timeout node_fail preempted truncated failed")
 _STRETCHED_SHOWN = 5
 _IDLE_SHOWN = 5
-_LATE_SHOWN = 8
-_HANGS_SHOWN = 6
+_LATE_SHOWN = 5
+_HANGS_SHOWN = 5
+_RETRY_HEIGHT = 228  # px: the first six rows
 
 
 def _page(view: View) -> None:
@@ -189,7 +190,7 @@ def _draw_hours(view: View, endings: list[dict[str, Any]]) -> None:
 
 
 def _draw_idle(view: View, scope: Scope) -> None:
-    costs = queries.costs(scope).run(view.store.con).to_dicts()
+    costs = queries.costs(scope).run(view.store.con)
     rows, title = queries.idle(scope).run(view.store.con), list_texts.idle_title(costs)
     if rows.is_empty() and not title:
         return
@@ -256,16 +257,16 @@ def _draw_retries(view: View, scope: Scope) -> None:
         pl.col("model", "layout").fill_null(list_texts.NOT_LOGGED),
         status=pl.col("status").replace_strict(symbols, default=pl.col("status")),
     )
-    # A column that nothing is known for would only push the others out of sight.
-    columns = [name for name in _RETRY if shown[name].count()]
-    tables.table(shown, columns, wide=("status_evidence", "run_dir"))
-    if unknown := list_texts.retry_unknown(rows.to_dicts()):
+    wide = ("status_evidence", "run_dir")
+    tables.first_rows(shown, _RETRY, csv_name="retry_list", csv=rows, wide=wide, height=_RETRY_HEIGHT)
+    nameless = rows.filter(pl.col("model").is_null() & pl.col("layout").is_null())
+    if unknown := list_texts.retry_unknown(nameless.to_dicts()):
         basic.note(unknown)
-    tables.csv_button(rows, "retry_list")
 
 
 def _draw_tables(view: View, scope: Scope, rates: pl.DataFrame, rates_by: pl.DataFrame) -> None:
-    everything = pl.concat([rates_by, rates]).unique(maintain_order=True)
+    # a setting may be what the bars are by, and stands once
+    everything = pl.concat([rates_by, rates.join(rates_by, on="dimension", how="anti", maintain_order="left")])
     tables.table_twin("Failure rates as a table", everything, _RATES, csv_name="failure_rates", is_counted=True)
     costs = queries.costs(scope).run(view.store.con)
     tables.table_twin("Cost of each sweep as a table", costs, _COSTS, csv_name="sweep_cost", is_counted=True)

@@ -8,9 +8,10 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from sweepscope.dashboard.charts.marks import beside, hovering, note, row_axis, segment, value_axis
+from sweepscope.dashboard.charts.layer import Layer
+from sweepscope.dashboard.charts.marks import hovering, note, row_axis, segment, value_axis
 from sweepscope.dashboard.format.numbers import number, part_of, percent, plain, shortened
-from sweepscope.dashboard.format.symbols import OUTCOME, Mark
+from sweepscope.dashboard.format.symbols import OUTCOME
 from sweepscope.dashboard.format.theme import Theme, text_on
 from sweepscope.dashboard.view_models.failures import Pattern, hours_figure
 
@@ -25,28 +26,33 @@ _SEGMENTS = tuple(name for name in OUTCOME if name != "running")
 
 def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str], theme: Theme) -> go.Figure:
     """One bar per row of `failures.endings_by`, cut by how its runs ended: completed first, then the failures."""
-    figure = go.Figure()
+    figure, layer = go.Figure(), Layer()
     longest = int(rows["runs_tried"].max() or 1)  # type: ignore[arg-type]  # polars types max() for any dtype
-    positions = list(range(rows.height))
     base = [0] * rows.height
     for name in _SEGMENTS:
         counts = rows[name].to_list()
+        # a bar of no length is an element that nobody sees
+        seen = [position for position, count in enumerate(counts) if count]
+        if not seen:
+            continue
         mark = OUTCOME[name]
         color = getattr(theme, mark.color)
         figure.add_bar(
-            x=counts,
-            y=positions,
-            base=list(base),
+            x=[counts[position] for position in seen],
+            y=seen,
+            base=[base[position] for position in seen],
             orientation="h",
             width=0.72,
-            **hovering(hovers),
-            marker={"color": color, "line": {"width": 0}, "pattern": _hatch(mark, theme)},
+            **hovering([hovers[position] for position in seen]),
+            marker={"color": color, "line": {"width": 0}, "pattern": _hatching(mark.hatch, theme)},
         )
-        for position, (start, count) in enumerate(zip(base, counts, strict=True)):
+        for position in seen:
+            start, count = base[position], counts[position]
             if count / longest >= _MIN_LABELLED:
                 text = note(f"{mark.symbol} {number(count)}", text_on(color), page=color if mark.hatch else None)
-                figure.add_annotation(x=start + count / 2, y=position, **text)
+                layer.add_annotation(x=start + count / 2, y=position, **text)
         base = [start + count for start, count in zip(base, counts, strict=True)]
+    layer.lay_on(figure)
     figure.update_layout(
         barmode="overlay",
         height=_ROW_HEIGHT * max(rows.height, 1) + _AXIS_HEIGHT,
@@ -59,21 +65,22 @@ def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str
 
 def draw_patterns(patterns: Sequence[Pattern], overall: float, theme: Theme) -> go.Figure:
     """Failure rate of each pattern with its 95 % interval; filled where all of it is above the overall rate."""
-    figure = go.Figure()
+    figure, layer = go.Figure(), Layer()
     figure.add_vline(x=100 * overall, line={"width": 1, "dash": "dot", "color": theme.axis})
-    for position, pattern in enumerate(patterns):
-        color = theme.failed if pattern.is_above else theme.soft
-        figure.add_shape(**segment((100 * pattern.low, position), (100 * pattern.high, position), color, width=2))
-        fill = color if pattern.is_above else theme.page
-        figure.add_scatter(
-            x=[100 * pattern.rate],
-            y=[position],
-            mode="markers",
-            **hovering([_pattern_hover(pattern)]),
-            marker={"size": 10, "color": fill, "line": {"width": 2, "color": color}},
-        )
+    colors = [theme.failed if pattern.is_above else theme.soft for pattern in patterns]
+    fills = [theme.failed if pattern.is_above else theme.page for pattern in patterns]
+    for position, (pattern, color) in enumerate(zip(patterns, colors, strict=True)):
+        layer.add_shape(**segment((100 * pattern.low, position), (100 * pattern.high, position), color, width=2))
         text = note(f"{number(pattern.failed)} of {number(pattern.judged)}", theme.mute, page=theme.page)
-        figure.add_annotation(x=_RATE_AXIS_END, y=position, xanchor="right", **text)
+        layer.add_annotation(x=_RATE_AXIS_END, y=position, xanchor="right", **text)
+    layer.lay_on(figure)
+    figure.add_scatter(
+        x=[100 * pattern.rate for pattern in patterns],
+        y=list(range(len(patterns))),
+        mode="markers",
+        **hovering([_pattern_hover(pattern) for pattern in patterns]),
+        marker={"size": 10, "color": fills, "line": {"width": 2, "color": colors}},
+    )
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(patterns), 1) + _AXIS_HEIGHT,
         hoverdistance=30,
@@ -94,23 +101,24 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], theme: Theme) -> go.Figure:
     """GPU-hours by ending, one zero-based bar each, with their share of what is known."""
     known = sum(row["gpu_hours"] or 0 for row in endings)
     longest = max((row["gpu_hours"] or 0 for row in endings), default=0) or 1
+    marks = [OUTCOME[row["outcome"]] for row in endings]
     figure = go.Figure()
-    for position, row in enumerate(endings):
-        mark, hours = OUTCOME[row["outcome"]], row["gpu_hours"]
-        figure.add_bar(
-            x=[hours or 0],
-            y=[position],
-            orientation="h",
-            width=0.6,
-            hoverinfo="skip",
-            marker={"color": getattr(theme, mark.color), "line": {"width": 0}, "pattern": _hatch(mark, theme)},
-        )
-        share = f" · {part_of((hours or 0) / known)}" if known and hours is not None else ""
-        without = row["runs_without_gpu_hours"]
-        unknown = f" · unknown for {number(without)} of {number(row['runs'])}" if without else ""
-        known_hours = "" if hours is None else f"<b>{hours_figure(hours)}</b>{share}{unknown}"
-        text = known_hours or f"unknown for all {number(row['runs'])}"
-        figure.add_annotation(**beside(hours or 0, position, 6), **note(text, theme.soft))
+    figure.add_bar(
+        x=[row["gpu_hours"] or 0 for row in endings],
+        y=list(range(len(endings))),
+        orientation="h",
+        width=0.6,
+        hoverinfo="skip",
+        text=[_hours_text(row, known) for row in endings],
+        textposition="outside",
+        textfont={"size": 12, "color": theme.soft},
+        cliponaxis=False,
+        marker={
+            "color": [getattr(theme, mark.color) for mark in marks],
+            "line": {"width": 0},
+            "pattern": _hatching([mark.hatch for mark in marks], theme),
+        },
+    )
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(endings), 1) + _MARGINS,
         xaxis={"range": [0, longest * 2.2], "visible": False},
@@ -119,6 +127,16 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], theme: Theme) -> go.Figure:
     return figure
 
 
-def _hatch(mark: Mark, theme: Theme) -> dict[str, Any]:
-    """Hatch lines in the page's colour over the bar's own."""
-    return {"shape": mark.hatch, "fillmode": "overlay", "fgcolor": theme.page, "size": 6, "solidity": 0.25}
+def _hours_text(row: Mapping[str, Any], known: float) -> str:
+    """GPU-hours of an ending, their share of what is known of all, and of how many of its runs they are unknown."""
+    hours, without = row["gpu_hours"], row["runs_without_gpu_hours"]
+    if hours is None:
+        return f"unknown for all {number(row['runs'])}"
+    share = f" · {part_of(hours / known)}" if known else ""
+    unknown = f" · unknown for {number(without)} of {number(row['runs'])}" if without else ""
+    return f"<b>{hours_figure(hours)}</b>{share}{unknown}"
+
+
+def _hatching(shape: str | Sequence[str], theme: Theme) -> dict[str, Any]:
+    """Hatch lines in the page's colour over the bars' own; their shape, or one per bar."""
+    return {"shape": shape, "fillmode": "overlay", "fgcolor": theme.page, "size": 6, "solidity": 0.25}

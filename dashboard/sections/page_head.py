@@ -15,7 +15,9 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.queries.overview import lacking
 from sweepscope.dashboard.queries.reader import Reader
 from sweepscope.dashboard.queries.slices import runs_of
+from sweepscope.dashboard.selection.options import listed
 from sweepscope.dashboard.text import best as grid_texts
+from sweepscope.dashboard.text import options as option_texts
 from sweepscope.dashboard.text import origins as texts
 from sweepscope.dashboard.text import overview as overview_texts
 from sweepscope.dashboard.widgets import basic, choices
@@ -92,8 +94,8 @@ def say_no_own_grid(view: View) -> None:
 
 
 def choose_sweep(sizes: Mapping[str, int], noun: str, *, default: str | None = None, width: int = 300) -> str | None:
-    """A selectbox of one sweep, or all (None). `sizes` is how many of the `noun` each holds."""
-    options = [_ALL, *sizes]
+    """A selectbox of one sweep, or all (None). `sizes` is how many of the `noun` each holds, most first."""
+    options = [_ALL, *listed(sizes, default, st.query_params.get("sweep"))]
     wanted = choices.select(
         "Sweep",
         "sweep",
@@ -101,5 +103,6 @@ def choose_sweep(sizes: Mapping[str, int], noun: str, *, default: str | None = N
         default or _ALL,
         shown=lambda name: f"{name} · {numbers.count(sizes[name], noun)}" if name in sizes else "all sweeps",
         width=width,
+        help=option_texts.left_out(options, sizes, noun="sweep", most=f"{noun}s", parameter="sweep"),
     )
     return None if wanted == _ALL else wanted

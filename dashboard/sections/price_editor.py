@@ -14,7 +14,7 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import heading
 from sweepscope.dashboard.queries import prices as queries
 from sweepscope.dashboard.text import prices as texts
-from sweepscope.dashboard.widgets import basic, tables
+from sweepscope.dashboard.widgets import basic, folds, tables
 from sweepscope.pipeline.errors import SweepscopeError
 from sweepscope.pipeline.inspection import keep_prices
 from sweepscope.pipeline.store import published
@@ -32,16 +32,19 @@ def draw(view: View) -> None:
     frame = queries.prices().run(view.store.con)
     if frame.is_empty():
         return
-    rows = frame.to_dicts()
-    with st.expander(f"Prices: {texts.qualifier(rows)}", expanded=False, key="prices_open"):
-        basic.note(texts.INSTRUCTIONS)
-        if editing.may_keep():
-            _draw_editor(view, frame)
-        else:
-            tables.table(frame, _COLUMNS)
-            st.code(texts.by_command(rows, published.named_home()), language=None, wrap_lines=True)
-        if outcome := st.session_state.pop(_OUTCOME, None):
-            (basic.note if outcome[0] else basic.problem)(outcome[1])
+    title = f"Prices: {texts.qualifier(frame.to_dicts())}"
+    folds.fold_of_page(title, lambda: _draw_prices(view, frame), key="prices")
+
+
+def _draw_prices(view: View, frame: pl.DataFrame) -> None:
+    basic.note(texts.INSTRUCTIONS)
+    if editing.may_keep():
+        _draw_editor(view, frame)
+    else:
+        tables.table(frame, _COLUMNS)
+        st.code(texts.by_command(frame.to_dicts(), published.named_home()), language=None, wrap_lines=True)
+    if outcome := st.session_state.pop(_OUTCOME, None):
+        (basic.note if outcome[0] else basic.problem)(outcome[1])
 
 
 def _draw_editor(view: View, frame: pl.DataFrame) -> None:

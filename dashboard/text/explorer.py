@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -42,17 +42,6 @@ HOW_TO_READ = (
     "from measured runs of its own, and is left out where none made such a choice; an interval holds 80 % of "
     "comparable runs. Interleaving follows Megatron's rules; a framework may allow less.",
 )
-
-
-def listed(offered: Sequence[str], models: Collection[str]) -> str | None:
-    """How to reach the models that the selector does not list; None where it lists all."""
-    few = len(set(offered).intersection(models))
-    if few == len(models):
-        return None
-    return (
-        f"Listed are {number(few)} of {number(len(models))} models, those with the most runs first. "
-        "An address with model=NAME opens any of them."
-    )
 
 
 def answer(setup: Setup, request: Request, found: Found, measured: pl.DataFrame) -> str:

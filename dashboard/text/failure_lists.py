@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import polars as pl
+
 from sweepscope.dashboard.format.numbers import count, number
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.view_models.failures import hours_figure
@@ -55,10 +57,10 @@ def idle_line(row: Row) -> tuple[str, str]:
     return what, "; ".join(parts)
 
 
-def idle_title(costs: Sequence[Row]) -> str:
+def idle_title(costs: pl.DataFrame) -> str:
     """Qualifier of that list: GPU-hours idle, in start-up and in the queue, as far as logs and scheduler tell."""
     names = {"gpu_hours_idle": "idle", "gpu_hours_startup": "in start-up", "gpu_hours_queued": "in the queue"}
-    sums = {word: sum(row[name] or 0.0 for row in costs) for name, word in names.items()}
+    sums = {word: float(costs[name].sum()) for name, word in names.items()}
     parts = [f"{hours_figure(hours)} {word}" for word, hours in sums.items() if hours]
     return f"GPU-hours: {', '.join(parts)}" if parts else ""
 
@@ -71,9 +73,8 @@ def retry_title(configurations: int) -> str:
 NOT_LOGGED = "not logged"
 
 
-def retry_unknown(rows: Sequence[Row]) -> str:
-    """What to do with rows of the retry list without a command or job; empty where all have one."""
-    bare = [row for row in rows if row["model"] is None and row["layout"] is None]
+def retry_unknown(bare: Sequence[Row]) -> str:
+    """What to do with rows of the retry list that name neither model nor layout; empty where there are none."""
     if not bare:
         return ""
     names = "names" if len(bare) == 1 else "name"

@@ -15,6 +15,7 @@ import polars as pl
 
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.filters import SLICE
+from sweepscope.dashboard.selection.options import listed
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.pipeline.estimate.rows.asking import ChooseProfile, question_on
 from sweepscope.pipeline.estimate.rows.distinct_rows import distinct_rows
@@ -109,14 +110,9 @@ def offered_models(of_store: Mapping[str, ModelShape]) -> dict[str, ModelShape]:
     return found
 
 
-MOST_LISTED = 1_000
-"""Models of a store that a selector lists: a browser is slow with many more."""
-
-
 def listed_models(models: Mapping[str, ModelShape], wanted: str | None) -> list[str]:
     """Names to choose from: the first of `offered_models`, those of the registry, and `wanted` if it is one."""
-    first = [*list(models)[:MOST_LISTED], *known_models(), *filter(None, [wanted])]
-    return [name for name in dict.fromkeys(first) if name in models]
+    return listed(models, *known_models(), wanted)
 
 
 def read_shape(values: Mapping[str, int], *, gated: bool, tied: bool) -> ModelShape | str:

@@ -16,6 +16,11 @@ def fold(title: str, draw: Callable[[], None], *, key: str, is_open: bool = Fals
 
     `is_open`: whether it is so at first.
     """
+    fold_of_page(title, draw, key=key, is_open=is_open)
+
+
+def fold_of_page(title: str, draw: Callable[[], None], *, key: str, is_open: bool = False) -> None:
+    """The same for content that changes what the page shows: it reruns with all that is done in the fold."""
     part = st.expander(title, expanded=ARE_OPEN or is_open, key=f"fold_{key}", on_change="rerun")
     if part.open:
         with part:

@@ -13,7 +13,7 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.devices import are_ranks
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.queries.reader import Reader
-from sweepscope.dashboard.widgets import folds, urls
+from sweepscope.dashboard.widgets import basic, folds, urls
 
 _ROW_HEIGHT = 32  # of tables, in pixels
 _LETTER_WIDTH, _BLANK_WIDTH = 6.8, 3.4  # of a table's text, in pixels, on average
@@ -21,6 +21,8 @@ _CELL_PADDING = 20
 _MEASURED_ROWS = 8  # rows by which a table sizes a column without a given width
 _LONGEST_WHOLE = 64  # letters of texts that are shown whole; paths and sentences are longer
 _MOST_DECIMALS = 4
+MOST_ROWS = 400
+"""Rows of a table that is read from its top: of more, the first are drawn and all are downloaded."""
 
 
 def table(
@@ -135,6 +137,34 @@ def _decimals(shown: pl.Series, usual: int) -> int:
     return next(enough, _MOST_DECIMALS)
 
 
+def first_rows(
+    frame: pl.DataFrame,
+    columns: Sequence[str],
+    *,
+    csv_name: str,
+    csv: pl.DataFrame | None = None,
+    wide: Sequence[str] = (),
+    height: int | None = None,
+) -> None:
+    """A table in the order of its rows, of very many the first, with all of them as CSV in base units below.
+
+    Columns that hold nothing are left out here; the CSV has them.
+
+    Args:
+        frame: rows of the table, with `columns`.
+        columns: what is shown, in order.
+        csv_name: name of the file, without its ending.
+        csv: rows of the download, `frame` unless given.
+        wide: columns with sentences or paths.
+        height: the most it takes, in pixels; without one it is Streamlit's.
+    """
+    shown = [name for name in columns if frame.is_empty() or frame[name].count()]
+    table(frame.head(MOST_ROWS), shown, wide=wide, height=height)
+    if frame.height > MOST_ROWS:
+        basic.note(f"The first {numbers.number(MOST_ROWS)} of {numbers.count(frame.height, 'row')}; the CSV has all.")
+    csv_button(frame if csv is None else csv, csv_name)
+
+
 def table_twin(
     title: str,
     frame: pl.DataFrame,
@@ -144,9 +174,7 @@ def table_twin(
     csv: pl.DataFrame | None = None,
     is_counted: bool = False,
 ) -> None:
-    """The chart as a table, closed at first, with the full filtered set as CSV in base units.
-
-    Columns that hold nothing are left out here; the CSV has them.
+    """The chart as a table, closed at first: `first_rows` of the full filtered set.
 
     Args:
         frame: rows of the table, with `columns`.
@@ -155,8 +183,7 @@ def table_twin(
     """
 
     def draw() -> None:
-        table(frame, [name for name in columns if frame.is_empty() or frame[name].count()])
-        csv_button(frame if csv is None else csv, csv_name)
+        first_rows(frame, columns, csv_name=csv_name, csv=csv)
 
     counted = f"{title}, {numbers.count(frame.height, 'row')}" if is_counted else title
     folds.fold(counted, draw, key=csv_name)

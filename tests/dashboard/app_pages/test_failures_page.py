@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from sweepscope.dashboard.queries.reader import Reader
+from sweepscope.dashboard.selection import options
 from tests.dashboard.app_pages.test_data_pages import look_at, open_page, text_of
 from tests.dashboard.store_rows import event_row, make_real_home, run_row
 
@@ -149,3 +150,19 @@ def test_rates_are_asked_once_whatever_the_bars_are_by(home: Path, monkeypatch: 
     open_page(home, monkeypatch, "failures")
     open_page(home, monkeypatch, "failures", by="model")
     assert len(asked) == 1
+
+
+def test_of_thousands_of_sweeps_the_largest_are_listed_and_any_opens_by_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "MOST_LISTED", 2)
+    sizes = {"a": 3, "b": 2, "c": 1, "d": 1}
+    runs = [ran(f"{name}{at}", sweep=name) for name, size in sizes.items() for at in range(size)]
+    home = make_real_home(tmp_path / "home", runs=runs)
+    box = open_page(home, monkeypatch, "failures").selectbox(key="url_sweep")
+    assert box.options == ["all sweeps", "a · 3 runs", "b · 2 runs"]
+    assert box.help == (
+        "Listed are 2 of 4 sweeps, those with the most runs first. An address with sweep=NAME opens any of them."
+    )
+    box = open_page(home, monkeypatch, "failures", sweep="d").selectbox(key="url_sweep")
+    assert (box.options[-1], box.value) == ("d · 1 run", "d")

@@ -159,10 +159,3 @@ def test_a_neighbour_says_what_is_not_the_same() -> None:
     assert text == "DP8 TP2 PP1: differs in ZeRO-3, 64 GPUs, full recompute"
     assert plain(value) == "36.1 % · ~38.0 %"
     assert layout_texts.nearest_run({**row, "differs": [], "est_mfu": None, "mfu": None})[1] == "1 tokens/s/GPU"
-
-
-def test_models_that_a_selector_leaves_out_are_counted_with_the_way_to_them() -> None:
-    assert texts.listed(["a", "b", "Custom shape"], ["a", "b", "c"]) == (
-        "Listed are 2 of 3 models, those with the most runs first. An address with model=NAME opens any of them."
-    )
-    assert texts.listed(["a", "Custom shape"], ["a"]) is None

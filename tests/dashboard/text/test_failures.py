@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 import pytest
 
 from sweepscope.dashboard.text import failure_lists as list_texts
@@ -84,12 +85,10 @@ def test_an_idle_run_says_what_was_idle() -> None:
 
 
 def test_idle_hours_are_summed_as_far_as_they_are_known() -> None:
-    costs = [
-        {"gpu_hours_idle": 2.0, "gpu_hours_startup": None, "gpu_hours_queued": 0.5},
-        {"gpu_hours_idle": 1.5, "gpu_hours_startup": None, "gpu_hours_queued": None},
-    ]
+    hours = {"gpu_hours_idle": [2.0, 1.5], "gpu_hours_startup": [None, None], "gpu_hours_queued": [0.5, None]}
+    costs = pl.DataFrame(hours, schema=dict.fromkeys(hours, pl.Float64))
     assert list_texts.idle_title(costs) == "GPU-hours: 3.5 idle, 0.500 in the queue"
-    assert list_texts.idle_title([]) == ""
+    assert list_texts.idle_title(costs.clear()) == ""
 
 
 def test_a_configuration_cut_short_says_what_it_needs() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from sweepscope.dashboard.selection.options import MOST_LISTED
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.view_models import explorer, explorer_layout
 from sweepscope.dashboard.view_models.explorer import Setup
@@ -135,9 +136,9 @@ def test_models_of_the_store_come_before_the_registrys() -> None:
 
 
 def test_of_very_many_models_the_first_are_listed_and_the_registrys_and_the_one_asked_for() -> None:
-    models = {f"m{at}": LLAMA for at in range(explorer.MOST_LISTED + 9)} | {"Llama 3 8B": LLAMA}
+    models = {f"m{at}": LLAMA for at in range(MOST_LISTED + 9)} | {"Llama 3 8B": LLAMA}
     listed = explorer.listed_models(models, "m1005")
-    assert listed == [*list(models)[: explorer.MOST_LISTED], "Llama 3 8B", "m1005"]
+    assert listed == [*list(models)[:MOST_LISTED], "Llama 3 8B", "m1005"]
 
 
 def test_batches_are_whole_sequences() -> None:

@@ -44,3 +44,21 @@ def test_columns_that_are_whole_and_those_of_paths_are_left_to_the_table(texts: 
 @pytest.mark.parametrize(("value", "decimals"), [(0.5, 1), (0.05, 1), (0.04, 2), (0.004, 3), (1e-9, 4), (0.0, 1)])
 def test_what_is_something_does_not_read_as_nothing(value: float, decimals: int) -> None:
     assert format_of(value).endswith(f".{decimals}f")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "drawn"), [(400, 400), (401, 400)])
+def test_of_very_many_rows_the_first_are_drawn_and_all_are_downloaded(rows: int, drawn: int) -> None:
+    def page(rows: int) -> None:
+        import polars as pl
+
+        from sweepscope.dashboard.widgets import tables
+
+        tables.first_rows(pl.DataFrame({"gpu_hours": range(rows), "empty": None}), ["gpu_hours", "empty"], csv_name="x")
+
+    app = AppTest.from_function(page, args=(rows,), default_timeout=120).run()
+    assert not app.exception
+    assert app.dataframe[0].value.shape == (drawn, 1)
+    assert app.get("download_button")[0].proto.label == f"CSV · {rows} rows"
+    notes = [one.proto.body for one in app.get("html")]
+    assert any(f"The first 400 of {rows} rows; the CSV has all." in note for note in notes) == (rows > drawn)
