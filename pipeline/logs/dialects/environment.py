@@ -19,6 +19,7 @@ LITERALS = (
     *("A100-SXM", "Detected GPU model:", "GeForce ", "Quadro ", "TITAN ", "Radeon "),
     *("Setting accelerator to CPU", ".cpp:"),
     *("xlarge", "highgpu-", "megagpu-", "ultragpu-", "edgegpu-", "g2-standard-", "Standard_N", "BM.GPU", "g4dn.metal"),
+    *("JAX process: ", "local devices: ["),
     *("SLURM_JOB", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_GPUS_ON_NODE", "PBS_JOBID"),
 )
 
@@ -74,6 +75,8 @@ _LINE = (
     ("accelerator", _DEVICE),
     ("accelerator", _INSTANCE),
     ("accelerator", rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),
+    # What programs on JAX print of their processes, one a host (jax.process_count).
+    ("num_nodes", r"\bJAX process: \d+ ?/ ?(\d+)\b"),
     (CPU_PROCESS, rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),
 )
 _TORCH_LINE = r"^\[[WE]\d{3,4} [^\]]* \w+\.cpp:\d+\]"
@@ -89,13 +92,21 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         named_settings(commands, pattern, _LAUNCH, setting_source="command_line")
         for pattern in (_LAUNCH_OPTION, _LAUNCH_VARIABLE)
     ]
-    return pl.concat([matched_settings(near, _LINE), *launched, _alone(commands), _scheduled(near)])
+    found = [matched_settings(near, _LINE), *launched, _alone(commands), _scheduled(near), _listed_devices(near)]
+    return pl.concat(found)
 
 
 def ranks(lines: pl.DataFrame) -> pl.DataFrame:
     """SETTING_FACTS of the global ranks in front of torch's warnings (c10/util/Logging.cpp), each once a file."""
     mine = lines.filter(pl.col("rank").is_not_null() & pl.col("text").str.contains(_TORCH_LINE))
     return computed_settings(mine.unique(["source", "rank"], keep="first", maintain_order=True), {RANK: pl.col("rank")})
+
+
+def _listed_devices(lines: pl.DataFrame) -> pl.DataFrame:
+    """Cards of a process, of which JAX prints all (`local devices: [CudaDevice(id=0), CudaDevice(id=1)]`)."""
+    listed = pl.col("text").str.extract(r"\blocal devices: \[(.*)\]\s*$")
+    cards = listed.str.count_matches(r"(?:Cuda|Rocm|Gpu|Tpu|StreamExecutorGpu)Device\(")
+    return computed_settings(lines, {"gpus_per_node": pl.when(cards > 0).then(cards)}, setting_source="log_line")
 
 
 def _alone(lines: pl.DataFrame) -> pl.DataFrame:

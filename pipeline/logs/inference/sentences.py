@@ -42,8 +42,8 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         "num_gpus",
         ("rank", "process"),
         re.compile(
-            r"(?i)(?<!local )(?<!local_)(?<!node )\b(?:rank|process)\s*[:#]?\s*\d+\s*(?:/|\bof\b|\bout of\b)\s*"
-            r"(?P<value>\d+)\b(?!\.\d)"
+            r"(?i)(?<!local )(?<!local_)(?<!node )(?<!jax )\b(?:rank|process)\s*[:#]?\s*\d+\s*"
+            r"(?:/|\bof\b|\bout of\b)\s*(?P<value>\d+)\b(?!\.\d)"
         ),
     ),
     ("num_gpus", ("x", "×"), re.compile(_CARDS.format(count=r"(?P<value>\d{1,6})", card=_CARD))),
@@ -64,6 +64,11 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         "accelerator",
         _NODES,
         re.compile(_NODES_OF_CARDS.format(nodes=r"\d{1,5}", count=r"\d{1,2}", card=f"(?P<value>{_CARD})")),
+    ),
+    (
+        "accelerator",
+        _NODES,
+        re.compile(rf"(?i)\b(?:nodes|hosts|machines|servers) (?:of|with) (?P<value>{_CARD})s?(?![\w-])"),
     ),
     (
         "seq_len",

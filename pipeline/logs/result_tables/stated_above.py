@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sweepscope.pipeline.logs.inference.settings import choose
 from sweepscope.pipeline.logs.inference.stated import stated
 from sweepscope.pipeline.logs.result_tables.cells import word_of
+from sweepscope.pipeline.reference.model_identity import registered_name
 
 _OF_ALL = ("seq_len", "gbs", "gas", "mbs", "accelerator", "num_nodes", "gpus_per_node", "precision", "model")
 """Columns that hold for all runs where a document states one value; degrees of parallelism are what differs."""
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _EMPHASIS = re.compile(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}(?!\w)")
 _FULL_STOP = re.compile(r"\.(?=\s|$)")
+_LENGTH = re.compile(r"(?i)\b(seq|sequence|ctx|context) (\d{3,7})\b")
+_KIND = re.compile(r"\b([AH]\d00) ?\((?:(\d{2,3}) ?GB,? )?(SXM|PCIe)\d?(?:,? (\d{2,3}) ?GB)?\)")
+"""A card with its kind in brackets: `H100 (80GB SXM)`."""
 _EXAMPLE = re.compile(r"\s{4,}\S|\s*(?:\$|>>>|#!)")
 """Lines of code: what they do is no run of the table."""
 
@@ -46,11 +50,33 @@ def stated_above(lines: Sequence[tuple[int, str]], taken: Collection[int], heade
         is_fence = _FENCE.match(text) is not None
         is_code ^= is_fence
         if not (is_code or is_fence or number in taken or _EXAMPLE.match(text)):
-            above.append((number, _FULL_STOP.sub(";", _EMPHASIS.sub("", text))))
+            above.append((number, _plain(text)))
     found = []
     for one in choose(each for each in stated(above) if each.form != "option"):
         source = one.sources[0]
         value = word_of(one.column, source.name, one.value) if one.is_used and one.column in _OF_ALL else None
         if value is not None:
             found.append(StatedAbove(one.column, value, source.name or source.printed, source.line_no, source.text))
-    return tuple(found)
+    return (*found, *(() if any(one.column == "model" for one in found) else _named_by_heading(above)))
+
+
+def _plain(text: str) -> str:
+    """A line in the words that are looked for: no emphasis, a length called so, and a card with its kind in one word.
+
+    >>> _plain("# **Ours** on 8 nodes of H100 (80GB SXM), seq 8192. Tuned")
+    '# Ours on 8 nodes of H100-SXM-80GB, seq len 8192; Tuned'
+    """
+    plain = _LENGTH.sub(r"\1 len \2", _FULL_STOP.sub(";", _EMPHASIS.sub("", text)))
+    sizes = (f"-{size}GB" if (size := one[2] or one[4]) else "" for one in _KIND.finditer(plain))
+    return _KIND.sub(lambda one: f"{one[1]}-{one[3]}{next(sizes)}", plain)
+
+
+def _named_by_heading(above: Sequence[tuple[int, str]]) -> Iterator[StatedAbove]:
+    """The model that the nearest heading above names."""
+    for number, text in reversed(above):
+        words = re.findall(r"[\w.-]*\w", text) if text.startswith("#") else []
+        runs = (" ".join(words[at : at + size]) for size in (3, 2, 1) for at in range(len(words)))
+        name = next((name for run in runs if re.search(r"\d", run) and (name := registered_name(run))), None)
+        if name:
+            yield StatedAbove("model", name, "heading", number, text)
+            return

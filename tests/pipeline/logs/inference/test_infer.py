@@ -812,6 +812,8 @@ def test_a_clause_of_a_heading_states_a_setting() -> None:
         ("gpus : 32 x MI300X", {"num_gpus": 32}),
         ("rank 0 of 8 is up, local rank 0 of 4", {"num_gpus": 8}),
         ("data=8, shuffle=True", {}),
+        ("JAX process: 0 / 2", {"num_nodes": 2}),
+        ("trained on 8 nodes of H100-SXM-80GB", {"num_nodes": 8}),
         ("Mesh shape: {'data': 1, 'fsdp': 16, 'tensor': 2}", {"dp": 16, "tp": 2}),
         ("Mesh shape: {'data': 4, 'fsdp': 1, 'tensor': 2}", {"dp": 4, "tp": 2}),
         (

@@ -66,3 +66,17 @@ def test_nodes_of_cards_hold_for_all_runs(sentence: str) -> None:
     assert (
         found.runs.select("num_nodes", "gpus_per_node", "accelerator", "seq_len").rows() == [(2, 8, "H100", 8192)] * 2
     )
+
+
+def test_a_heading_states_the_model_the_cards_and_the_length() -> None:
+    found = read_document("# Llama-3 70B on 8 nodes of H100 (80GB SXM), seq 8192, global batch 1024\n" + TABLE)
+    assert found is not None
+    (run, _) = found.runs.to_dicts()
+    assert (run["model"], run["accelerator"], run["num_nodes"]) == ("Llama 3 70B", "H100-SXM-80GB", 8)
+    assert (run["seq_len"], run["gbs"]) == (8192, 1024)
+
+
+def test_the_nearest_heading_names_the_model_of_a_table() -> None:
+    found = read_document(f"# Results 2026\n\n## Llama 3 8B\n{TABLE}\n## Qwen2.5-7B\n{TABLE}")
+    assert found is not None
+    assert found.runs["model"].to_list() == ["Llama 3 8B"] * 2 + ["Qwen2.5 7B"] * 2
