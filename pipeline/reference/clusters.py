@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Final, Literal
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from sweepscope import data
 from sweepscope.pipeline.reference.accelerators import canonical_accelerator, load_accelerators
@@ -26,7 +28,8 @@ class Cluster:
     Three facts that are often one: `gpus_per_node` accelerators share a host; `gpus_per_domain` are joined by links
     (NVLink and its like), eight of a DGX host or the 72 of 18 hosts in an NVL72 rack; and `network_bytes_per_s` is the
     share of one accelerator in the network cards of its host. `has_multicast`: switches of the domain can reduce
-    (NVLink SHARP). `board_power_w`: of the board at its default limit, None where it is not known.
+    (NVLink SHARP). `direct_peers`: accelerators that each one's links lead to one by one, without switches between;
+    0 where switches join them. `board_power_w`: of the board at its default limit, None where it is not known.
     """
 
     accelerator: str
@@ -42,11 +45,33 @@ class Cluster:
     gpus_per_domain: int
     processors: int
     has_multicast: bool = False
+    direct_peers: int = 0
     board_power_w: float | None = None
 
     def peak_flops_of(self, precision: Precision) -> float:
         """Dense peak at a precision, in FLOP/s; that of the next wider one where the card has none."""
         return {"bf16": self.peak_flops, "fp8": self.peak_flops_fp8, "fp4": self.peak_flops_fp4}[precision]
+
+    def links_among(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Share of an accelerator's links that lead to others of a group of so many `ranks` in one domain.
+
+        All of them where switches join the domain. Without, each peer has links of its own: of the seven Infinity
+        Fabric links of an MI300X a group of two drives one. Rings along all of them run at once. In a cube of two
+        meshes of four (V100s of a DGX-1) a pair has one link of six and a mesh four.
+
+        >>> find_cluster("MI300X").links_among(np.array([2.0, 4.0, 8.0])).round(2).tolist()
+        [0.14, 0.43, 1.0]
+        >>> find_cluster("V100", gpus_per_node=8).links_among(np.array([2.0, 4.0, 8.0])).round(2).tolist()
+        [0.17, 0.67, 1.0]
+        """
+        if not self.direct_peers:
+            return np.ones_like(ranks)
+        if self.gpus_per_domain > self.direct_peers + 1:
+            among: NDArray[np.float64] = np.interp(ranks, *_OF_CUBE)
+        else:
+            among = np.minimum((ranks - 1.0) / self.direct_peers, 1.0)
+        # A rank alone in its domain sends over the network only.
+        return np.where(ranks > 1.0, among, 1.0)
 
     @property
     def precisions(self) -> tuple[Precision, ...]:
@@ -56,6 +81,11 @@ class Cluster:
             ("fp4", self.peak_flops_fp4 > self.peak_flops_fp8),
         )
         return ("bf16", *(precision for precision, is_faster in shorter if is_faster))
+
+
+_OF_CUBE: Final = ((2.0, 4.0, 8.0), (1.0 / 6.0, 4.0 / 6.0, 1.0))
+"""Ranks, and the share of six links that the worst placed of them has among these, in the hybrid cube mesh of a DGX-1
+with eight V100 (NVIDIA DGX-1 with Tesla V100, WP-08437-002, figure 4; `nvidia-smi topo -m` in Oneflow-Inc/DLPerf)."""
 
 
 @cache
@@ -97,6 +127,7 @@ def find_cluster(
     usual_host, usual_domain = int(_number(row["usual_gpus_per_node"])), int(_number(row["usual_gpus_per_domain"]))
     host = gpus_per_node or usual_host
     domain = gpus_per_domain or (max(usual_domain, host) if usual_domain > usual_host else host)
+    is_direct = bool(row["direct_peers"]) and domain < _number(row["switched_from"] or np.inf)
     return Cluster(
         accelerator=str(row["accelerator"]),
         generation=str(row["generation"]),
@@ -111,6 +142,7 @@ def find_cluster(
         gpus_per_domain=domain,
         processors=int(_number(row["processors"])),
         has_multicast=bool(row["has_multicast"]),
+        direct_peers=int(_number(row["direct_peers"])) if is_direct else 0,
         board_power_w=_number(row["board_power_w"]) if row["board_power_w"] else None,
     )
 

@@ -60,6 +60,8 @@ ACCELERATOR_LINKS = Table(
         number("network_bytes_per_s", "bytes/s", "its share of a usual cluster's network, one direction", minimum=0),
         integer("usual_gpus_per_node", "count", "accelerators of a usual host", minimum=1),
         integer("usual_gpus_per_domain", "count", "accelerators that links join: a host's, or a rack's", minimum=1),
+        integer("direct_peers", "count", "accelerators that its links lead to without a switch; NULL: none", minimum=1),
+        integer("switched_from", "count", "accelerators of a domain from which on switches join them", minimum=1),
         integer("processors", "count", "streaming multiprocessors or compute units of one accelerator", minimum=1),
         number("board_power_w", "W", "power of the board at its default limit; NULL where it is not known", minimum=0),
         flag("has_multicast", "switches between the links can reduce (NVLink SHARP)"),

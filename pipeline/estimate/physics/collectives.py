@@ -51,18 +51,19 @@ def group_of(asked: Question, stride: Array, size: Array) -> Group:
     return Group(size, np.minimum(np.ceil(stride * size / asked.cluster.gpus_per_domain), size))
 
 
-def link_bytes_per_s(asked: Question) -> float:
-    """What a rank sends over its links, in bytes/s."""
-    return asked.profile.link_share * asked.cluster.link_bytes_per_s
+def link_bytes_per_s(asked: Question, ranks: Array) -> Array:
+    """What a rank sends over its links to others of a group of so many `ranks` in its domain, in bytes/s."""
+    return asked.profile.link_share * asked.cluster.link_bytes_per_s * asked.cluster.links_among(ranks)
 
 
 def ring_bytes_per_s(asked: Question, group: Group) -> Array:
     """Bandwidth of a ring over a group, in bytes/s and direction.
 
-    In a domain that of a rank's links. Across domains the smaller of links and network, where the group's ranks in one
-    domain drive their cards together. Large groups lose a little per doubling of domains, as measured rings do.
+    In a domain that of a rank's links to others of the group. Across domains the smaller of links and network, where
+    the group's ranks in one domain drive their cards together. Large groups lose a little per doubling of domains, as
+    measured rings do.
     """
-    link = link_bytes_per_s(asked)
+    link = link_bytes_per_s(asked, group.ranks_in_domain)
     network = asked.profile.network_share * asked.cluster.network_bytes_per_s * group.ranks_in_domain
     spread = 1.0 + asked.profile.network_decay * np.log2(np.maximum(group.domains / 2.0, 1.0))
     return np.where(group.is_over_network, np.minimum(link, network) / spread, link)
@@ -187,10 +188,11 @@ def all_to_all_s(asked: Question, group: Group, rank_bytes: Array, once_bytes: A
     """
     card = asked.profile.network_share * asked.cluster.network_bytes_per_s
     over = (group.size - group.ranks_in_domain) / group.size
-    inside = (group.ranks_in_domain - 1.0) / group.size * rank_bytes / link_bytes_per_s(asked)
+    link = link_bytes_per_s(asked, group.ranks_in_domain)
+    inside = (group.ranks_in_domain - 1.0) / group.size * rank_bytes / link
     outside = over * rank_bytes / card
     if once_bytes is not None:
-        spread = (group.ranks_in_domain - 1.0) / group.ranks_in_domain * rank_bytes / link_bytes_per_s(asked)
+        spread = (group.ranks_in_domain - 1.0) / group.ranks_in_domain * rank_bytes / link
         inside, outside = np.where(group.is_over_network, spread, inside), over * once_bytes / card
     protocol = load_nccl_tuning().ring["ll128"]
     latency = protocol.base_s + (group.size - 1.0) * _link_hop_s(asked, protocol)
@@ -198,9 +200,12 @@ def all_to_all_s(asked: Question, group: Group, rank_bytes: Array, once_bytes: A
 
 
 def send_s(asked: Question, group: Group, data: Array) -> Array:
-    """Sending `data` bytes to the next rank of a group, while all others of the domain do so to theirs."""
+    """Sending `data` bytes to the next rank of a group, while all others of the domain do so to theirs.
+
+    To one peer: without switches over the links between the two alone.
+    """
     card = asked.profile.network_share * asked.cluster.network_bytes_per_s
-    rate = np.where(group.is_over_network, card, link_bytes_per_s(asked))
+    rate = np.where(group.is_over_network, card, link_bytes_per_s(asked, np.full_like(group.size, 2.0)))
     return np.where(group.size > 1.0, hop_s(asked, group) + data / rate, 0.0)
 
 

@@ -110,6 +110,49 @@ def test_large_messages_move_round_the_ring() -> None:
     assert seconds("all-reduce", asked, size=8, nbytes=1e11) == pytest.approx(2 * 7 / 8 * 1e11 / ring, rel=1e-3)
 
 
+def on(card: str, gpus_per_node: int) -> Question:
+    cluster = find_cluster(card, gpus_per_node=gpus_per_node)
+    assert cluster is not None
+    return Question(LLAMA_2_7B, cluster, DEFAULT, 4096)
+
+
+@pytest.mark.parametrize(
+    ("card", "gpus_per_node", "size", "links"),
+    [
+        *(("MI300X", 8, 2.0, 1 / 7), ("MI300X", 8, 4.0, 3 / 7), ("MI300X", 8, 8.0, 1.0), ("Gaudi2", 8, 2.0, 1 / 7)),
+        *(("V100", 4, 2.0, 1 / 3), ("V100", 4, 4.0, 1.0), ("GH200-96GB", 4, 2.0, 1 / 3)),
+        *(("V100", 8, 2.0, 1 / 6), ("V100", 8, 4.0, 2 / 3), ("V100", 8, 8.0, 1.0)),
+        *(("V100", 16, 2.0, 1.0), ("H100", 8, 2.0, 1.0), ("GB200", 4, 2.0, 1.0)),
+    ],
+)
+def test_without_switches_a_group_has_the_links_between_its_ranks_alone(
+    card: str, gpus_per_node: int, size: float, links: float
+) -> None:
+    asked = on(card, gpus_per_node)
+    rate = DEFAULT.link_share * asked.cluster.link_bytes_per_s
+    share = (size - 1.0) / size
+    assert seconds("all-gather", asked, size=size, nbytes=1e12) == pytest.approx(
+        share * 1e12 / (links * rate), rel=1e-3
+    )
+    assert seconds("all-to-all", asked, size=size, nbytes=1e12) == pytest.approx(
+        share * 1e12 / (links * rate), rel=1e-3
+    )
+
+
+def test_what_a_stage_sends_goes_over_the_links_to_one_peer() -> None:
+    for card, links in (("MI300X", 1 / 7), ("H100", 1.0)):
+        asked = on(card, 8)
+        rate = links * DEFAULT.link_share * asked.cluster.link_bytes_per_s
+        assert seconds("send", asked, size=8.0, nbytes=1e11) == pytest.approx(1e11 / rate, rel=1e-3)
+
+
+def test_a_rank_alone_in_its_host_has_the_network_whatever_joins_the_host() -> None:
+    mesh, switched = on("MI300X", 8), on("MI300X", 8)
+    switched = replace(switched, cluster=replace(switched.cluster, direct_peers=0))
+    across = [seconds("all-gather", asked, size=4.0, stride=8.0, nbytes=1e9) for asked in (mesh, switched)]
+    assert across[0] == across[1]
+
+
 def test_short_messages_of_many_ranks_take_a_tree() -> None:
     asked = question(has_multicast=False)
     tree, ring = (seconds(kind, asked, size=2048, nbytes=1024.0) for kind in ("all-reduce", "all-gather"))

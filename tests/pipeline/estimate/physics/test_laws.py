@@ -104,11 +104,16 @@ def test_zero_3_is_never_faster_than_zero_1(card: str, model: str, seed: int) ->
 @settings(max_examples=draws(40), deadline=None)
 @given(card=CARD, model=MODEL, seed=SEED)
 def test_mfu_of_a_fixed_batch_falls_with_accelerators(card: str, model: str, seed: int) -> None:
-    """As long as gradients are still accumulated: what need not be added up any more is saved."""
+    """As long as gradients are still accumulated: what need not be added up any more is saved.
+
+    Without switches, from where the exchanging ranks fill a domain: more of them have more links until then.
+    """
     asked = question(model, card)
     at = some_layouts(asked, seed, least_gas=4)
     twice = replace(at, dp=2 * at.dp, gas=at.gas / 2)
-    assert (estimate(asked, twice).mfu <= estimate(asked, at).mfu * (1 + 1e-9)).all()
+    fills = at.tp * at.cp * at.dp >= asked.cluster.gpus_per_domain
+    applies = fills | (asked.cluster.direct_peers == 0)
+    assert (estimate(asked, twice).mfu <= estimate(asked, at).mfu * (1 + 1e-9))[applies].all()
 
 
 @settings(max_examples=draws(20), deadline=None)
