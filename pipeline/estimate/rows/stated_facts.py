@@ -5,6 +5,7 @@ A column that is absent or empty leaves the profile as it is, which is the frame
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import Any, Final
@@ -59,6 +60,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "megatron-deepspeed on gaudi": {"overlap_dp": False},
     "internevo": {"grad_precision": "bf16"},
     "nanotron": {"overlap_tp": True},
+    "maxtext": {"attention_kernel": "cudnn"},
 }
 """What trainers do where a row does not say. NeMo's launcher synchronises gradients in the trainer's precision
 (`launcher_scripts/conf/training/gpt3`: `grad_sync_dtype`), and so do the MLPerf submissions that are made with it.
@@ -72,7 +74,15 @@ such code wait for tensor exchanges: layouts of InternEvo, torchtitan (but for `
 SimuMax's machine are ranked better so. Megatron-DeepSpeed's
 attention is not fused unless asked for (`--use-flash-attn`), and its pipeline reduces gradients after the last backward
 pass (DeepSpeed, `runtime/pipe/engine.py: _exec_reduce_grads`); on Gaudi it is that of FORKS. InternEvo adds up and
-reduces gradients in the precision of its weights (`hybrid_zero_optim.py: _reduce_and_copy`)."""
+reduces gradients in the precision of its weights (`hybrid_zero_optim.py: _reduce_and_copy`). MaxText's configurations
+for GPUs ask for cuDNN's attention by Transformer Engine (`configs/models/gpu`: `attention: "cudnn_flash_te"`)."""
+FIRST: Final[dict[str, float]] = {"overlap_tp": 2021.7, "fused_accumulation": 2022.1}
+"""Years from which trainers that have it had code for a fact of USUAL: Megatron-LM's first commits (NVIDIA/Megatron-LM,
+3f65246, `--no-async-tensor-model-parallel-allreduce`; 83b1e42, `--no-gradient-accumulation-fusion`)."""
+FIRST_SPLIT: Final = 2022.3
+"""Sequence parallelism (NVIDIA/Megatron-LM, cfd2e21; 2205.05198)."""
+FIRST_FLASH: Final[dict[str | None, float]] = {None: 2022.4, "megatron": 2022.9, "nemo": 2022.9}
+"""Fused attention, by trainer where it came later (2205.14135; NVIDIA/Megatron-LM, d693034)."""
 FORKS: Final = {(card, "megatron-deepspeed"): "megatron-deepspeed on gaudi" for card in ("gaudi", "gaudi3")}
 """Trainers that cards (by the name of their profile) have a fork of: Intel's of Megatron-DeepSpeed has fused attention,
 sequence parallelism, no dropout, and stages that send the whole (HabanaAI/Megatron-DeepSpeed, `scripts/run_llama.sh`:
@@ -175,7 +185,8 @@ def with_usual(row: dict[str, Any], framework: str | None, profile: Profile) -> 
     if profile.software_since and not row["software_year"]:
         chosen = [*chosen, f"software of {profile.software_of:.0f}"]
     choices = USUAL.get(_variant(framework, profile), {})
-    usual = {name: value for name, value in choices.items() if row[name] is None}
+    year = row["software_year"] or math.inf
+    usual = {name: value for name, value in choices.items() if row[name] is None and year >= FIRST.get(name, 0.0)}
     if profile.tuned_since or not profile.tuned_attention_efficiency:
         usual.pop("attention_kernel", None)  # cuDNN's is preferred on Hopper and later alone
     words = [f"{name.replace('_', ' ')} {value}" for name, value in usual.items()]
@@ -205,7 +216,7 @@ def with_facts(profile: Profile, row: dict[str, Any], framework: str | None = No
 
     What is stated to overlap hides as much as the profile has it, or as `default` where that hides nothing.
     """
-    changes: dict[str, Any] = dict(with_kernels(profile, row, framework)[0])
+    changes: dict[str, Any] = {**_not_yet(row, framework, profile), **with_kernels(profile, row, framework)[0]}
     if (flash := row["flash_attention"]) is not None:
         changes["is_flash"] = flash.strip().casefold() not in _NOT_FUSED
     is_fused = changes.get("is_flash", profile.is_flash)
@@ -229,6 +240,16 @@ def with_facts(profile: Profile, row: dict[str, Any], framework: str | None = No
         changes["gain_kept"] = SCALINGS[row["fp8_scaling"]]
     changes |= _kept_otherwise(row)
     return replace(profile, **changes) if changes else profile
+
+
+def _not_yet(row: dict[str, Any], framework: str | None, profile: Profile) -> dict[str, Any]:
+    """Constants of what no trainer had in the year of a row's software; a profile that was fitted has its own."""
+    year = row["software_year"]
+    if not year or profile.about.get("kind") == "fitted":
+        return {}
+    changes: dict[str, Any] = {"is_sequence_parallel": False} if year < FIRST_SPLIT else {}
+    first = FIRST_FLASH.get(framework, FIRST_FLASH[None])
+    return changes | ({"is_flash": False} if year < first and not row["attention_kernel"] else {})
 
 
 def has_tuned_attention(row: dict[str, Any], framework: str | None, profile: Profile) -> bool:

@@ -35,6 +35,26 @@ def test_tensor_exchanges_hide_where_a_framework_has_code_for_it() -> None:
     assert "overlap tp True" in megatron["est_assumptions"]
 
 
+def test_no_run_has_what_was_written_after_it() -> None:
+    facts = {"framework": "megatron", "accelerator": "A100", "sequence_parallel": None, "flash_attention": None}
+    old, early, late = (estimated(**facts, software_year=year) for year in ("2021.5", "2022.5", "2024"))
+    assert old["est_mem_activations_bytes"] > early["est_mem_activations_bytes"] > late["est_mem_activations_bytes"]
+    assert old["est_time_attention_s"] == early["est_time_attention_s"] > late["est_time_attention_s"]
+    assert old["est_time_tp_s"] > early["est_time_tp_s"]
+    assert "overlap tp" not in old["est_assumptions"]
+    assert "overlap tp True" in early["est_assumptions"]
+    stated = estimated(**{**facts, "sequence_parallel": "true"}, software_year="2021.5", overlap_tp="true")
+    assert stated["est_mem_activations_bytes"] == early["est_mem_activations_bytes"]
+
+
+def test_maxtext_asks_for_cudnn_s_attention_on_cards_that_it_is_written_for() -> None:
+    unknown, maxtext = (
+        estimated(framework=name, execution="compiled", overlap_tp="true") for name in (None, "maxtext")
+    )
+    assert maxtext["est_time_attention_s"] < unknown["est_time_attention_s"]
+    assert "attention kernel cudnn" in maxtext["est_assumptions"]
+
+
 def test_nanotron_hides_tensor_exchanges_as_its_source_does() -> None:
     alone, usual = (estimated(framework="nanotron", overlap_tp=stated) for stated in ("false", None))
     assert alone["est_time_tp_s"] > 1.1 * usual["est_time_tp_s"]
