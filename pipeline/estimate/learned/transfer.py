@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -28,6 +29,8 @@ QUANTILES = 41
 """Quantiles of its rows' residuals that stand for a table."""
 OTHER_GENERATION, OTHER_PRECISION = 0.25, 0.25
 """What a table of another generation of cards, or of 16 bit instead of FP8, counts beside one of the same."""
+OF_OTHERS: Final = "is_record_of_others"
+"""Column of rows whose own interval is that of a bundled track record: of runs on one cluster, by one version."""
 LEAST_TAIL = 0.04
 """Share of the pooled rows beyond either end that intervals are cut at, at least: beyond, single rows decide."""
 
@@ -143,10 +146,13 @@ def with_transfers(
 ) -> pl.DataFrame:
     """`predicted` (PREDICTED) with intervals of other frameworks' runs, beside the physics, where a row has none.
 
-    A row with a penalty or a learned memory factor is left as it is: its centre is another.
+    A row with a penalty or a learned memory factor is left as it is: its centre is another. Rows that are OF_OTHERS
+    keep what they have, at least as wide: how far off the runs of a framework are on one cluster does not say how far
+    they are on the next. Of an earlier sweep with nanotron 5 % of the runs were inside the playbook's intervals, of an
+    earlier one of MosaicML's 1 % inside those of llm-foundry.
 
     Args:
-        predicted: rows of any number.
+        predicted: rows of any number, of PREDICTED and, where some are, OF_OTHERS, which is left out.
         strata: generation and is_below_16_bit of each row (`rows.strata.STRATA`).
         found: the tables, those that are bundled by default.
     """
@@ -172,7 +178,49 @@ def with_transfers(
         "est_mem_hi_bytes": ends["memory_high"] * bytes_,
         "est_mem_interval_runs": ends["memory_runs"],
     }
-    return predicted.with_columns(
+    known = predicted.with_columns(
         *(pl.when(has_time).then(end).otherwise(name).alias(name) for name, end in of_time.items()),
         *(pl.when(has_memory).then(end).otherwise(name).alias(name) for name, end in of_memory.items()),
+    )
+    if OF_OTHERS not in predicted.columns:
+        return known
+    is_theirs = predicted[OF_OTHERS].fill_null(False)
+    has_own = {name: is_theirs & predicted[name].is_not_null() for name in ("est_step_time_lo_s", "est_mem_lo_bytes")}
+    return _as_wide_as_elsewhere(known, ends, *has_own.values()).drop(OF_OTHERS)
+
+
+def _as_wide_as_elsewhere(
+    known: pl.DataFrame, ends: pl.DataFrame, has_time: pl.Series, has_memory: pl.Series
+) -> pl.DataFrame:
+    """`known` with intervals of rows that have one of their own, of time and memory, reaching as far as `ends` do."""
+    widens_time, widens_memory = (
+        has_time & ends["time_low"].is_not_null(),
+        has_memory & ends["memory_low"].is_not_null(),
+    )
+    centre = pl.coalesce("expected_step_time_s", "est_step_time_s")
+    bytes_ = pl.coalesce("expected_mem_bytes", "est_mem_bytes")
+    mfu = pl.col("est_mfu") * pl.col("est_step_time_s") / centre
+    low = {
+        "est_step_time_lo_s": ends["time_low"] * centre,
+        "est_penalty_lo": ends["time_low"] * pl.col("est_penalty"),
+        "est_mfu_lo": mfu / ends["time_high"],
+    }
+    high = {
+        "est_step_time_hi_s": ends["time_high"] * centre,
+        "est_penalty_hi": ends["time_high"] * pl.col("est_penalty"),
+        "est_mfu_hi": mfu / ends["time_low"],
+    }
+    beyond = pl.col("est_interval_basis") + "; on any other cluster as far off as other frameworks' tables"
+    return known.with_columns(
+        *(pl.when(widens_time).then(pl.min_horizontal(n, e)).otherwise(n).alias(n) for n, e in low.items()),
+        *(pl.when(widens_time).then(pl.max_horizontal(n, e)).otherwise(n).alias(n) for n, e in high.items()),
+        pl.when(widens_time).then(beyond).otherwise("est_interval_basis").alias("est_interval_basis"),
+        pl.when(widens_memory)
+        .then(pl.min_horizontal("est_mem_lo_bytes", ends["memory_low"] * bytes_))
+        .otherwise("est_mem_lo_bytes")
+        .alias("est_mem_lo_bytes"),
+        pl.when(widens_memory)
+        .then(pl.max_horizontal("est_mem_hi_bytes", ends["memory_high"] * bytes_))
+        .otherwise("est_mem_hi_bytes")
+        .alias("est_mem_hi_bytes"),
     )

@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.estimate.learned.expected import EXPECTED, expect
-from sweepscope.pipeline.estimate.learned.transfer import with_transfers
+from sweepscope.pipeline.estimate.learned.transfer import OF_OTHERS, with_transfers
 from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
 from sweepscope.pipeline.estimate.physics.feasible import REASONS, REMEDIES, reason_codes
 from sweepscope.pipeline.estimate.physics.layouts import Layouts
 from sweepscope.pipeline.estimate.physics.memory import Memory
-from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.physics.profile import CALIBRATION, choose_profile
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.ratio_columns import RATIOS, ratio_columns
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
@@ -97,13 +97,14 @@ def predict(rows: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.Da
 
 
 def _predict(rows: pl.DataFrame, choose: ChooseProfile) -> pl.DataFrame:
-    """PREDICTED and LAUNCH_ENDS."""
+    """PREDICTED, LAUNCH_ENDS and OF_OTHERS."""
     distinct, places = distinct_rows(rows)
     out: list[dict[str, Any]] = [{"est_status": "not estimated"} for _ in range(distinct.height)]
     for group in same_question(distinct):
         for index, predicted in zip(group["row"], _group(group, choose), strict=True):
             out[index] = predicted
-    return pl.DataFrame(out, schema=pl.Schema([*PREDICTED.items(), *LAUNCH_ENDS.items()]), orient="row")[places]
+    schema = pl.Schema([*PREDICTED.items(), *LAUNCH_ENDS.items(), (OF_OTHERS, pl.Boolean())])
+    return pl.DataFrame(out, schema=schema, orient="row")[places]
 
 
 def same_question(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -170,6 +171,7 @@ def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:
             filled = [row["assumed"]] if row.get("assumed") else []
             notes = [*assumed, *filled, *_assumed_layout(row), *_assumed_network(row, asked.cluster)]
             result["est_assumptions"] = "; ".join(notes) or None
+            result[OF_OTHERS] = asked.profile.folder == CALIBRATION
     found = iter(results)
     return [{"est_status": refusal} if refusal else next(found) for refusal in refusals]
 

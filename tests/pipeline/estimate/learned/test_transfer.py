@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +14,16 @@ import pytest
 
 from sweepscope.pipeline.estimate.calibration.pooled import without_table
 from sweepscope.pipeline.estimate.calibration.transfer_tables import transfers
+from sweepscope.pipeline.estimate.learned.record_file import find_record
 from sweepscope.pipeline.estimate.learned.transfer import (
+    OF_OTHERS,
     Transfer,
     load_transfers,
     quantiles_of,
     render_transfers,
     transfer_interval,
 )
+from sweepscope.pipeline.estimate.physics.profile import CALIBRATION, choose_profile, load_profiles
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
 
 ROW = {
@@ -108,3 +113,35 @@ def test_only_rows_without_an_interval_of_their_own_get_one() -> None:
     assert unseen["est_interval_basis"] == unknown["est_interval_basis"]  # nanotron's sweep had no ZeRO-3
     refused = estimate_frame(pl.DataFrame([{**ROW, "accelerator": "abacus"}])).row(0, named=True)
     assert refused["est_interval_basis"] is None
+
+
+def test_an_interval_of_others_runs_reaches_as_far_as_those_of_other_frameworks() -> None:
+    one = {**ROW, "zero_stage_or_fsdp": "zero1"}
+    theirs, unknown = estimate_frame(pl.DataFrame([{**one, "framework": "nanotron"}, one])).iter_rows(named=True)
+    record = find_record(load_profiles()["hopper-nanotron"])
+    assert record is not None
+    alone = record.penalised.interval("DP only · ZeRO-1", "")
+    assert alone is not None
+    reach = transfer_interval(load_transfers(), "time", "hopper")
+    assert reach is not None
+    centre = theirs["expected_step_time_s"]
+    assert theirs["est_step_time_hi_s"] == pytest.approx(max(alone.high, reach.high) * centre)
+    assert theirs["est_step_time_hi_s"] / centre > 1.3 > alone.high
+    assert theirs["est_step_time_lo_s"] <= reach.low * centre * (1 + 1e-9)
+    assert theirs["est_mfu_lo"] == pytest.approx(
+        theirs["est_mfu"] * theirs["est_step_time_s"] / theirs["est_step_time_hi_s"]
+    )
+    assert "on any other cluster" in theirs["est_interval_basis"]
+    assert "on any other cluster" not in unknown["est_interval_basis"]
+    assert OF_OTHERS not in theirs
+
+
+def test_an_interval_of_one_s_own_runs_stays_as_narrow_as_they_are(tmp_path: Path) -> None:
+    for path in CALIBRATION.glob("*.*"):
+        shutil.copy2(path, tmp_path / path.name)
+    row = pl.DataFrame([{**ROW, "zero_stage_or_fsdp": "zero1", "framework": "nanotron"}])
+    theirs = estimate_frame(row).row(0, named=True)
+    own = estimate_frame(row, partial(choose_profile, folder=tmp_path)).row(0, named=True)
+    assert own["est_step_time_s"] == theirs["est_step_time_s"]
+    assert own["est_step_time_hi_s"] < theirs["est_step_time_hi_s"]
+    assert "other cluster" not in own["est_interval_basis"]
