@@ -37,7 +37,10 @@ from sweepscope.pipeline.logs.inference.step_tables import are_step_records, is_
 from sweepscope.pipeline.memory.names import is_named_memory
 
 _OF_EVALUATION = re.compile(r"(?:^|[^a-z])(?:eval(?:uation)?|valid(?:ation)?|val|test|dev)(?:[^a-z]|$)")
-_OF_METHOD = re.compile(r"(?:^|[^a-z])(?:sft|dpo|grpo|ppo|instruct|chat|finetun\w*)(?:[^a-z]|$)")
+_OF_METHOD = re.compile(
+    r"(?:^|[^a-z])(?:sft|dpo|grpo|ppo|instruct|chat|finetun\w*)(?:[^a-z]|$)|(?:^|[^a-z])train(?:ing)?\."
+)
+"""In names of records that are a training's data, or what it logs. Parts of data have a number behind `train`."""
 _RECORDS_BYTES = 1 << 16
 """In which records are recognised: each of Ray Tune's holds the whole configuration of its trial."""
 _LOG_KINDS = ("log", "nccl", "scheduler")

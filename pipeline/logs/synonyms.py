@@ -187,8 +187,9 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "steps_planned": (
         r"(?:max|total|num(?:ber)?(?: of)?|n)(?: num)?(?: (?:train(?:ing)?|optim(?:ization|izer)|update|gradient))? ?"
         r"(?:steps?|iters?|iterations|updates?)|train (?:iters|iterations)|train(?:ing)? steps|steps total|"
-        r"(?:total )?steps planned|planned steps",
-        r"steps|iterations|iters|niters",
+        r"(?:total )?steps planned|planned steps|"
+        r"optim(?:ization|izer)? steps",
+        r"steps|iterations|iters|n ?iters?",
     ),
     "params": (
         r"(?:total |trainable |num(?:ber)?(?: of)?|n|model|total num(?:ber)?(?: of)? |all )? ?(?:trainable )?"

@@ -150,8 +150,10 @@ def joined(facts: Facts) -> Facts:
 def counted_on(facts: Facts) -> Facts:
     """`facts` with steps that go on over the epochs of a launch, each as long as the largest number in it.
 
-    What was not logged at the end of an epoch is missing from its length. Where epochs fall back, another launch
-    begins, of which the epochs may be of another length.
+    What was not logged at the end of an epoch is missing from its length, unless the steps that are planned tell it: as
+    whole epochs, each a little longer than the largest number. Where these are the steps of one epoch, and the log has
+    more, nothing is known to be planned. Where epochs fall back, another launch begins, of which the epochs may be of
+    another length.
     """
     step, epoch = pl.col("step"), pl.col("step") // UNKNOWN_LENGTH
     if not facts.steps.select((step >= UNKNOWN_LENGTH).any()).item():
@@ -159,9 +161,49 @@ def counted_on(facts: Facts) -> Facts:
     is_back = (epoch < epoch.forward_fill().shift(1)).fill_null(value=False)
     launch = is_back.cast(pl.Int64).cum_sum().over("source", "rank")
     number, part = step % UNKNOWN_LENGTH, ("source", "rank", "launch")
-    length = number.max().over(part) + (number.min().over("source") == 0)
-    steps = facts.steps.with_columns(launch=launch).with_columns(step=epoch * length + number).drop("launch")
-    return replace(facts, steps=steps)
+    apart = number.diff().over(part)
+    rows = (
+        facts.steps.with_columns(launch=launch)
+        .with_columns(
+            largest=number.max().over(part) + (number.min().over("source") == 0),
+            apart=apart.filter(apart > 0).min().over("source"),
+            has_more=epoch.n_unique().over("source") > 1,
+        )
+        .join(_planned(facts.settings), on="source", how="left")
+    )
+    known = ("planned", "largest", "apart")
+    lengths = rows.select(known).drop_nulls().unique()
+    found = pl.Series("length", [epoch_length(*row) for row in lengths.iter_rows()], dtype=pl.Int64)
+    rows = rows.join(lengths.with_columns(found), on=known, how="left").with_columns(
+        length=pl.coalesce("length", "largest"),
+        is_of_one=(pl.col("length") == pl.col("planned")) & pl.col("has_more"),
+    )
+    of_one = rows.filter(pl.col("is_of_one")).select("source").unique().with_columns(name=pl.lit("steps_planned"))
+    steps = rows.sort("source", "line_no", maintain_order=True).with_columns(step=epoch * pl.col("length") + number)
+    settings = facts.settings.join(of_one, on=["source", "name"], how="anti", maintain_order="left")
+    return replace(facts, steps=conform(steps, STEP_FACTS), settings=settings)
+
+
+def epoch_length(planned: int, largest: int, apart: int) -> int | None:
+    """Steps of an epoch, of which those planned are a whole number; None where no length, or several, would do.
+
+    Args:
+        planned: steps of the training.
+        largest: the last step of an epoch that is logged.
+        apart: steps between two that are logged: the epoch ends before the next one would be.
+
+    >>> epoch_length(132_750, 4_400, 100), epoch_length(480, 40, 10), epoch_length(479, 40, 10)
+    (4425, None, None)
+    """
+    most, least = planned // largest, planned // (largest + apart) + 1
+    lengths = [planned // epochs for epochs in range(least, most + 1) if planned % epochs == 0]
+    return lengths[0] if len(lengths) == 1 else None
+
+
+def _planned(settings: pl.DataFrame) -> pl.DataFrame:
+    """The planned steps of each source, as `planned`."""
+    stated = settings.filter(pl.col("name") == "steps_planned").unique("source", keep="last", maintain_order=True)
+    return stated.select("source", planned=pl.col("value").cast(pl.Int64, strict=False))
 
 
 def counted_in_steps(facts: Facts, *, batch: str) -> Facts:

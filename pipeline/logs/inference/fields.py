@@ -54,6 +54,8 @@ _TOKEN = re.compile(
 _AT = re.compile(r"([A-Za-z][\w /]*?) (?:at|after|for|in|@) (?:\w+ )?[#:]?$")
 _NAMES = re.compile(r"([A-Za-z][\w ./-]{0,40}(?:,\s*[A-Za-z][\w ./-]{0,40})+)\s*[:=]\s*$")
 """Several names in front of as many values."""
+_REMARK = re.compile(r"(?<=[A-Za-z])\s?\([^()\d:=]*[A-Za-z][^()\d:=]*\d[^():=]*\)(?=\s*[:=]\s*[-+.]?\d)")
+"""What a name says of its value, whose number is no value: `Loss (avg over last 100): 2.3`."""
 _WHOLE = re.compile(r"[-+]?[\d,]+")
 _COUNTERS = ("step", "epoch", "rank")
 MAX_CHARS = 4_096
@@ -105,8 +107,9 @@ def fields(text: str, start: int = 0) -> list[Field]:
     text = text[:MAX_CHARS]
     position, leader = start, ""
     split = ""
+    remarks = [hit.span() for hit in _REMARK.finditer(text, start)] if "(" in text else []
     for kind, first, begin, end in _tokens(text, start):
-        if first < position:
+        if first < position or any(opens < begin < closes for opens, closes in remarks):
             continue
         gap = text[position:first]
         own, before_split = split_of(gap), split

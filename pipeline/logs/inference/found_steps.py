@@ -23,6 +23,8 @@ _TELLING = ("loss", "tokens_per_s", "tokens_per_s_per_gpu", "step_time", "grad_n
 """Columns of which a line of a step has one; the first that a log prints is meant."""
 _SELDOM = 0.1
 """Of the lines that have the commonest of these columns: fewer are not the steps."""
+_LEAST_REDRAWN, _MOST_REDRAWN = 3, 0.8
+"""Steps that are drawn with the loss of the one before: how many at least, and their share of those drawn twice."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +106,29 @@ def steps_of(
         if one not in rule.guesses
     ]
     # A line of an epoch is one of many batches; the last of them tells where the epoch came to.
-    repeated = "last" if counter.is_epoch else ""
+    loss = next((one.key for one in rule.guesses if one.column == "loss"), None)
+    is_late = loss is not None and _moves_before(found[counter.key], found[loss], lines)
+    repeated = "last" if counter.is_epoch or is_late else ""
     numbers = frozenset(lines[row].number for row in rows)
     tokens = tokens_of_a_step(rule.guesses, found, settings)
     return Steps(((rule, example),), (*used, *unused), numbers, repeated, tokens)
+
+
+def _moves_before(counter: Series, losses: Series, lines: Sequence[Line]) -> bool:
+    """Whether a bar moves to its next step before it shows the loss of that step: it is drawn with the old one first.
+
+    As tqdm's `update` in front of `set_postfix` does: `2/9 [.., loss=3.1]`, `2/9 [.., loss=2.9]`.
+    """
+    rows = [row for row in counter.by_row if row in losses.by_row]
+    old = again = 0
+    for one, two, three in zip(rows, rows[1:], rows[2:], strict=False):
+        numbers = [counter.by_row[row].number for row in (one, two, three)]
+        shown = [losses.by_row[row].number for row in (one, two, three)]
+        is_near = lines[one].block == lines[three].block and numbers[0] != numbers[1] == numbers[2]
+        if is_near and shown[1] != shown[2]:
+            again += 1
+            old += shown[0] == shown[1]
+    return old >= _LEAST_REDRAWN and old >= _MOST_REDRAWN * again
 
 
 def _telling_column(found: Mapping[Key, Series], chosen: Sequence[Guess]) -> str | None:

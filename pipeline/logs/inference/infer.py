@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import polars as pl
 
@@ -55,7 +56,8 @@ IsWanted = Callable[[Collection[int], bool], bool]
 class _Counted:
     """What numbers the lines, the other lines, and the settings that these state, with the rules that read them.
 
-    `is_one_epoch`: the log states that it plans one epoch.
+    `is_one_epoch`: the log states that it plans one epoch. `epoch_steps`: steps that an epoch may have, where the steps
+    of each are counted anew.
     """
 
     counter: Counter | None
@@ -63,6 +65,7 @@ class _Counted:
     chosen: list[Chosen]
     rules: SettingRules
     is_one_epoch: bool = False
+    epoch_steps: range = range(0)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -98,7 +101,13 @@ def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inferen
     others = _others(sample, set(steps.line_nos)) if steps.line_nos else others
     if steps.tokens and "gbs" not in settings:  # they tell what a batch of unknown kind is
         is_of_epochs = counter is not None and counter.is_epoch
-        chosen, rules = _settings(others, steps.line_nos, in_epochs=is_of_epochs, step_tokens=steps.tokens)
+        chosen, rules = _settings(
+            others,
+            steps.line_nos,
+            in_epochs=is_of_epochs,
+            step_tokens=steps.tokens,
+            epoch_steps=counted.epoch_steps,
+        )
         counted = replace(counted, chosen=chosen, rules=rules)
     begin = heading([row[:2] for row in rows], steps.rules[0][0] if steps.rules else None)
     begin = table.header if table and table.is_launch else begin
@@ -145,8 +154,10 @@ def _counting(
         in_epochs = counter is not None and (
             counter.is_epoch or (counter.is_lines and is_once_an_epoch(len(line_nos), others.iter_rows()))
         )
-        found_settings = _settings(others, line_nos, in_epochs=in_epochs)
-        return _Counted(counter, others, *found_settings, is_one_epoch=_plans_one_epoch(others, line_nos))
+        length = _epoch_steps(counter, found)
+        found_settings = _settings(others, line_nos, in_epochs=in_epochs, epoch_steps=length)
+        is_one_epoch = _plans_one_epoch(others, line_nos)
+        return _Counted(counter, others, *found_settings, is_one_epoch=is_one_epoch, epoch_steps=length)
 
     if table:
         return with_settings(None, set(table.line_nos)) if is_good(set(table.line_nos)) else None
@@ -185,7 +196,14 @@ def _set_anew(counted: _Counted, others: pl.DataFrame, steps: Steps, launches: S
     """`counted` with the settings that each launch states for itself."""
     in_epochs = counted.counter is not None and counted.counter.is_epoch
     tokens = steps.tokens if "gbs" not in counted.settings else None
-    chosen, rules = _settings(others, steps.line_nos, in_epochs=in_epochs, step_tokens=tokens, launches=launches)
+    chosen, rules = _settings(
+        others,
+        steps.line_nos,
+        in_epochs=in_epochs,
+        step_tokens=tokens,
+        launches=launches,
+        epoch_steps=counted.epoch_steps,
+    )
     return replace(counted, chosen=chosen, rules=rules)
 
 
@@ -219,11 +237,13 @@ def _settings(
     in_epochs: bool = False,
     step_tokens: float | None = None,
     launches: Sequence[int] = (),
+    epoch_steps: range = range(0),
 ) -> tuple[list[Chosen], SettingRules]:
     """The settings that lines beside the `counted` ones of steps state, and the rules that read them.
 
     Epochs are planned steps only where they are the steps that the log counts (`in_epochs`), and steps are not.
-    Launches, where there are several, may each state other values.
+    Launches, where there are several, may each state other values. Steps of an epoch (`epoch_steps`) are none that are
+    planned where more are stated, too: `Num iters: 4425`, `Optim steps: 132750`.
     """
     # Behind the last step, lines speak of what became of the model, as of the layers that were quantized.
     before = others.filter(pl.col("line_no") <= max(counted)) if counted else others
@@ -234,8 +254,20 @@ def _settings(
     ]
     statements = without_trained_part(without_measures(statements, before["text"]), before["text"])
     statements = outermost(statements)
+    planned = [int(one.value) for one in statements if one.column == _PLANNED]
+    if any(steps >= epoch_steps.stop for steps in planned):
+        statements = [one for one in statements if one.column != _PLANNED or int(one.value) not in epoch_steps]
     chosen = choose_by_launch(statements, launches, step_tokens)
     return chosen, tried_settings(chosen, statements, others, launches)
+
+
+def _epoch_steps(counter: Counter | None, found: Mapping[Key, Series]) -> range:
+    """How many steps an epoch may have whose steps are counted anew: from the last one that is logged to the next."""
+    if counter is None or counter.epoch is None:
+        return range(0)
+    numbers = sorted({int(number) for number in found[counter.key].numbers})
+    apart = min((after - before for before, after in pairwise(numbers)), default=1)
+    return range(numbers[-1], numbers[-1] + apart) if numbers else range(0)
 
 
 def _plans_one_epoch(others: pl.DataFrame, counted: Collection[int]) -> bool:

@@ -14,6 +14,8 @@ _METER = re.compile(r"[|│][^\w|│]*(?=[|│]\s*$)")
 _ENDS_LABEL = " \t\"'=:：~*#@>→([{<≈"
 _BREAK = re.compile(r"[|│┃,，;；\t{}\[\]()<>]|\s[-–—·•/]{1,2}\s|\s{3,}|[:：=]\s|\.\s|\s(?:and|at|with)\s")
 _QUALIFIER = re.compile(r"[(\[]([^()\[\]|]{0,24})[)\]]$")
+_REMARK = re.compile(r"\s?\([^()]*\d[^()]*\)$")
+"""At the end of a name, with a number that is no part of it."""
 _FILLERS = re.compile(
     r"^(?:the|a|of|is|was|at|in|with|and|for|done|after|on|my|our|info|debug|notice|warning)(?: |$)|"
     r"(?: (?:is|was|of|at|in|so far))+$"
@@ -61,7 +63,7 @@ def offset(gap: str) -> int:
 def label_of(gap: str) -> str:
     """The words that name the value behind a gap."""
     record = _RECORD.search(gap) if "value" in gap else None
-    label = record[1] if record else gap[offset(gap) :].rstrip(_ENDS_LABEL)
+    label = record[1] if record else _REMARK.sub("", gap[offset(gap) :].rstrip(_ENDS_LABEL))
     return " ".join(bare(words(label)).split()[-_MAX_WORDS:])
 
 

@@ -53,6 +53,8 @@ def test_records_named_as_a_kind_of_training_are_steps_where_they_have_losses() 
     steps = "".join(f'{{"step": {step}, "loss": {9 / (1 + step / 9):.4f}, "lr": 1e-3}}\n' for step in range(STEPS))
     data = "".join(json.dumps({"step": step, "question": "3 + 4", "answer": "7"}) + "\n" for step in range(STEPS))
     chats = "".join(json.dumps({"messages": [{"role": "user"}], "loss_mask": [1]}) + "\n" for _ in range(STEPS))
-    tables = tables_of({"a/sft_llama8b.jsonl": steps, "b/sft_math.jsonl": data, "c/dpo_chats.jsonl": chats})
-    assert [path.rpartition("/")[2] for path in tables["runs"]["source_path"]] == ["sft_llama8b.jsonl"]
-    assert tables["runs"]["steps_logged"].to_list() == [STEPS]
+    files = {"a/sft_llama8b.jsonl": steps, "b/sft_math.jsonl": data, "c/dpo_chats.jsonl": chats}
+    tables = tables_of({**files, "d/logs/train.jsonl": steps, "e/train.jsonl": data})
+    found = [path.rpartition("/")[2] for path in tables["runs"].sort("source_path")["source_path"]]
+    assert found == ["sft_llama8b.jsonl", "train.jsonl"]
+    assert tables["runs"]["steps_logged"].to_list() == [STEPS, STEPS]

@@ -4,7 +4,8 @@ Formats: verl/utils/logger/aggregate_logger.py LocalLogger (`step:7 - name:value
 trainer/ppo/metric_utils.py (perf/throughput is tokens per second and GPU), workers (perf/mfu/actor is a fraction,
 perf/max_memory_allocated_gb is bytes / 1024**3), trainer/fsdp_sft_trainer.py (train/loss). Ray puts `(TaskRunner
 pid=..)` in front, or a progress bar that ends without a line feed. A value may be `np.float64(0.1)`. A line that holds
-validation scores only is no step.
+validation scores only is no step. Where metrics go to a tracker only, the bar of the training is all that tells of its
+steps (trainer/ppo/ray_trainer.py fit, which draws it anew after each of them).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
 from sweepscope.pipeline.logs.dialects.verl import settings as verl_settings
 from sweepscope.pipeline.logs.extractors import computed_settings, milestones
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
@@ -51,12 +53,39 @@ def _bytes(kind: str) -> pl.Expr:
     return _known((gib * 2**30).round())
 
 
+_BAR = r"\bTraining Progress: +\d+%\|[^|]*\| *(?P<done>\d+)/(?P<total>\d+) \[(?P<clock>[\d:]+)<[^\]]*\]"
+
+
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """STEP_FACTS of step lines and what a terminal broke off them; one without a training value stays unparsed."""
+    """STEP_FACTS of step lines and what a terminal broke off them; one without a training value stays unparsed.
+
+    Bars are facts that `finalize` makes steps of: they alone plan steps.
+    """
     text = pl.col("text")
     is_training = text.str.contains(_STEP) & text.str.contains(_TRAINING)
     is_step = text.str.contains(_STEP) & (is_training | ~text.str.contains(_VALIDATION))
     mine = lines.filter(is_step | text.str.contains(_BROKEN_OFF))
+    return pl.concat([_printed(mine, is_training), _drawn(lines)]).sort("source", "line_no", maintain_order=True)
+
+
+def _drawn(lines: pl.DataFrame) -> pl.DataFrame:
+    """STEP_FACTS of bars, whose time is that so far."""
+    alone = lines.filter(~pl.col("text").str.contains(_STEP))
+    bars = alone.with_columns(bar=pl.col("text").str.extract_groups(_BAR)).unnest("bar").drop_nulls("done")
+    return conform(
+        bars.with_columns(
+            ts=timestamp(pl.col("text")),
+            rank=pl.lit(None, pl.Int64),
+            step=pl.col("done").cast(pl.Int64, strict=False),
+            steps_planned=pl.col("total").cast(pl.Int64, strict=False),
+            step_time_s=elapsed_s(pl.col("clock")),
+        ),
+        STEP_FACTS,
+    )
+
+
+def _printed(mine: pl.DataFrame, is_training: pl.Expr) -> pl.DataFrame:
+    text = pl.col("text")
     return conform(
         extract_each(mine, _FIELDS).with_columns(
             ts=timestamp(text),
@@ -88,8 +117,23 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def finalize(facts: Facts) -> Facts:
-    """The actor's part of a dump, and step lines with what was broken off them."""
-    return Facts(_rejoined(facts.steps), verl_settings.of_actor(facts.settings), facts.peaks, facts.events)
+    """The actor's part of a dump, and step lines with what was broken off them; bars where there are no such lines."""
+    steps = _without_bars(facts.steps)
+    return Facts(_rejoined(steps), verl_settings.of_actor(facts.settings), facts.peaks, facts.events)
+
+
+def _without_bars(steps: pl.DataFrame) -> pl.DataFrame:
+    """`steps` without those of bars of sources with other steps, and the time of each of the rest."""
+    lines = steps.filter(pl.col("steps_planned").is_null())
+    bars = steps.drop_nulls("steps_planned").join(
+        lines.drop_nulls("step"), on="source", how="anti", maintain_order="left"
+    )
+    if bars.is_empty():
+        return lines
+    began = (pl.col("step") < pl.col("step").shift().over("source")).fill_null(value=False)
+    counted = bars.with_columns(launch=began.cast(pl.Int64).cum_sum().over("source"))
+    timed = conform(steps_of(counted), STEP_FACTS)
+    return pl.concat([lines, timed]).sort("source", "line_no", maintain_order=True)
 
 
 _WITHIN_LINES = 3
@@ -118,7 +162,7 @@ DIALECT = Dialect(
     module=__name__,
     signature_literals=(
         *(" - training/global_step:", " - actor/", " - perf/throughput:", " - timing_s/"),
-        *(" - global_seqlen/", " - train/loss:", "verl.trainer.", "actor_rollout_ref."),
+        *(" - global_seqlen/", " - train/loss:", "verl.trainer.", "actor_rollout_ref.", "'actor_rollout_ref': {"),
     ),
     steps=steps,
     settings=settings,
@@ -126,7 +170,7 @@ DIALECT = Dialect(
     finalize=finalize,
     combined=verl_settings.COMBINED,
     literals_by_function={
-        "steps": ("step:", " - timing_", " - perf/"),
+        "steps": ("step:", " - timing_", " - perf/", "Training Progress: "),
         "settings": (*verl_settings.LITERALS, "Total training steps: ", "Training Progress: ", *environment.LITERALS),
         "events": ("Final validation metrics: ",),
     },

@@ -1238,3 +1238,48 @@ def test_a_global_counter_is_none_of_an_epoch() -> None:
 def test_trained_parameters_are_the_models_unless_it_has_adapters(head: str, params: int | None) -> None:
     (run,) = tables_of({"train.log": log(FORMS["pairs"], head=head)})["runs"].to_dicts()
     assert run.get("params") == params
+
+
+def test_a_number_in_what_a_name_says_of_its_value_is_no_value() -> None:
+    tables = tables_of(
+        {"train.log": log(lambda step, loss: f"Batch {step}, Training Loss (avg over last 100): {loss}")}
+    )
+    steps = tables["steps"].sort("step")
+    assert steps["step"].to_list() == list(range(1, STEPS + 1))
+    assert steps["loss"].to_list() == losses()
+
+
+def test_a_bar_that_moves_before_it_shows_the_loss_of_its_step() -> None:
+    shown = [f"{loss:.4f}" for loss in losses()]
+
+    def bar(step: int, loss: str) -> str:
+        return f"Train:  10%|#    | {step}/{STEPS} [00:15<01:28, 2.48s/it, Loss={loss}, Aux=0.5]"
+
+    text = "".join(f"{bar(step, shown[max(step - 2, 0)])}\n{bar(step, loss)}\n" for step, loss in enumerate(shown, 1))
+    steps = tables_of({"train.log": f"starting the run\n{text}"})["steps"].sort("step")
+    assert steps["loss"].to_list() == [float(loss) for loss in shown]
+
+
+def in_epochs(head: str, *, epochs: int = 3) -> pl.DataFrame:
+    """The run of a log with a line each 10 of the 47 steps of an epoch."""
+    lines = [
+        f"Epoch: [{epoch}], step: [{step}], loss: {9 / (1 + epoch + step / 47):.4f}"
+        for epoch in range(1, epochs + 1)
+        for step in range(10, 48, 10)
+    ]
+    return tables_of({"train.log": f"{head}starting\n" + "\n".join(lines) + "\n"})["runs"]
+
+
+@pytest.mark.parametrize(
+    ("head", "last_step", "planned"),
+    [
+        ("Num Iters: 47\nOptim Steps: 470\n", 2 * 47 + 40, 470),
+        ("max_steps: 470\n", 2 * 47 + 40, 470),
+        ("Num Iters: 47\n", 2 * 47 + 40, None),  # of each epoch, of which there may be any number
+        ("max_steps: 479\n", 3 * 40, 479),  # no whole number of such epochs
+        ("", 3 * 40, None),
+    ],
+)
+def test_an_epoch_is_as_long_as_the_planned_steps_tell(head: str, last_step: int, planned: int | None) -> None:
+    (run,) = in_epochs(head).to_dicts()
+    assert (run["last_step"], run["steps_planned"]) == (last_step, planned)

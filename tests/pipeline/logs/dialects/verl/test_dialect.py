@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline import ingest_in_memory
 from tests.pipeline.logs.logs import facts_of, run_of, settings_of, step_of, tables_of
 
 RL = (
@@ -187,3 +188,25 @@ def test_gpus_of_a_dump_are_the_trainers_and_its_first_path_is_the_model(tmp_pat
 def test_parameters_are_those_of_the_actor() -> None:
     sizes = "Qwen2ForTokenClassification contains 1.54B parameters\nQwen2ForCausalLM contains 3.09B parameters"
     assert settings_of("verl", sizes) == {"params": "3090000000"}
+
+
+BARS = "".join(
+    f"(TaskRunner pid=7) \rTraining Progress:   0%|          | {step}/500 [{step:02d}:06<9:11:02, 66.1s/it]\n"
+    for step in range(6)
+)
+HEAD = "(TaskRunner pid=7) {'actor_rollout_ref': {'actor': {'checkpoint': {'load_contents': ['model',\n"
+
+
+def test_bars_are_the_steps_of_a_log_without_step_lines() -> None:
+    (run,) = ingest_in_memory.tables_of({"train.log": HEAD + BARS})["runs"].to_dicts()
+    assert (run["framework"], run["last_step"], run["steps_logged"], run["steps_planned"]) == ("verl", 5, 5, 500)
+    assert run["step_time_s"] == 60
+
+
+def test_bars_beside_step_lines_are_no_steps() -> None:
+    lines = "".join(
+        f"(TaskRunner pid=7) step:{step} - actor/pg_loss:0.5 - timing_s/step:61.0\n" for step in range(1, 4)
+    )
+    tables = ingest_in_memory.tables_of({"train.log": HEAD + BARS + lines})
+    assert tables["steps"]["step"].to_list() == [1, 2, 3]
+    assert tables["steps"]["step_time_s"].to_list() == [61, 61, 61]
