@@ -21,9 +21,10 @@ _MIN_DIGITS_OF_STREAM = 4
 """A scheduler's output ends with .out or .err; in other names, a short number is something else."""
 
 _NO_JOB = re.compile(
-    r"(?:19|20)\d\d|(?:19|20)?\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:_?\d{4}|_?\d{6})?|1[4-9]\d{8}|\d*000|0\d*"
+    r"(?:19|20)\d\d|(?:19|20)?\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:_?\d{4}|_?\d{6})?|"
+    r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])_\d{1,3}|1[4-9]\d{8}|\d*000|0\d*"
 )
-"""Years, dates with or without a time, seconds since 1970, round numbers, and ordinals that are padded."""
+"""Years, dates (with a time or the number of a try), seconds since 1970, round numbers, and padded ordinals."""
 _DATE = re.compile(r"(?:19|20)\d\d[-_.]?\d\d[-_.]?\d\d[-_.T]*$")
 _SIZE = re.compile(
     r"(?i)(?:^|[^a-z])(?:steps?|iter\w*|seed|seq\w*|len|bs|mbs|gbs|batch\w*|tok\w*|epochs?|ep|rank|node|gpus?|port|v|"
@@ -42,6 +43,8 @@ def job_of(name: str) -> str:
     ('440917_3', '440917')
     >>> job_of("train-410022.err"), job_of("config_001.log"), job_of("run-20260101-120000.log")
     ('410022', '', '')
+    >>> job_of("ppo_20251228_1.log")
+    ''
     """
     bare = _COMPRESSED.sub("", name)
     if named := _NAMED.search(bare):

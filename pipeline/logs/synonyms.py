@@ -284,6 +284,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"(?:ce|nll|lm|xent|nlp|cross entropy|mlm|total|language model(?:ing)?|sum|loss)(?: loss)?|"
         r"(?:train )?(?:ce|nll|xent|"
         r"total|all|overall|combined|lm|cross entropy) loss|cross entropy|"
+        r"l pix|(?:pix(?:el)?|l1) loss|"  # the second: BasicSR and what is made after it
         r"loss (?:total|ce|lm|nll|value|sum|all|scaled|(?:per )?tok(?:en)?)|train total loss|"
         r"(?:train )?loss(?: train)? total|(?:train )?tot loss",
         r"(?:avg|average|mean|running|smooth(?:ed)?|ema|batch|step|current|cur|mini ?batch|iter|last|raw|"

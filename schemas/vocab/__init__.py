@@ -155,6 +155,7 @@ FRAMEWORK: dict[str, str] = {
     "sd-scripts": "kohya-ss/sd-scripts",
     "timm": "huggingface/pytorch-image-models",
     "ultralytics": "Ultralytics YOLO",
+    "yolov5": "YOLOv5 and YOLOv7",
     "xtuner": "InternLM xtuner from version 1 on",
     "other": "a framework without a parser of its own",
 }

@@ -19,6 +19,7 @@ NAMES = (
     *("accelerate", "axlearn", "bmtrain", "detectron2", "diffusers", "espnet", "ezpz", "fairseq", "fms-fsdp"),
     *("icefall", "levanter", "lingua", "llama-cookbook", "minimind", "mmengine", "ms-swift", "olmo", "olmo-core"),
     *("open_lm", "paddlenlp", "paxml", "pytorch-examples", "sat", "sd-scripts", "timm", "ultralytics", "xtuner"),
+    "yolov5",
 )
 ON_DEEPSPEED = ("mmengine", "sat")
 """Trainers that may run on DeepSpeed: what it prints counts for them, too, so that their own lines decide."""

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from sweepscope.pipeline.logs.extractors import LEADING
 from sweepscope.pipeline.logs.inference.counter import CLEAR, Counter
+from sweepscope.pipeline.logs.inference.losses import loss_rows
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series
 
 _LOGGED = re.compile(f"^{LEADING}")
@@ -55,8 +56,7 @@ def with_epoch_line(
     epochs = epoch_lines(others)
     if len({one.piece for one in epochs}) != 1:
         return counter
-    rows = [(lines[row].number, one.number or 0) for row, one in found[counter.key].by_row.items()]
-    agree, differ = _anew(rows, epochs)
+    agree, differ = _anew(_counts(counter, found, lines), epochs)
     if not agree or agree < CLEAR * differ:
         return counter
     return replace(counter, epoch_line=epochs[0].piece, first_epoch=0 if any(not one.epoch for one in epochs) else 1)
@@ -75,7 +75,7 @@ def with_epoch_summary(
     epochs = [one for one, before in zip(ends, [None, *ends], strict=False) if not before or one.epoch != before.epoch]
     if len({one.piece for one in epochs}) != 1 or epochs[0].epoch > 1:
         return counter
-    rows = [(lines[row].number, one.number or 0) for row, one in found[counter.key].by_row.items()]
+    rows = _counts(counter, found, lines)
     jumps = [one.epoch - before.epoch for before, one in pairwise(epochs)]
     is_in_turn = all(jump > 0 for jump in jumps) and sum(jump > 1 for jump in jumps) <= 1  # where the sample was cut
     agree, differ = _anew(rows, epochs, at_first=True)
@@ -132,6 +132,13 @@ def _epoch_line(line_no: int, text: str, form: re.Pattern[str] = _LINE) -> Epoch
     total = f"{hit['slash']}{{epochs}}" if hit["epochs"] else ""
     blank = " " if hit["name"][-1:].isspace() else ""
     return EpochLine(line_no, int(hit["epoch"]), int(hit["epochs"] or 0), f"{name}{blank}{{epoch}}{total}")
+
+
+def _counts(counter: Counter, found: Mapping[Key, Series], lines: Sequence[Line]) -> list[tuple[int, float]]:
+    """Line and number of each step: of those beside losses, if any are, for texts may count `Step 1:`, too."""
+    counts = found[counter.key].by_row
+    beside = loss_rows(found) & counts.keys()
+    return [(lines[row].number, one.number or 0) for row, one in counts.items() if not beside or row in beside]
 
 
 def _anew(rows: Sequence[tuple[int, float]], epochs: Sequence[EpochLine], *, at_first: bool = False) -> tuple[int, int]:

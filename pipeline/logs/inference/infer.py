@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -21,6 +20,7 @@ from sweepscope.pipeline.logs.inference.epoch_lines import (
     without_total_of_epoch,
 )
 from sweepscope.pipeline.logs.inference.evaluations import with_evaluations
+from sweepscope.pipeline.logs.inference.extent import Extent, extent_of
 from sweepscope.pipeline.logs.inference.found_steps import Steps, steps_of, steps_of_table
 from sweepscope.pipeline.logs.inference.headings import heading
 from sweepscope.pipeline.logs.inference.losses import loss_rows, losses_are_elsewhere, prints_losses
@@ -47,6 +47,7 @@ _TABLE_ROWS = 1_500
 _MOST_STATED = 1_500
 _MOST_OTHERS = 6_000
 _NUMBER = r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?|\s+"
+_SEVERAL = 2
 _LEAST_SIGNATURE = 5
 _LONG_SIGNATURE = 60
 IsWanted = Callable[[Collection[int], bool], bool]
@@ -56,8 +57,7 @@ IsWanted = Callable[[Collection[int], bool], bool]
 class _Counted:
     """What numbers the lines, the other lines, and the settings that these state, with the rules that read them.
 
-    `is_one_epoch`: the log states that it plans one epoch. `epoch_steps`: steps that an epoch may have, where the steps
-    of each are counted anew.
+    `is_one_epoch`: the log states that it plans one epoch.
     """
 
     counter: Counter | None
@@ -65,7 +65,7 @@ class _Counted:
     chosen: list[Chosen]
     rules: SettingRules
     is_one_epoch: bool = False
-    epoch_steps: range = range(0)
+    extent: Extent = field(default_factory=Extent)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -106,7 +106,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inferen
             steps.line_nos,
             in_epochs=is_of_epochs,
             step_tokens=steps.tokens,
-            epoch_steps=counted.epoch_steps,
+            extent=counted.extent,
         )
         counted = replace(counted, chosen=chosen, rules=rules)
     begin = heading([row[:2] for row in rows], steps.rules[0][0] if steps.rules else None)
@@ -154,10 +154,10 @@ def _counting(
         in_epochs = counter is not None and (
             counter.is_epoch or (counter.is_lines and is_once_an_epoch(len(line_nos), others.iter_rows()))
         )
-        length = _epoch_steps(counter, found)
-        found_settings = _settings(others, line_nos, in_epochs=in_epochs, epoch_steps=length)
+        extent = extent_of(counter, found)
+        found_settings = _settings(others, line_nos, in_epochs=in_epochs, extent=extent)
         is_one_epoch = _plans_one_epoch(others, line_nos)
-        return _Counted(counter, others, *found_settings, is_one_epoch=is_one_epoch, epoch_steps=length)
+        return _Counted(counter, others, *found_settings, is_one_epoch=is_one_epoch, extent=extent)
 
     if table:
         return with_settings(None, set(table.line_nos)) if is_good(set(table.line_nos)) else None
@@ -202,15 +202,17 @@ def _set_anew(counted: _Counted, others: pl.DataFrame, steps: Steps, launches: S
         in_epochs=in_epochs,
         step_tokens=tokens,
         launches=launches,
-        epoch_steps=counted.epoch_steps,
+        extent=counted.extent,
     )
     return replace(counted, chosen=chosen, rules=rules)
 
 
 def _ending(sample: pl.DataFrame, others: pl.DataFrame, steps: Steps, begin: str | None) -> tuple[tuple[str, str], ...]:
-    """Each launch may say that it is done: the last one tells how."""
-    since = pl.col("line_no") >= max(_launches(sample, begin) if begin else (), default=0)
-    return ending(sample.filter(since), others.filter(since), steps.line_nos, has_steps=bool(steps.listed))
+    """Each launch may say that it is done: the last one tells how. One without a step shows nothing behind them."""
+    begin_line = max(_launches(sample, begin) if begin else (), default=0)
+    since = pl.col("line_no") >= begin_line
+    has_steps = bool(steps.listed) and max(steps.line_nos, default=0) >= begin_line
+    return ending(sample.filter(since), others.filter(since), steps.line_nos, has_steps=has_steps)
 
 
 def infer_settings(sample: pl.DataFrame, step_lines: Collection[int]) -> Inference:
@@ -237,13 +239,12 @@ def _settings(
     in_epochs: bool = False,
     step_tokens: float | None = None,
     launches: Sequence[int] = (),
-    epoch_steps: range = range(0),
+    extent: Extent | None = None,
 ) -> tuple[list[Chosen], SettingRules]:
     """The settings that lines beside the `counted` ones of steps state, and the rules that read them.
 
     Epochs are planned steps only where they are the steps that the log counts (`in_epochs`), and steps are not.
-    Launches, where there are several, may each state other values. Steps of an epoch (`epoch_steps`) are none that are
-    planned where more are stated, too: `Num iters: 4425`, `Optim steps: 132750`.
+    Launches, where there are several, may each state other values.
     """
     # Behind the last step, lines speak of what became of the model, as of the layers that were quantized.
     before = others.filter(pl.col("line_no") <= max(counted)) if counted else others
@@ -254,20 +255,10 @@ def _settings(
     ]
     statements = without_trained_part(without_measures(statements, before["text"]), before["text"])
     statements = outermost(statements)
-    planned = [int(one.value) for one in statements if one.column == _PLANNED]
-    if any(steps >= epoch_steps.stop for steps in planned):
-        statements = [one for one in statements if one.column != _PLANNED or int(one.value) not in epoch_steps]
+    if extent:
+        statements = extent.planned(statements, is_one_launch=len(launches) < _SEVERAL)
     chosen = choose_by_launch(statements, launches, step_tokens)
     return chosen, tried_settings(chosen, statements, others, launches)
-
-
-def _epoch_steps(counter: Counter | None, found: Mapping[Key, Series]) -> range:
-    """How many steps an epoch may have whose steps are counted anew: from the last one that is logged to the next."""
-    if counter is None or counter.epoch is None:
-        return range(0)
-    numbers = sorted({int(number) for number in found[counter.key].numbers})
-    apart = min((after - before for before, after in pairwise(numbers)), default=1)
-    return range(numbers[-1], numbers[-1] + apart) if numbers else range(0)
 
 
 def _plans_one_epoch(others: pl.DataFrame, counted: Collection[int]) -> bool:

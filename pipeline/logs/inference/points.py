@@ -16,6 +16,7 @@ _MANY = 3
 _VAGUE = 3
 """Names that only may be another column's number a trainer's lines, too: `Train: [5/150] Loss 2.31`."""
 _OPEN_BAR = "> it"
+_NEARLY_ALL = 0.9
 _SAMPLES = 2_000
 """A counter that moves by so much each time counts samples or tokens."""
 _NEVER = (
@@ -44,7 +45,8 @@ def points_of(
     has_total = (label, "of", series.key[2]) in found
     is_other = any(sure < _VAGUE for _, sure in columns_of(label))
     is_never = step is None and epoch is None and (is_other or not set(label.split()).isdisjoint(_NEVER))
-    is_of_samples = went.distinct > 1 and _stride(series) >= _SAMPLES
+    is_once_an_epoch = step == 0 and _are_of_epochs(set(series.rows), found)
+    is_of_samples = went.distinct > 1 and _stride(series) >= _SAMPLES and not is_once_an_epoch
     if is_never or is_of_samples or (went.moves >= _MANY and went.rising < 0.5):
         return None
     rows = set(series.rows)
@@ -93,6 +95,18 @@ def _is_in_epochs(rows: set[int], found: Mapping[Key, Series]) -> bool:
     return any(
         named(label, "epoch") == 0 and not role and (label, "of", unit) in found and rows <= set(series.rows)
         for (label, role, unit), series in found.items()
+    )
+
+
+def _are_of_epochs(rows: set[int], found: Mapping[Key, Series]) -> bool:
+    """Whether the number of an epoch stands in each of some lines, another one in nearly all: its steps are many."""
+    return any(
+        named(key[0], "epoch") == 0
+        and not key[1]
+        and series.is_whole
+        and rows <= set(series.rows)
+        and len(set(series.numbers)) >= _NEARLY_ALL * len(rows)
+        for key, series in found.items()
     )
 
 

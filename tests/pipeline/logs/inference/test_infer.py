@@ -1283,3 +1283,46 @@ def in_epochs(head: str, *, epochs: int = 3) -> pl.DataFrame:
 def test_an_epoch_is_as_long_as_the_planned_steps_tell(head: str, last_step: int, planned: int | None) -> None:
     (run,) = in_epochs(head).to_dicts()
     assert (run["last_step"], run["steps_planned"]) == (last_step, planned)
+
+
+def test_the_last_launch_without_a_step_shows_no_end() -> None:
+    begin = "Loaded configuration from run.yaml\nLoading tokenizer...\n"
+    one = log(lambda step, loss: f"step {step} loss {loss:.4f}", head=begin)
+    runs = tables_of({"train.log": one + one + begin + "Loading model...\n"})["runs"].sort("line_no")
+    assert runs["steps_logged"].to_list() == [STEPS, STEPS, None]
+    assert "completed" not in runs["status"].to_list()
+
+
+def test_fewer_steps_than_were_done_are_not_those_that_are_planned() -> None:
+    head = "Number of train images: 640, iters: 16\nconfig:\n  niter: 600\nstarting\n"
+    (run,) = tables_of({"train.log": log(lambda step, loss: f"iter {step} loss {loss:.4f}", head=head)})[
+        "runs"
+    ].to_dicts()
+    assert run["steps_planned"] == 600
+
+
+def test_the_loss_of_pixels_is_the_loss_where_it_stands_alone() -> None:
+    steps = tables_of({"train.log": log(lambda step, loss: f"<iter: {step}, lr:(2.000e-04,)> l_pix: {loss:.4e}")})[
+        "steps"
+    ]
+    assert steps.height == STEPS
+    assert steps["loss"].null_count() == 0
+
+
+def test_steps_that_a_models_answers_number_begin_no_epoch_anew() -> None:
+    answer = "**Step 1:** Add the points.\n**Step 2:** Divide them by 2.\n"
+    text = "".join(
+        ("=== Epoch 1/2 ===\n", "=== Epoch 2/2 ===\n")[step // 21] * (step in (1, 21))
+        + f"{answer}Step: {step} | Loss: {loss}\n"
+        for step, loss in enumerate(losses(), 1)
+    )
+    steps = tables_of({"train.log": text})["steps"]
+    assert steps["step"].to_list() == list(range(1, STEPS + 1))
+
+
+def test_steps_that_are_logged_once_an_epoch_may_be_many() -> None:
+    rows = (
+        f'{{"epoch": {step}, "step": {7142 * step}, "train_loss": {loss:.4f}}}' for step, loss in enumerate(losses(), 1)
+    )
+    (run,) = tables_of({"train_log.jsonl": "\n".join(rows) + "\n"})["runs"].to_dicts()
+    assert (run["last_step"], run["step_basis"]) == (7142 * STEPS, "step")
