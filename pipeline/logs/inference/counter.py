@@ -75,7 +75,8 @@ def find_counter(found: Mapping[Key, Series], lines: Sequence[Line]) -> Counter 
     ]
     scored = []
     for key, series in found.items():
-        if key[1] or not series.is_whole or key[2] or min(series.numbers, default=-1) < 0:
+        is_count = series.is_whole or (series.is_count and named(key[0], "step") == 0)
+        if key[1] or not is_count or key[2] or min(series.numbers, default=-1) < 0:
             continue
         own = series.within(set(series.rows))
         went = course(own if own.rows else series, lines)

@@ -15,6 +15,7 @@ from sweepscope.pipeline.logs.inference.fields import Field, fields
 from sweepscope.pipeline.logs.inference.naming import named
 
 Key = tuple[str, str, str]
+_THOUSAND = 1_000
 
 _LOGGED = re.compile(f"^{LEADING}")
 _RANK = re.compile(
@@ -84,6 +85,18 @@ class Series:
         return bool(self.fields) and all(one.is_whole for one in self.fields)
 
     @cached_property
+    def is_count(self) -> bool:
+        """Whether all are printed without a fraction, or, behind one that is, as `12K`."""
+        return any(one.is_whole for one in self.fields) and all(
+            one.is_whole or is_shortened(one) for one in self.fields
+        )
+
+    @property
+    def has_shortened(self) -> bool:
+        """Whether some are printed as `12K`."""
+        return any(map(is_shortened, self.fields))
+
+    @cached_property
     def median(self) -> float:
         """Their middle; NaN of none."""
         return median(self.numbers) if self.numbers else math.nan
@@ -95,6 +108,11 @@ class Series:
         for row, one in zip(self.rows, self.fields, strict=True):
             found.setdefault(row, one)
         return found
+
+
+def is_shortened(one: Field) -> bool:
+    """Whether a count is printed in thousands or more: `12K`, `1.5M`."""
+    return one.number is not None and one.text[-1:] in "kKMB" and one.number >= _THOUSAND
 
 
 @dataclass(frozen=True)
@@ -153,7 +171,7 @@ def all_series(lines: Iterable[Line]) -> dict[Key, Series]:
             series = found.setdefault(value.key, Series(value.key))
             series.rows.append(row)
             series.fields.append(value)
-    for series in [one for one in found.values() if named(one.label, "step") == 0 and not one.is_whole]:
+    for series in [one for one in found.values() if named(one.label, "step") == 0 and not one.is_count]:
         _split_durations(series, found)
     return found
 
@@ -163,7 +181,7 @@ def _split_durations(series: Series, found: dict[Key, Series]) -> None:
 
     Only where a line of its own has each of them: a counter may be printed as 10.0 throughout.
     """
-    is_whole = {row: one.is_whole for row, one in zip(series.rows, series.fields, strict=True)}
+    is_whole = {row: one.is_whole or is_shortened(one) for row, one in zip(series.rows, series.fields, strict=True)}
     if series.key[1] or not any(is_whole.values()):
         return
     each = list(zip(series.rows, series.fields, strict=True))

@@ -79,7 +79,8 @@ def step_rule(
     is_of_epoch = bool(counter.epoch or counter.epoch_line)
     total = ("epoch_steps" if is_of_epoch else "steps_planned") if has_total else ""
     column = "epoch_step" if is_of_epoch else "step"
-    first = pieces(found[counter.key].within(rows), lines, Filled(column, total=total))
+    word = "human" if found[counter.key].within(rows).has_shortened else ""
+    first = pieces(found[counter.key].within(rows), lines, Filled(column, word, total=total))
     if not first:
         return None
     parts, taken = [first[0]], [counted]

@@ -1326,3 +1326,15 @@ def test_steps_that_are_logged_once_an_epoch_may_be_many() -> None:
     )
     (run,) = tables_of({"train_log.jsonl": "\n".join(rows) + "\n"})["runs"].to_dicts()
     assert (run["last_step"], run["step_basis"]) == (7142 * STEPS, "step")
+
+
+def test_counters_that_are_shortened_go_on_as_far_as_they_are_printed() -> None:
+    def line(at: int, loss: float) -> str:
+        step = 200 * at
+        return f"step:{step if step < 1000 else f'{step / 1000:.0f}K'} ep:{at} loss:{loss:.3f} updt_s:0.496"
+
+    tables = tables_of({"train.log": log(line)})
+    (run,) = tables["runs"].to_dicts()
+    assert (run["first_step"], run["last_step"], run["last_loss"]) == (200, 8000, round(losses()[-3], 3))
+    # Several lines print one number: the first of each is kept, and the others are rejects.
+    assert run["steps_logged"] + tables["rejects"].filter(pl.col("table") == "steps").height >= 4 + 8
