@@ -10,6 +10,7 @@ from sweepscope.dashboard.navigation import PAGES
 from sweepscope.dashboard.sections import first_screen
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.widgets import basic
+from sweepscope.dashboard.widgets.charts_last import charts_last
 
 pages = [
     st.Page(
@@ -41,13 +42,14 @@ st.logo(shell.logo(basic.current_theme()), size="large")
 shell.draw_sidebar()
 top = st.container()
 url_state.begin()
-try:
-    page.run()
-except (duckdb.CatalogException, duckdb.BinderException) as error:  # published by a version with other tables
-    shell.say_unlike(error)
-shell.say_unmet(top)
-shell.watch_scheme()
-shell.watch_width()
-links.watch()
-contrast.watch()
+with charts_last():
+    try:
+        page.run()
+    except (duckdb.CatalogException, duckdb.BinderException) as error:  # published by a version with other tables
+        shell.say_unlike(error)
+    shell.say_unmet(top)
+    shell.watch_scheme()
+    shell.watch_width()
+    links.watch()
+    contrast.watch()
 first_screen.read_ahead()

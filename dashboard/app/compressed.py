@@ -64,6 +64,12 @@ class CompressedStatic:
         return _compressed(path)
 
 
+def compress(root: Path, pattern: str) -> None:
+    """Compresses the files below `root` that match before a browser asks: plotly takes a quarter of a second."""
+    for path in root.resolve().glob(pattern):
+        _compressed(path)
+
+
 @lru_cache(maxsize=512)
 def _compressed(path: Path) -> bytes | None:
     """The file's content in gzip; None where that is not worth it."""

@@ -15,7 +15,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 from streamlit.starlette import App
 
-from sweepscope.dashboard.app import api, editing
+from sweepscope.dashboard.app import api, compressed, editing
 from sweepscope.dashboard.app.base_url import BaseUrl
 from sweepscope.dashboard.app.compressed import CompressedStatic
 from sweepscope.dashboard.app.monitoring import Monitoring
@@ -27,6 +27,7 @@ from sweepscope.pipeline.store.home import Home
 _LOG = logging.getLogger(__name__)
 _STATIC = Path(st.__file__).parent / "static" / "static"
 _SCRIPT = Path(__file__).parent.parent / "streamlit_app.py"
+_OF_CHARTS = "js/PlotlyChart.*.js"
 _ROOMS = ("queries", "view_models", "text", "charts", "widgets", "sections")
 """By name, as the pages themselves are loaded: what draws them lies above this module."""
 
@@ -67,16 +68,18 @@ def main(host: str, port: str) -> None:
             "client.showErrorDetails": "none",
             "client.toolbarMode": "viewer",
             "logger.level": "warning",
+            "runner.magicEnabled": False,  # no page shows a value by naming it; each would be parsed for that
         }
     )
 
 
 def _load_pages() -> None:
-    """Imports what the pages import, all of it apart from the pages, which are scripts."""
+    """Imports what the pages import, all of it apart from the pages, which are scripts; compresses what charts need."""
     for room in _ROOMS:
         package = import_module(f"sweepscope.dashboard.{room}")
         for module in iter_modules(package.__path__, f"{package.__name__}."):
             import_module(module.name)
+    compressed.compress(_STATIC, _OF_CHARTS)
 
 
 def _say_briefly(error: Exception) -> bool:

@@ -33,6 +33,7 @@ from sweepscope.dashboard.view_models import explorer
 from sweepscope.dashboard.view_models.explorer import CUSTOM, Setup
 from sweepscope.dashboard.view_models.explorer_layout import answer_for, reached
 from sweepscope.dashboard.widgets import basic, choices, folds, lists, tables
+from sweepscope.dashboard.widgets.charts_last import fragment
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found
 from sweepscope.pipeline.estimate.search.whatif import Choice, resolve
@@ -211,7 +212,7 @@ def _link(setup: Setup, layout: Choice) -> dict[str, str]:
     return {**question, **{name: str(getattr(layout, name)) for name in explorer_controls.KNOBS}}
 
 
-@st.fragment
+@fragment
 def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> None:
     """All that depends on the layout: turning a knob reruns this and nothing else."""
     found, best = explorer.found_for(request, setup.by), explorer.start_of(request, setup.by)

@@ -131,7 +131,8 @@ def _dimension(rates: pl.DataFrame) -> str:
     values = rates["dimension"].value_counts()
     varied = dict(values.iter_rows())
     offered = [name for name in _BY if varied.get(name, 0) > (0 if name == "model" else 1)] or ["sweep"]
-    return choices.select("Endings by", "by", offered, shown=texts.dimension_option, width=150)
+    default = failures.default_dimension(offered, varied)
+    return choices.select("Endings by", "by", offered, default, shown=texts.dimension_option, width=150)
 
 
 def _price() -> float | None:

@@ -121,7 +121,7 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], theme: Theme) -> go.Figure:
     )
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(endings), 1) + _MARGINS,
-        xaxis={"range": [0, longest * 2.2], "visible": False},
+        xaxis={"range": [0, longest * 2.6], "visible": False},
         yaxis=row_axis([plain(OUTCOME[row["outcome"]].text) for row in endings], theme),
     )
     return figure

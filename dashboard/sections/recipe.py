@@ -20,6 +20,7 @@ from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.text import advisor as texts
 from sweepscope.dashboard.text import recipe as recipe_texts
 from sweepscope.dashboard.widgets import basic, choices, folds, tables, urls
+from sweepscope.dashboard.widgets.charts_last import fragment
 from sweepscope.pipeline.estimate.advice.branches import Branch, Decision, chosen_branches, decisions
 from sweepscope.pipeline.estimate.advice.recipe import Advice, Stop, walk
 from sweepscope.pipeline.estimate.advice.rule_scores import score, weigh
@@ -42,7 +43,7 @@ def evidence(store: Store, origin: str, book: Book) -> pl.DataFrame:
     return weigh(queries.ranked(origin).run(store.con), book)
 
 
-@st.fragment
+@fragment
 def draw(view: View, model: str, request: Request, found: Found, origin: str | None) -> None:
     """The flowchart for `model` and `request`, the rules of the branches that one looks at, and scale by size."""
     book, problem = rule_book()

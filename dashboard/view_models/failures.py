@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -34,6 +35,20 @@ class Pattern:
 def rates_of(rates: pl.DataFrame, *dimensions: str) -> pl.DataFrame:
     """Those of the rows of `failure_rates` that are of some dimensions, in the order they have."""
     return rates.filter(pl.col("dimension").is_in(dimensions))
+
+
+def default_dimension(offered: Sequence[str], values: Mapping[str, int]) -> str:
+    """The first dimension; where one bar would hold most of its values, the first with a bar for each, if any.
+
+    >>> default_dimension(["sweep", "model", "num_nodes"], {"sweep": 9_000, "model": 800, "num_nodes": 7})
+    'num_nodes'
+    >>> default_dimension(["sweep", "num_nodes"], {"sweep": 20, "num_nodes": 7})
+    'sweep'
+    """
+    first = offered[0]
+    if values.get(first, 0) <= 2 * ROWS_SHOWN:
+        return first
+    return next((name for name in offered if values.get(name, 0) <= ROWS_SHOWN), first)
 
 
 def endings_by(rates: pl.DataFrame, limit: int = ROWS_SHOWN) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import html
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from sweepscope.dashboard.format.theme import Theme, named_theme, template
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.selection.filters import NARROWING, chips, parse_query
 from sweepscope.dashboard.widgets import urls
+from sweepscope.dashboard.widgets.charts_last import last
 
 _STYLE = (Path(__file__).parents[1] / "assets" / "style.css").read_text()
 PICTURE_FORMATS = {"png": "PNG", "svg": "SVG"}
@@ -211,7 +213,9 @@ def chart(
     is_zoomable: bool = False,
     is_fitted: bool | None = None,
 ) -> None:
-    """A figure in the theme's template. `alt` is one sentence on what it shows; `on_select` runs after a click.
+    """A figure in the theme's template, sent to the browser after all else of the page (`charts_last`).
+
+    `alt` is one sentence on what it shows; `on_select` runs after a click.
 
     In a zoomable figure, whose axis and drag mode allow it, a double click goes back to all of it. `is_fitted`: whether
     it is drawn as for a narrow window; by default where the window is.
@@ -222,11 +226,8 @@ def chart(
     if is_narrow() if is_fitted is None else is_fitted:
         narrow.fit(figure, current_theme().page)
     config = _config(key, is_zoomable=is_zoomable)
-    if on_select is None:
-        st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config)
-    else:
-        selecting: dict[str, Any] = {"on_select": on_select, "selection_mode": "points"}
-        st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config, **selecting)
+    selecting: dict[str, Any] = {} if on_select is None else {"on_select": on_select, "selection_mode": "points"}
+    last(partial(st.plotly_chart, figure, key=key, alt=alt, theme=None, config=config, **selecting))
 
 
 def _add_caption(figure: go.Figure) -> None:

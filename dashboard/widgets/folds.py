@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from sweepscope.dashboard.widgets.charts_last import fragment
+
 ARE_OPEN = False
 """Whether folds begin open; tests without a browser, which cannot open one, set it."""
 
 
-@st.fragment
+@fragment
 def fold(title: str, draw: Callable[[], None], *, key: str, is_open: bool = False) -> None:
     """An expander whose content `draw` draws when it is open. Opening it reruns the fold, and not the page.
 

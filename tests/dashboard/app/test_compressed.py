@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sweepscope.dashboard.app.compressed import CompressedStatic
+from sweepscope.dashboard.app.compressed import CompressedStatic, compress
 
 TEXT = b"export const a = 1;\n" * 500
 
@@ -70,3 +70,9 @@ def test_browsers_that_take_no_gzip_or_ask_for_a_part_go_on(root: Path) -> None:
     assert ask(root, "/static/js/a.js") == ({}, b"app")
     assert ask(root, "/static/js/a.js", accept_encoding="gzip", range="bytes=0-9") == ({}, b"app")
     assert ask(root, "/static/js/a.js", method="POST", accept_encoding="gzip") == ({}, b"app")
+
+
+def test_what_a_browser_will_ask_for_is_compressed_beforehand(root: Path) -> None:
+    compress(root, "js/*.js")
+    (root / "js" / "a.js").write_bytes(b"a file that is only read when it is asked for")
+    assert gzip.decompress(ask(root, "/static/js/a.js", accept_encoding="gzip")[1]) == TEXT
