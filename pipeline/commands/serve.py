@@ -40,7 +40,8 @@ def _run(args: argparse.Namespace) -> int:
             "waiting_for": waiting,
             "home": str(home.path),
         }
-        text = f"Dashboard: {page}\nDagster:   {runs}\n{watching_text(args.paths, waiting)}  (stop with Ctrl-C)"
+        watched = watching_text(args.paths, waiting, args.every)
+        text = f"Dashboard: {page}\nDagster:   {runs}\n{watched}  (stop with Ctrl-C)"
         addresses = {page: dashboard, runs: webserver}
         return servers.serve(addresses, lambda: say_result(value, text, as_json=args.json), [daemon])
 

@@ -22,6 +22,12 @@ from sweepscope.pipeline.commands.output import note
 from sweepscope.pipeline.errors import SweepscopeError, UsageError
 from sweepscope.pipeline.io.children import start
 from sweepscope.pipeline.io.web_access import PASSWORD_VARIABLE, Access, is_loopback
+from sweepscope.pipeline.orchestration.watched_paths import (
+    EVERY_S,
+    EVERY_VARIABLE,
+    OWN_ONLY_VARIABLE,
+    PATHS_VARIABLE,
+)
 from sweepscope.pipeline.store.home import Home
 
 if TYPE_CHECKING:
@@ -121,6 +127,7 @@ def dagster_processes(
     with_published: bool = True,
     engine: Engine | None = None,
     may_launch: bool = False,
+    every_s: int = EVERY_S,
     inherited: Sequence[int] = (),
 ) -> tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]:
     """Processes of Dagster's webserver and of its daemon, which runs the sensor and the schedule.
@@ -134,13 +141,13 @@ def dagster_processes(
         with_published: runs load the bundled results.
         engine: whose processes read in its runs; None: this machine's own.
         may_launch: its pages can launch runs and switch the sensor, instead of only showing them.
+        every_s: seconds between two looks at the paths.
         inherited: handles that stay open in them.
     """
     from sweepscope.pipeline.orchestration.instance import prepare
-    from sweepscope.pipeline.orchestration.watched_paths import OWN_ONLY_VARIABLE, PATHS_VARIABLE
 
     watched = {PATHS_VARIABLE: "\n".join(path if "://" in path else os.path.abspath(path) for path in paths)}
-    watched |= {} if with_published else {OWN_ONLY_VARIABLE: "1"}
+    watched |= {EVERY_VARIABLE: str(every_s), **({} if with_published else {OWN_ONLY_VARIABLE: "1"})}
     environment = {**prepare(home), **watched, **(engine.to_environment() if engine else {})}
     web = {**environment, **(access or Access()).to_environment()}
     mode = "launch" if may_launch else "read-only"

@@ -16,6 +16,7 @@ from sweepscope.pipeline.commands.worker_option import add_engine_arguments, ask
 from sweepscope.pipeline.ingest.dialect_files import remember
 from sweepscope.pipeline.ingest.plan import awaited
 from sweepscope.pipeline.io.web_access import Access, with_token
+from sweepscope.pipeline.orchestration.watched_paths import LEAST_EVERY_S, every_s
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.watcher import Servers, watching
 
@@ -35,10 +36,24 @@ def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
         "--dagster-port", type=int, default=servers.WEBSERVER_PORT, help="port of Dagster's page (default: %(default)s)"
     )
     parser.add_argument(
+        "--every",
+        metavar="SECONDS",
+        type=_seconds,
+        default=every_s(),
+        help=f"seconds between two looks at the paths, {LEAST_EVERY_S} or more (default: %(default)s)",
+    )
+    parser.add_argument(
         "--allow-launch",
         action="store_true",
         help="let Dagster's page launch runs and switch the sensor; its address then has a token",
     )
+
+
+def _seconds(text: str) -> int:
+    """A number of seconds between looks. Raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < LEAST_EVERY_S:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from {LEAST_EVERY_S} on")
+    return int(text)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,17 +71,17 @@ def _run(args: argparse.Namespace) -> int:
         url, processes = start_dagster(args, home, servers.access_of(args), shared)
         shared.note([process.pid for process in processes])
         value = {"dagster": url, "watching": args.paths, "waiting_for": waiting, "home": str(home.path)}
-        text = f"{watching_text(args.paths, waiting)} Dagster: {url}  (stop with Ctrl-C)"
+        text = f"{watching_text(args.paths, waiting, args.every)} Dagster: {url}  (stop with Ctrl-C)"
         return servers.serve({url: processes[0]}, lambda: say_result(value, text, as_json=args.json), processes[1:])
 
 
-def watching_text(paths: Sequence[str], waiting: Sequence[str]) -> str:
+def watching_text(paths: Sequence[str], waiting: Sequence[str], interval_s: int) -> str:
     """What is watched, in sentences; `waiting` are those of the paths at which there is no file yet.
 
-    >>> watching_text(["/a", "/b"], ["/b"])
+    >>> watching_text(["/a", "/b"], ["/b"], 30)
     'Watching /a, /b every 30 s. No file yet at /b: what appears there is read.'
     """
-    text = f"Watching {', '.join(paths)} every 30 s."
+    text = f"Watching {', '.join(paths)} every {interval_s} s."
     return f"{text} No file yet at {', '.join(waiting)}: what appears there is read." if waiting else text
 
 
@@ -89,6 +104,7 @@ def start_dagster(
         with_published=not args.no_published,
         engine=asked_engine(args),
         may_launch=args.allow_launch,
+        every_s=args.every,
         inherited=[shared.handle],
     )
     url = servers.page_url(args.host, args.dagster_port)

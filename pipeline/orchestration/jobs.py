@@ -21,9 +21,9 @@ from sweepscope.pipeline.orchestration.batch_files import units_of, write_batch
 from sweepscope.pipeline.orchestration.lost_runs import LOST_TAG, close_lost_runs
 from sweepscope.pipeline.orchestration.report_runs import report_runs
 from sweepscope.pipeline.orchestration.resources import HomeResource
-from sweepscope.pipeline.orchestration.run_tags import TRIGGER_TAG, batch_tags
+from sweepscope.pipeline.orchestration.run_tags import TRIGGER_TAG, batch_tags, sweep_folders
 from sweepscope.pipeline.orchestration.sweep_names import add_sweeps
-from sweepscope.pipeline.orchestration.watched_paths import NOTHING_WATCHED, watched_paths, with_published
+from sweepscope.pipeline.orchestration.watched_paths import NOTHING_WATCHED, every_s, watched_paths, with_published
 from sweepscope.pipeline.store.home import Home
 
 # Retry all steps: values travel between steps in memory, so a retry from the failed one would find none of them.
@@ -54,7 +54,7 @@ load_job = dg.define_asset_job(
 )
 
 
-@dg.sensor(job=ingest_job, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.RUNNING)
+@dg.sensor(job=ingest_job, minimum_interval_seconds=every_s(), default_status=dg.DefaultSensorStatus.RUNNING)
 def new_runs(context: dg.SensorEvaluationContext, store_home: HomeResource) -> Iterator[dg.RunRequest | dg.SkipReason]:
     """One run per batch of new or changed run directories under the watched paths."""
     yield from _requests(context, store_home, are_keyed=False)
@@ -85,7 +85,7 @@ def _requests(
     if isinstance(pending, dg.SkipReason):
         yield pending
         return
-    add_sweeps(context.instance, pending["unit"].unique())
+    add_sweeps(context.instance, sweep_folders(pending))
     work = {write_batch(store_home.home, batch, in_use.files): batch for batch in plan.batches(pending)}
     ids = list(work)
     waits_s = {batch_id: _wait_s(context.instance, batch_id) for batch_id in ids}

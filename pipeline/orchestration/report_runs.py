@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
@@ -63,7 +64,9 @@ def _report(instance: dg.DagsterInstance, run: RunRecord) -> None:
     if instance.has_run(run.run_id):
         instance.delete_run(run.run_id)
     tags = {**run.tags, "dagster/max_retries": "0"}  # what it was to read is new to the next ingest, or to the watcher
-    instance.add_run(DagsterRun(run.job, run.run_id, tags=tags, status=dg.DagsterRunStatus.NOT_STARTED))
+    reported = DagsterRun(run.job, run.run_id, tags=tags, status=dg.DagsterRunStatus.NOT_STARTED)
+    # `instance.add_run` would show it among the runs of today, whenever it was.
+    instance.run_storage.add_historical_run(reported, datetime.fromtimestamp(run.began_at, UTC))
     for happened_at, what in _events(run):
         instance.report_dagster_event(what, run.run_id, timestamp=happened_at)
 

@@ -6,18 +6,16 @@ from collections.abc import Iterable
 
 import dagster as dg
 
-from sweepscope.pipeline.orchestration.run_tags import sweep_of
-
 MOST = 5_000
 """Sweeps that become partitions; SQLite and Dagster's page are slow with many times as many."""
 
 SWEEPS = dg.DynamicPartitionsDefinition(name="sweeps")
 
 
-def add_sweeps(instance: dg.DagsterInstance, units: Iterable[str]) -> list[str]:
-    """Make partitions of the sweeps of some units; those that are new."""
+def add_sweeps(instance: dg.DagsterInstance, folders: Iterable[str]) -> list[str]:
+    """Make partitions of sweeps, by their folders or URLs; those that are new."""
     known = set(instance.get_dynamic_partitions(SWEEPS.name or ""))
-    found = sorted({sweep for unit in units if _is_key(sweep := sweep_of(unit))} - known)[: max(MOST - len(known), 0)]
+    found = sorted({folder for folder in folders if _is_key(folder)} - known)[: max(MOST - len(known), 0)]
     if found:
         instance.add_dynamic_partitions(SWEEPS.name or "", found)
     return found

@@ -10,6 +10,14 @@ PATHS_VARIABLE = "SWEEPSCOPE_LANDING"
 OWN_ONLY_VARIABLE = "SWEEPSCOPE_OWN_ONLY"
 """Not empty: runs leave the bundled results out. `watch --no-published` sets it."""
 
+EVERY_VARIABLE = "SWEEPSCOPE_EVERY_S"
+"""Seconds between two looks of the sensor. `watch --every` sets it."""
+
+EVERY_S = 30
+
+LEAST_EVERY_S = 5
+"""Dagster's daemon asks its sensors no more often."""
+
 NOTHING_WATCHED = f"No paths to watch. Start with `sweepscope watch PATH`, or set {PATHS_VARIABLE}."
 
 
@@ -23,3 +31,9 @@ def watched_paths() -> list[str]:
 def with_published() -> bool:
     """Whether runs of the watcher load the bundled results."""
     return not os.environ.get(OWN_ONLY_VARIABLE)
+
+
+def every_s() -> int:
+    """Seconds between two looks of the sensor: at least LEAST_EVERY_S, and EVERY_S where nothing else is set."""
+    text = os.environ.get(EVERY_VARIABLE, "")
+    return max(LEAST_EVERY_S, int(text)) if text.isdecimal() else EVERY_S

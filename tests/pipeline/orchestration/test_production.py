@@ -5,18 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import dagster as dg
+import polars as pl
 import pytest
 
 from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.instance import open_instance
 from sweepscope.pipeline.orchestration.jobs import new_runs, run_config
 from sweepscope.pipeline.orchestration.report_runs import report_runs
 from sweepscope.pipeline.orchestration.resources import HomeResource
 from sweepscope.pipeline.orchestration.run import ingest_paths
-from sweepscope.pipeline.orchestration.run_tags import TRIGGER_TAG, batch_tags
+from sweepscope.pipeline.orchestration.run_tags import TRIGGER_TAG, batch_tags, sweep_folders
 from sweepscope.pipeline.orchestration.sweep_names import MOST, SWEEPS, add_sweeps
 from sweepscope.pipeline.orchestration.watched_paths import PATHS_VARIABLE
+from sweepscope.pipeline.simulate.sweep import write_sweep
 from sweepscope.pipeline.store.checksum import Digest, digests
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
@@ -51,7 +54,7 @@ def test_a_backfill_reads_a_sweep_again_and_doubles_nothing(home: Home, sweep: P
     ingest_paths(home, [str(sweep)], with_published=False)
     before, files = content(home, without="files"), Lake(home).read("files")
     with open_instance(home) as instance:
-        add_sweeps(instance, files["unit"])
+        add_sweeps(instance, sweep_folders(plan.find([str(sweep)])))
         assert instance.get_dynamic_partitions(SWEEPS.name) == [str(sweep)]
         job = build(str(home.path)).resolve_job_def("reread_sweep")
         done = job.execute_in_process(instance=instance, partition_key=str(sweep))
@@ -84,16 +87,32 @@ def test_the_sensor_makes_partitions_of_sweeps_and_tags_its_runs(
 
 def test_names_that_dagster_does_not_take_and_more_than_it_copes_with_are_left_out() -> None:
     with dg.DagsterInstance.ephemeral() as instance:
-        units = ["/data/a...b/run", "/data/line\nbreak/run", "run", "s3://bucket/sweep/run", "/data/sweep/run"]
-        assert add_sweeps(instance, units) == ["/data/sweep", "s3://bucket/sweep"]
-        assert add_sweeps(instance, units) == []
-        assert len(add_sweeps(instance, [f"/data/{number:05d}/run" for number in range(MOST + 5)])) == MOST - 2
+        folders = ["/data/a...b", "/data/line\nbreak", "", "s3://bucket/sweep", "/data/sweep"]
+        assert add_sweeps(instance, folders) == ["/data/sweep", "s3://bucket/sweep"]
+        assert add_sweeps(instance, folders) == []
+        assert len(add_sweeps(instance, [f"/data/{number:05d}" for number in range(MOST + 5)])) == MOST - 2
+
+
+@pytest.mark.parametrize("framework", ["megatron", "picotron"])
+def test_a_sweep_is_one_whether_its_runs_are_folders_or_logs_in_them(tmp_path: Path, framework: str) -> None:
+    landing = write_sweep(tmp_path / "landing", runs=8, seed=3, frameworks=[framework])
+    runs = {path.parent for path in landing.rglob("*.out")}
+    found = plan.find([str(landing / framework)])
+    # A sweep of one run cannot be told from a run of two folders.
+    several = {str(one.parent) for one in runs if sum(other.parent == one.parent for other in runs) > 1}
+    assert several
+    assert several <= set(sweep_folders(found))
+    assert not {str(run) for run in runs if str(run.parent) in several} & set(sweep_folders(found))
 
 
 def test_a_tag_names_a_few_sweeps_and_counts_the_rest() -> None:
-    import polars as pl
-
-    batch = pl.DataFrame({"unit": [f"/data/s{number}/run" for number in range(5)]})
+    batch = pl.DataFrame(
+        {
+            "unit": [f"/data/s{number}/run" for number in range(5)],
+            "run_dir": [f"/data/s{number}/run" for number in range(5)],
+            "sweep": [f"s{number}" for number in range(5)],
+        }
+    )
     assert batch_tags(batch)["sweepscope/sweeps"] == "/data/s0, /data/s1, /data/s2 and 2 more"
 
 

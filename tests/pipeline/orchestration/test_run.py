@@ -52,6 +52,8 @@ def test_dagster_gets_what_each_step_did_when_it_did_it(home: Home, tmp_path: Pa
         assert record.dagster_run.status is dg.DagsterRunStatus.SUCCESS
         assert record.dagster_run.tags["sweepscope/trigger"] == "command"
         assert (record.start_time, record.end_time) == pytest.approx((noted.began_at, noted.ended_at))
+        # Dagster's page lists runs by this, and calls it when they were made.
+        assert record.create_timestamp.timestamp() == pytest.approx(noted.began_at)
         for name in ("discovered", "parsed", "validated", "lake", "store", "marts"):
             made = instance.get_latest_materialization_event(dg.AssetKey(name))
             assert made is not None
