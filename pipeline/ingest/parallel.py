@@ -30,16 +30,16 @@ _LOG = logging.getLogger(__name__)
 WORTH_S = 5.0
 """Reading less takes less time than starting processes and merging shards."""
 
-# Rough speed of one process, to estimate whether starting others pays.
+# Rough speed of one process, to estimate whether starting others pays: `tests.load --only units` prints today's.
 _BYTES_PER_S = 60e6
-_UNITS_PER_S = 500
+_UNITS_PER_S = 100
 _PACKED = 5
 
 _SHARDS_PER_WORKER = 8
-"""Small shards, so that all processes end at about the same time."""
+"""At most: small shards, so that all processes end at about the same time."""
 
-_MIN_SHARD_S = 1.5
-"""Every shard costs about a quarter of a second, however small it is."""
+_MIN_SHARD_S = 4.0
+"""Every shard costs about 0.6 s, however small it is."""
 
 
 class Cluster(Protocol):
@@ -115,10 +115,12 @@ def shards_of(found: pl.DataFrame, workers: int) -> list[pl.DataFrame]:
     seconds = size / _BYTES_PER_S + units / _UNITS_PER_S
     if workers == 1 or seconds < WORTH_S:
         return [found]
-    count = min(workers * _SHARDS_PER_WORKER, ceil(seconds / _MIN_SHARD_S))
+    # Of equal number for all workers: one shard more than workers takes as long as twice as many.
+    count = workers * min(_SHARDS_PER_WORKER, ceil(seconds / workers / _MIN_SHARD_S))
     # Weigh files by what they unpack to, so that shards take about the same time.
     weighed = found.with_columns(_bytes_on_disk="bytes", bytes=_weight())
-    cut = plan.batches(weighed, units=ceil(units / count), size=ceil(size / count))
+    # A little more than their share, or else what is left at the end is one more shard, of next to nothing.
+    cut = plan.batches(weighed, units=ceil(units / count), size=ceil(1.05 * size / count))
     return [part.with_columns(bytes="_bytes_on_disk").drop("_bytes_on_disk") for part in cut]
 
 

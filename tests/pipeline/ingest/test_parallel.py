@@ -165,6 +165,14 @@ class TestShards:
     def test_many_small_directories_are_worth_it(self) -> None:
         assert 4 <= len(shards_of(listing([1_000] * 3_000), 2)) <= 17
 
+    def test_a_batch_of_small_directories_keeps_all_workers_equally_busy(self) -> None:
+        found = listing([1_000] * 1_000)
+        for workers in (2, 3, 4, 8):
+            shards = shards_of(found, workers)
+            assert len(shards) % workers == 0
+            sizes = [shard["unit"].n_unique() for shard in shards]
+            assert max(sizes) - min(sizes) <= len(shards)
+
     @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40), st.integers(1, 8))
     def test_nothing_is_lost_and_units_stay_whole(self, sizes: list[int], count: int) -> None:
         found = listing(sizes)
