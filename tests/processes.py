@@ -1,7 +1,8 @@
-"""Processes below another one, by /proc."""
+"""Processes below another one, by /proc, and the processor time of this one's."""
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,3 +27,15 @@ def descendants(root_pid: int) -> list[int]:
 def command_line(pid: int) -> list[str]:
     """Words of a process's command. Raises OSError where it is gone."""
     return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+
+
+def cpu_s() -> float:
+    """Processor seconds of this process and of those that it has waited for."""
+    times = os.times()
+    return times.user + times.system + children_cpu_s()
+
+
+def children_cpu_s() -> float:
+    """Processor seconds of the processes that this one has waited for, and of those that they have."""
+    times = os.times()
+    return times.children_user + times.children_system

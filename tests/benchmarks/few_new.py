@@ -5,7 +5,6 @@ As a user starts it, in a process of its own: imports, listing, reading, validat
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope.pipeline.simulate.sweep import write_sweep
+from tests.processes import children_cpu_s
 
 SIZES = (500, 4_000)
 NEW = 12
@@ -39,12 +39,7 @@ def _costs(scratch: Path, runs: int) -> tuple[int, float, float, float]:
 
 def _ingest_cpu_s(sweep: Path, home: Path) -> float:
     """Processor seconds of an ingest, the processes that it starts included."""
-    before = _of_children()
+    before = children_cpu_s()
     command = [sys.executable, "-m", "sweepscope", "ingest", str(sweep), "--home", str(home), "--no-published"]
     subprocess.run(command, check=True, capture_output=True)
-    return _of_children() - before
-
-
-def _of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return children_cpu_s() - before

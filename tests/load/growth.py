@@ -12,6 +12,7 @@ from sweepscope.pipeline.ingest.engine import Engine
 from sweepscope.pipeline.orchestration.run import ingest_paths
 from sweepscope.pipeline.simulate.sweep import write_sweep
 from sweepscope.pipeline.store.home import Home
+from tests.processes import cpu_s
 
 LAST = 10
 """Runs of the batch that ends each growth: what a watcher finds in a minute."""
@@ -19,12 +20,13 @@ LAST = 10
 
 @dataclass(frozen=True)
 class Batch:
-    """One ingest: runs in the lake before it, runs that were new, seconds by the clock, and the peak memory so far."""
+    """One ingest: runs before it and new ones, seconds by the clock and of processors, and most memory so far."""
 
     before: int
     new: int
     files: int
     seconds: float
+    cpu_s: float
     mb: float
     peak_mb: float
 
@@ -39,10 +41,10 @@ def grown(home: Home, folders: list[Path], *, engine: Engine | None = None, work
     """What each folder's ingest took."""
     before = 0
     for folder in folders:
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), cpu_s()
         summary = ingest_paths(home, [str(folder)], with_published=False, engine=engine, workers=workers)
-        seconds = time.perf_counter() - begin
+        seconds, cpu = time.perf_counter() - begin, cpu_s() - used
         new = sum(summary.runs.values())
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-        yield Batch(before, new, summary.files_new, seconds, summary.bytes_read / 1e6, peak)
+        yield Batch(before, new, summary.files_new, seconds, cpu, summary.bytes_read / 1e6, peak)
         before += new

@@ -20,6 +20,7 @@ from sweepscope.pipeline.store.lake_location import VARIABLE
 from sweepscope.pipeline.store.publish import publish
 from sweepscope.pipeline.store.published import current
 from tests.pipeline.store.lake_rows import accelerators, together, unit
+from tests.processes import cpu_s
 from tests.s3_server import served
 
 Row = tuple[str, float, str]
@@ -38,12 +39,12 @@ def unit_costs(scratch: Path) -> list[Row]:
 def of_files_and_runs(scratch: Path) -> list[Row]:
     """Of RUNS small run directories: read from cold, and looked at again."""
     sweep, home = write_sweep(scratch / "sweep", runs=RUNS, seed=2), Home.resolve(str(scratch / "home"))
-    begin, cpu = time.perf_counter(), _cpu_s()
+    begin, cpu = time.perf_counter(), cpu_s()
     summary = ingest_paths(home, [str(sweep)], with_published=False)
-    seconds, cpu = time.perf_counter() - begin, _cpu_s() - cpu
-    again = _cpu_s()
+    seconds, cpu = time.perf_counter() - begin, cpu_s() - cpu
+    again = cpu_s()
     ingest_paths(home, [str(sweep)], with_published=False)
-    again = _cpu_s() - again
+    again = cpu_s() - again
     runs = sum(summary.runs.values())
     return [
         ("a run of 100 steps, from its files to the published store", 1e3 * cpu / runs, "ms CPU"),
@@ -58,11 +59,11 @@ def of_steps(scratch: Path) -> list[Row]:
     """Of one commit of STEPS rows of `steps`, and a publish of them."""
     home = Home.resolve(str(scratch / "home"))
     rows = together([unit("a", steps=STEPS), accelerators("H100")])
-    cpu = _cpu_s()
+    cpu = cpu_s()
     Lake(home).commit(rows)
-    committed = _cpu_s() - cpu
+    committed = cpu_s() - cpu
     publish(home)
-    published = _cpu_s() - cpu - committed
+    published = cpu_s() - cpu - committed
     return [
         ("a step, committed to the lake", 1e6 * committed / STEPS, "us CPU"),
         ("a step, published", 1e6 * published / STEPS, "us CPU"),
@@ -110,12 +111,6 @@ def counted() -> Iterator[Counter[str]]:
 
     with patch.object(s3fs.S3FileSystem, "_call_s3", counting):
         yield requests
-
-
-def _cpu_s() -> float:
-    """Processor seconds of this process and of those that it has waited for."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
 
 
 def _size(folder: Path) -> int:
