@@ -109,6 +109,17 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: b
     return _kind_by_dialect(lower, dialects, histories=histories) or _kind_by_suffix(lower)
 
 
+def is_named_step_table(name: str) -> bool:
+    """Whether a name is that of a table with a row for each step.
+
+    >>> is_named_step_table("metrics.csv"), is_named_step_table("loss.tsv.gz"), is_named_step_table("spectrum.csv")
+    (True, True, False)
+    """
+    stem, suffix = posixpath.splitext(name.lower())
+    stem, suffix = posixpath.splitext(stem) if suffix in _COMPRESSED else (stem, suffix)
+    return suffix in TABLE_SUFFIXES and _TABLE_OF_STEPS.fullmatch(stem) is not None
+
+
 def is_report(name: str) -> bool:
     """Whether a name is that of a document or a workbook.
 

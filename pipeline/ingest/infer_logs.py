@@ -30,7 +30,12 @@ from sweepscope.pipeline.ingest.surer_reading import (
     knows_more,
     wanted_steps,
 )
-from sweepscope.pipeline.ingest.unread_logs import is_output_name, is_training_log_name, is_training_name
+from sweepscope.pipeline.ingest.unread_logs import (
+    is_output_name,
+    is_training_log_name,
+    is_training_name,
+    may_hold_losses,
+)
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
@@ -169,6 +174,8 @@ def _read_as_inferred(source: int, log: Candidate, confirmed: Sequence[Dialect],
     sample = _sample(log)
     mine = known[rows_of(known["source"], source)]
     inference = infer(sample) if confirmed else _inference(log, sample, mine)
+    if inference.is_bare and not may_hold_losses(log.path):
+        inference = NOTHING
     if best := _confirmed(sample, inference, log, confirmed):
         dialect, has_steps = best
         return _Reading(sample, inference, dialect, has_steps, _read(source, log, dialect, sample, has_steps=True))

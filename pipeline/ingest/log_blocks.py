@@ -34,7 +34,7 @@ def _without_holes(data: bytes) -> bytes:
 
 
 def sample(parts: Iterable[tuple[bytes, int]]) -> pl.DataFrame:
-    """Cleaned lines from the begin, the end and everywhere between: `line_no`, `text`, `rank`, `ts`, `block`.
+    """Cleaned lines from the begin, the end and everywhere between: `line_no`, `text`, `rank`, `prefix`, `ts`, `block`.
 
     Memory does not grow with the log, and how its bytes came in blocks does not matter.
     """
@@ -58,7 +58,7 @@ def sample(parts: Iterable[tuple[bytes, int]]) -> pl.DataFrame:
     # Cleaned together, under their numbers as sources: a pass over few lines costs as much as one over many.
     rows = cleaning.clean(lines.split_many((block, data, first_line) for block, (data, first_line) in enumerate(kept)))
     stamp = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
-    return rows.select("line_no", "text", "rank", ts=stamp, block="source")
+    return rows.select("line_no", "text", "rank", "prefix", ts=stamp, block="source")
 
 
 def _regrouped(parts: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:

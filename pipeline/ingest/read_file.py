@@ -18,7 +18,7 @@ import polars as pl
 from sweepscope.pipeline.errors import InputError, UnreadableError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.archived_files import archive_note
-from sweepscope.pipeline.ingest.file_kinds import RECORD_SUFFIXES, TABLE_SUFFIXES
+from sweepscope.pipeline.ingest.file_kinds import RECORD_SUFFIXES, TABLE_SUFFIXES, is_named_step_table
 from sweepscope.pipeline.ingest.read_configuration import read_sidecar
 from sweepscope.pipeline.ingest.read_log import read_log
 from sweepscope.pipeline.ingest.read_sidecar import (
@@ -33,7 +33,7 @@ from sweepscope.pipeline.ingest.read_tracker import read_tracker
 from sweepscope.pipeline.io.log_envelopes import has_losses, is_message_table
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
-from sweepscope.pipeline.logs.inference.step_tables import are_step_records, is_step_table
+from sweepscope.pipeline.logs.inference.step_tables import are_step_records, is_bare_step_table, is_step_table
 from sweepscope.pipeline.memory.names import is_named_memory
 
 _OF_EVALUATION = re.compile(r"(?:^|[^a-z])(?:eval(?:uation)?|valid(?:ation)?|val|test|dev)(?:[^a-z]|$)")
@@ -63,7 +63,8 @@ def read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> d
         return {"status": "skipped", "error": _UNREAD}
     if row["kind"] == "archive":
         return archive_note(str(row["path"]))
-    if row["kind"] == "bench_csv" and _is_log(str(row["path"])):
+    path = str(row["path"])
+    if (row["kind"] == "bench_csv" and _is_log(path)) or (row["kind"] == "history" and _is_bare(path)):
         row = {**row, "kind": "log"}
     is_log = row["kind"] in _LOG_KINDS
     reader = open_log(row) if is_log else Reader(str(row["path"]), is_verbatim=row["kind"] == "tracker")
@@ -94,7 +95,13 @@ def _is_log(path: str) -> bool:
     if not (is_records or name.endswith(TABLE_SUFFIXES)) or _OF_EVALUATION.search(name):
         return is_message_table(head)
     text = head.decode("utf-8-sig", "replace")
-    return are_step_records(text) if is_records else is_message_table(head) or is_step_table(text)
+    return are_step_records(text) if is_records else is_message_table(head) or is_step_table(text) or _is_bare(path)
+
+
+def _is_bare(path: str) -> bool:
+    """Whether a table with the name of one of steps has no header."""
+    is_named = is_named_step_table(path.rpartition("/")[2])
+    return is_named and is_bare_step_table(_head(path).decode("utf-8-sig", "replace"))
 
 
 def open_log(row: Mapping[str, object], *, is_hashed: bool = True) -> Reader:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from sweepscope.pipeline.ingest.file_kinds import is_named_step_table
 from sweepscope.pipeline.logs.evidence.text_kinds import TextKind
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, Facts
 from sweepscope.pipeline.logs.runs.primary_logs import telling_events
@@ -59,6 +60,20 @@ def is_training_log_name(path: str) -> bool:
     if _OF_WANDB.search(path):
         return True
     return is_training_name(path) and _LOG_NAME.search(path.rpartition("/")[2]) is not None
+
+
+_OF_LOSSES = re.compile(r"(?:^|[^a-z])loss(?:es)?(?:$|[^a-z])")
+
+
+def may_hold_losses(path: str) -> bool:
+    """Whether numbers without any word in a file of that name may be the steps of a training.
+
+    >>> may_hold_losses("a/loss.txt"), may_hold_losses("a/train.out"), may_hold_losses("a/spectrum.txt")
+    (True, True, False)
+    """
+    name = path.rpartition("/")[2].lower()
+    is_named = _OF_LOSSES.search(name) is not None or _LOG_NAME.search(name) is not None
+    return is_named or is_named_step_table(name)
 
 
 def judge_unread(

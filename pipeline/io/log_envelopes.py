@@ -44,6 +44,12 @@ _METRIC = re.compile(r"(?:.*[_/.])?(?:step|iteration|iter|epoch|loss)")
 _OF_DATA = ("text", "content")
 """Messages of records that may as well be documents with a date (C4's)."""
 _STEP = re.compile(r"(?:train(?:ing)?[/._])?(?:global_?|_)?(?:step|iteration|iter)")
+_LOSS = re.compile(r"(?:.*[_/.])?loss")
+_IS_NO_COUNTER = re.compile(r"(?i)(?:.*[_/.])?(?:id|idx|index|time|timestamp|ts|t|seed|offset)")
+"""Of names of whole numbers that rise from record to record, those that data have, too."""
+_LEAST_RECORDS = 3
+_MOST_CHARS = 200
+"""Of a value; a longer one is a text that a training reads or writes."""
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?")
 _EPOCH_MS, _EPOCH_US = re.compile(r"1[4-9]\d{11}"), re.compile(r"1[4-9]\d{14}")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
@@ -138,7 +144,7 @@ def is_of_training(head: bytes) -> bool:
         return _first_two(head)[0].keys().isdisjoint(_OF_DATA)
     if is_dllogger(head) or _arrangement(head):
         return True
-    return _is_rising(head) or is_container_log(head) or is_array(head)
+    return _is_rising(head) or _rises_with_losses(head) or is_container_log(head) or is_array(head)
 
 
 def has_losses(head: bytes) -> bool:
@@ -168,6 +174,33 @@ def _is_rising(head: bytes) -> bool:
         and all(before <= after for before, after in itertools.pairwise(counts))
         and (counts[0] < counts[-1])
     )
+
+
+def _rises_with_losses(head: bytes) -> bool:
+    """Whether records hold a loss, at any depth, and a whole number that rises from each to the next, by any name.
+
+    >>> _rises_with_losses(b'{"cfg": {}}\n' + b"".join(b'{"n": %d, "m": {"loss": 2.5}}\n' % at for at in range(3)))
+    True
+    """
+    each = [dict(_leaves(_object(line))) for line in head.lstrip().split(b"\n")[:-1]]
+    losses = [one for one in each if any(_LOSS.fullmatch(name) and isinstance(one[name], float) for name in one)]
+    if len(losses) < _LEAST_RECORDS or any(len(str(value)) > _MOST_CHARS for one in losses for value in one.values()):
+        return False
+    names = (name for name, value in losses[0].items() if type(value) is int and not _IS_NO_COUNTER.fullmatch(name))
+    rows = ([one.get(name) for one in losses] for name in names)
+    return any(
+        all(type(before) is type(after) is int and before < after for before, after in itertools.pairwise(row))
+        for row in rows
+    )
+
+
+def _leaves(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Last names of the values of an object that are none themselves, and the values."""
+    for name, value in found.items():
+        if isinstance(value, dict):
+            yield from _leaves(value)
+        else:
+            yield name, value
 
 
 def _count(found: Mapping[str, Any]) -> float | None:

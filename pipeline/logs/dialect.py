@@ -138,6 +138,8 @@ class Dialect:
         is_last_resort: its signature is printed under other frameworks, too; it reads what no other dialect knows.
         steps_show_current_memory: `mem_allocated_bytes` of its steps is what is in use when the line is printed, which
             after a step is far below the peak: it is no peak of the run.
+        has_numbered_lines: a number and a colon in front of a line are its step's, and not the rank that `srun --label`
+            puts there.
         revision: of a dialect that a file describes, a number that changes with the file.
         claims: a number that grows whenever the signatures of the declared dialects change. Any file may then have
             another owner, so all are read again; 0 where there are none.
@@ -161,6 +163,7 @@ class Dialect:
     is_declared: bool = False
     is_last_resort: bool = False
     steps_show_current_memory: bool = False
+    has_numbered_lines: bool = False
     revision: int = 0
     claims: int = 0
 

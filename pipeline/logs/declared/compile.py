@@ -10,11 +10,12 @@ from sweepscope.pipeline.logs.declared.columns import PEAKS
 from sweepscope.pipeline.logs.declared.configuration import read_configuration
 from sweepscope.pipeline.logs.declared.epoch_lines import EpochLines
 from sweepscope.pipeline.logs.declared.fit import fit_of
-from sweepscope.pipeline.logs.declared.rules import Arguments, Document, File, Rule
+from sweepscope.pipeline.logs.declared.rules import STEPS, Arguments, Document, File, Rule
 from sweepscope.pipeline.logs.declared.steps import finalizer, steps
 from sweepscope.pipeline.logs.declared.values import candidates, with_values
 from sweepscope.pipeline.logs.dialect import Dialect, Fit, Sidecar
 from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.engine.cleaning import with_numbers
 from sweepscope.pipeline.logs.extractors import as_commands, named_settings
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACTS, conform
 from sweepscope.pipeline.text.timestamps import times_of
@@ -46,12 +47,14 @@ def compile_document(document: Document, *, revision: int = 1, claims: int = 0, 
         log_names=document.logs,
         finalize=finalizer(document),
         fit=None if document.signature else lambda lines: _fit(lines, document),
+        has_numbered_lines=document.labels == STEPS,
         constants=tuple((one.folder, one.values) for one in document.constants),
     )
 
 
 def _fit(lines: pl.DataFrame, document: Document) -> Fit:
-    rows = lines.with_columns(source=pl.lit(0, pl.Int64), prefix=pl.lit(None, pl.String))
+    rows = lines.with_columns(source=pl.lit(0, pl.Int64))
+    rows = with_numbers(rows) if document.labels == STEPS else rows
     return fit_of(rows, document.steps, own_settings(rows, document.settings, document.arguments))
 
 

@@ -21,7 +21,7 @@ from sweepscope.pipeline.logs.declared.columns import (
 )
 from sweepscope.pipeline.logs.declared.parse_template import parse
 from sweepscope.pipeline.logs.declared.rule_reader import RuleReader
-from sweepscope.pipeline.logs.declared.rules import Arguments, Constants, Document, File
+from sweepscope.pipeline.logs.declared.rules import RANKS, STEPS, Arguments, Constants, Document, File
 from sweepscope.pipeline.logs.declared.stated_values import fitting
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.facts import EVIDENCE
@@ -67,7 +67,7 @@ class _Reader(RuleReader):
 
     def document(self, *, needs_steps: bool) -> Document:
         known = (
-            *("name", "description", "signature", "logs", "repeated"),
+            *("name", "description", "signature", "logs", "repeated", "labels"),
             *("step", "setting", "arguments", "event", "file", "constants"),
         )
         self.only(self.data, known, "")
@@ -89,6 +89,7 @@ class _Reader(RuleReader):
             events=events,
             files=tuple(self.file(n, part) for n, part in self.tables("file")),
             constants=constants,
+            labels=self.choice(self.data, "labels", (RANKS, STEPS), default=RANKS),
         )
 
     def name(self) -> str:

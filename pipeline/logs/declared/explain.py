@@ -16,6 +16,7 @@ from sweepscope.pipeline.logs.declared.rules import Arguments, Document, Rule
 from sweepscope.pipeline.logs.declared.steps import below, is_near
 from sweepscope.pipeline.logs.declared.values import candidates, holds, with_values
 from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.engine.cleaning import with_numbers
 from sweepscope.pipeline.logs.engine.detect import count_signatures, detect
 from sweepscope.pipeline.logs.facts import Facts
 from sweepscope.pipeline.text.line_templates import LineTemplates
@@ -72,6 +73,7 @@ class Explanation:
 def explain(rows: pl.DataFrame, document: Document, others: Sequence[Dialect]) -> Explanation:
     """What `document` makes of the cleaned lines of a log (`cleaning.clean`), which one of `others` may own."""
     dialect = compile_document(document)
+    rows = with_numbers(rows) if dialect.has_numbered_lines else rows
     dialects = [dialect, *others]
     signature_hits = count_signatures(rows, LineTemplates.of(rows), dialects)
     known_by = next(iter(detect(signature_hits, dialects).values()), None)

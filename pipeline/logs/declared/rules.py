@@ -12,6 +12,7 @@ from sweepscope.pipeline.logs.declared.line_template import Template, value
 BATCH_OF = {"samples": "gbs", "rank_samples": "mbs", "tokens": "gbs_tokens"}
 """Setting that makes steps of what is counted, see Rule.counts."""
 EPOCHS, LINES = "epochs", "lines"
+RANKS, STEPS = "ranks", "steps"
 COUNTED = ("steps", EPOCHS, LINES, *BATCH_OF)
 
 
@@ -72,13 +73,16 @@ class Rule:
         return dict(self.targets or {})
 
     @property
+    def filled(self) -> list[Target]:
+        """What the rule fills."""
+        if self.parts:
+            return [field.target for part in self.parts for field in part.fields if field.target]
+        return list((self.pairs if self.pairs is not None else self.target_by_group).values())
+
+    @property
     def columns(self) -> list[str]:
         """Columns that the rule fills."""
-        if self.parts:
-            fields = (field for part in self.parts for field in part.fields)
-            return list(dict.fromkeys(field.target.column for field in fields if field.target))
-        filled = self.pairs if self.pairs is not None else self.target_by_group
-        return [target.column for target in filled.values()]
+        return list(dict.fromkeys(target.column for target in self.filled))
 
     @property
     def counts_steps(self) -> bool:
@@ -132,7 +136,10 @@ class Constants:
 
 @dataclass(frozen=True)
 class Document:
-    """A checked dialect file. Without a `signature` it is for logs that no other dialect knows."""
+    """A checked dialect file. Without a `signature` it is for logs that no other dialect knows.
+
+    `labels`: what a number with a colon in front of a line is: the rank that `srun --label` puts there, or its step.
+    """
 
     name: str
     description: str
@@ -145,6 +152,7 @@ class Document:
     events: tuple[Rule, ...]
     files: tuple[File, ...]
     constants: tuple[Constants, ...] = ()
+    labels: str = RANKS
 
 
 def key_regex(key: str, signs: str = ":=") -> str:

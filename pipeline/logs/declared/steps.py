@@ -16,6 +16,7 @@ from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP
 from sweepscope.pipeline.logs.declared.epoch_lines import EpochLines
 from sweepscope.pipeline.logs.declared.line_template import Field
 from sweepscope.pipeline.logs.declared.rules import BATCH_OF, EPOCHS, LINES, Document, Rule, key_regex
+from sweepscope.pipeline.logs.declared.units import PER_LINE
 from sweepscope.pipeline.logs.declared.values import UNKNOWN_LENGTH, candidates, with_pairs, with_values
 from sweepscope.pipeline.logs.extractors import last_of_each_step
 from sweepscope.pipeline.logs.facts import STEP_BASIS, STEP_FACTS, Facts, conform, in_order
@@ -113,6 +114,8 @@ def finalizer(document: Document) -> Callable[[Facts], Facts] | None:
         changes.append(epochs.counted)
     batches = {BATCH_OF[rule.counts] for rule in document.steps if rule.counts in BATCH_OF}
     changes += [partial(counted_in_steps, batch=name) for name in sorted(batches)]
+    if any(target.printed.word.endswith(PER_LINE) for rule in document.steps for target in rule.filled):
+        changes.append(timed_since_line)
     if document.repeated == "last":
         changes.append(last_of_each_step)
     return (lambda facts: reduce(lambda done, change: change(done), changes, facts)) if changes else None
@@ -204,6 +207,14 @@ def _planned(settings: pl.DataFrame) -> pl.DataFrame:
     """The planned steps of each source, as `planned`."""
     stated = settings.filter(pl.col("name") == "steps_planned").unique("source", keep="last", maintain_order=True)
     return stated.select("source", planned=pl.col("value").cast(pl.Int64, strict=False))
+
+
+def timed_since_line(facts: Facts) -> Facts:
+    """`facts` with a step's part of the time since the line before, in its place; unknown where steps do not rise."""
+    rows = in_order(facts.steps)
+    steps = pl.col("step").diff().over("source", "rank")
+    time = pl.when(steps > 0).then(pl.col("step_time_s") / steps)
+    return replace(facts, steps=rows.with_columns(step_time_s=time))
 
 
 def counted_in_steps(facts: Facts, *, batch: str) -> Facts:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -128,6 +128,10 @@ _SECONDS = (
     Printed("duration", "time", rf"{_PART}(?:[ ,]*{_PART}){{0,3}}", _duration, "412ms or 1m 03s"),
     Printed("clock", "time", r"(?:[0-9]+:)?[0-9]{1,2}:[0-9]{2}(?:\.[0-9]+)?", _clock, "0:01:23.5"),
 )
+PER_LINE = "/line"
+"""At the end of the word of a time that passed since the line of the step before: a step takes its part of it."""
+
+_SINCE_LINE = tuple(replace(one, word=f"{one.word}{PER_LINE}") for one in _SECONDS if one.word in ("s", "ms", "min"))
 _SIZES = (
     *(_bytes(word, factor) for word, factor in (("B", 1), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12))),
     *(_bytes(f"{letter}iB", 2.0 ** (10 * position)) for position, letter in enumerate("KMGT", start=1)),
@@ -172,7 +176,7 @@ _TIMES = (
 )
 
 KINDS: dict[str, Printed] = {
-    kind.word: kind for kind in (*_NUMBERS, *_SECONDS, *_SIZES, *_SHARES, *_TFLOPS, *_TEXTS, *_TIMES)
+    kind.word: kind for kind in (*_NUMBERS, *_SECONDS, *_SINCE_LINE, *_SIZES, *_SHARES, *_TFLOPS, *_TEXTS, *_TIMES)
 }
 
 _DIRECTIVES = (

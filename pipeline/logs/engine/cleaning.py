@@ -64,6 +64,9 @@ _PREFIXES = (
     r"(?:std(?:out|err) [FP] )?",
 )
 _PREFIX = "^(?:" + "|".join(_PREFIXES) + ")+"
+NUMBER = r"^ *\d{1,5}: $"
+"""That prefix of these which may be the number of a step."""
+
 # In the order of trust: the global rank, the task of the launcher, the rank within the node.
 _PREFIX_RANKS = (
     r"\[rank(\d+)\]",
@@ -144,6 +147,20 @@ def _cleaned(lines: pl.DataFrame, *, wanted: Collection[str] | None) -> pl.DataF
     together = pl.concat(parts)
     is_sorted = len(parts) == 1 and (cut.is_empty() or unpainted.is_empty())
     return (together if is_sorted else together.sort("row", maintain_order=True)).drop("row")
+
+
+def with_numbers(rows: pl.DataFrame) -> pl.DataFrame:
+    """Cleaned lines that begin with their number and a colon again: it is a step's, as in `120: train 3.2`.
+
+    So do trainers without a word for it; `srun --label` puts a rank there.
+    """
+    is_number = pl.col("prefix").str.contains(NUMBER).fill_null(value=False)
+    if not rows.select(is_number.any()).item():
+        return rows
+    text = pl.when(is_number).then(pl.concat_str("prefix", "text")).otherwise("text")
+    rank = pl.when(~is_number).then("rank")
+    whole = rows.with_columns(text=text, rank=rank, prefix=pl.when(~is_number).then("prefix"))
+    return _hashed(whole) if "template" in rows.columns else whole
 
 
 def _is_odd(text: pl.Series) -> pl.Series:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import Dialect, LineFacts
+from sweepscope.pipeline.logs.engine.cleaning import with_numbers
 from sweepscope.pipeline.logs.facts import FACT_SCHEMAS, STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.text.line_templates import LineTemplates, with_text
 
@@ -21,6 +22,7 @@ def facts_of_lines(dialect: Dialect, rows: pl.DataFrame) -> Facts:
     """Facts that a dialect finds in cleaned lines of any number of files (`source`, `line_no`, `text` and prefixes)."""
     if rows.is_empty():
         return Facts.empty()
+    rows = with_numbers(rows) if dialect.has_numbered_lines else rows
     wanted: dict[str, list[pl.DataFrame]] = {function: [] for function in dialect.literals_by_function}
     for part in rows.iter_slices(READ_LINES):
         templates = LineTemplates.of(part)

@@ -10,7 +10,8 @@ Sources of the wording:
 - Kubernetes' job controller and kubelet, Kueue, Volcano: events of `kubectl describe` and `kubectl get events`;
 - Ray: python/ray/exceptions.py, the GCS about nodes; submitit core/job_environment.py; Lightning's signal connector;
   NeMo's PreemptionCallback; SkyPilot's jobs; Vertex AI's replicas, SageMaker's training toolkit, Determined's
-  allocations, HTCondor's user log; coreutils' timeout; GNU time (src/time.c summarize, and the last line of `-v`).
+  allocations, HTCondor's user log; coreutils' timeout; GNU time (src/time.c summarize, and the last line of
+  `-v`); wandb up to 0.16 (wandb_run.py _footer_exit_status_info).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NO_SIGNAL = r"(?:[1-9]\d?|1[0-25-9]\d|13[0-689]|14[0-24-9]|2[0-5]\d)"
 """An exit code other than 0, 137 (SIGKILL), 143 and 271 (SIGTERM: the signal plus 128, or plus PBS's 256)."""
 
 
-def _ended(*states: str) -> str:
+def ended(*states: str) -> str:
     """Pattern of rows of seff and sacct with one of the states."""
     word = f"(?:{'|'.join(states)})"
     return f"{_SEFF.format(word)}|{_SACCT.format(word)}"
@@ -33,7 +34,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "host_oom",
         ("OUT_OF_ME", "TERM_SWAP", "exceeding mem", "ERROR: oom: "),
-        rf"{_ended('OUT_OF_MEMORY', 'OUT_OF_ME[+]')}|^\s?TERM_SWAP: |\(Job failed due to exceeding v?mem|"
+        rf"{ended('OUT_OF_MEMORY', 'OUT_OF_ME[+]')}|^\s?TERM_SWAP: |\(Job failed due to exceeding v?mem|"
         r"flux-shell\[\d+\]: ERROR: oom: Memory cgroup out of memory: killed",
     ),
     (
@@ -43,7 +44,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("exception type=timeout", "DeadlineExceeded", "TERM_CPULIMIT", "TERM_DEADLINE"),
             *("timeout: sending signal ", "this job is timed-out", "Job has timed out. Ran "),
         ),
-        rf"{_ended('TIMEOUT')}|\(Job failed due to exceeding walltime|\bjob\.exception type=timeout severity=0|"
+        rf"{ended('TIMEOUT')}|\(Job failed due to exceeding walltime|\bjob\.exception type=timeout severity=0|"
         rf"{_EVENT.format('DeadlineExceeded')}|^\s?TERM_(?:CPULIMIT|DEADLINE): |this job is timed-out\.|"
         r"Job has timed out\. Ran \d+ minutes|^\s?timeout: sending signal \w+ to command ",
     ),
@@ -55,7 +56,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("NodeDiedError: ", "has been marked dead because", "EvictedDueToNodeFailures"),
             *("imminent node shutdown", "NodeShutdown", "TERM_ZOMBIE", " NOT RESPONDING"),
         ),
-        rf"{_ended('NODE_FAIL')}|CANCELLED AT \S+ DUE TO NODE \S+ NOT RESPONDING|received SISTER_EOF|"
+        rf"{ended('NODE_FAIL')}|CANCELLED AT \S+ DUE TO NODE \S+ NOT RESPONDING|received SISTER_EOF|"
         rf"\bjob\.exception type=exec .*lost contact with job shell|"
         r"^\s?(?:ORTE|PRTE|PRRTE|PMIx) has lost communication with a remote daemon|"
         r"The actor is dead because its node has died|^\s?ray\.exceptions\.NodeDiedError: |"
@@ -70,7 +71,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("Preempted to accommodate", "because of preempt", "this job is preempted", "requeing job "),
             *("Preemption detected, saving checkpoint", "Cluster is preempted or failed", "  Evicted "),
         ),
-        rf"{_ended('PREEMPTED')}|^\s?TERM_REQUEUE_\w+: |{_EVENT.format('(?:EvictedDueToPreempt|Evicted )')}|"
+        rf"{ended('PREEMPTED')}|^\s?TERM_REQUEUE_\w+: |{_EVENT.format('(?:EvictedDueToPreempt|Evicted )')}|"
         rf"{_EVENT.format('.*Preempted to accommodate a ')}|"
         rf"{_EVENT.format('Evict .*because of preempt')}|this job is preempted\.|\brequeing job \d+\.\.\.|"
         r"Preemption detected, saving checkpoint and exiting|\bCluster is preempted or failed\. Recovering",
@@ -81,7 +82,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("State: CANCELLED", " CANCELLED ", "CANCELLED+", "|CANCELLED"),
             *("TERM_ADMIN", "TERM_FORCE_", "exception type=cancel"),
         ),
-        rf"{_ended('CANCELLED', 'CANCELLED[+]', 'CANCELLED by [0-9]+')}|^\s?TERM_(?:ADMIN|FORCE_OWNER|FORCE_ADMIN): |"
+        rf"{ended('CANCELLED', 'CANCELLED[+]', 'CANCELLED by [0-9]+')}|^\s?TERM_(?:ADMIN|FORCE_OWNER|FORCE_ADMIN): |"
         r"\bjob\.exception type=cancel severity=0",
     ),
     (
@@ -131,8 +132,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *(": command not found", "exited with a non-zero status of", "Reporting training FAILURE"),
             *("failed with return code list: ", "non-zero exit code: ", "Abnormal termination (signal "),
             *("Command exited with non-zero status ", "Command terminated by signal "),
+            "W&B process to finish... ",
         ),
-        rf"{_ended('FAILED')}|^\s?Exited with signal termination: (?:[1-8]|1[0-4]|1[6-9]|[2-6]\d)\b|"
+        rf"{ended('FAILED')}|^\s?Exited with signal termination: (?:[1-8]|1[0-4]|1[6-9]|[2-6]\d)\b|"
         rf"^\s*Exit Status:\s+(?:{_NO_SIGNAL}\s*$|\d+ \(Linux Signal (?:[1-8]|1[0-4])\b)|"
         r"^\s?(?:flux-job: )?task\(s\) exited with exit code [1-9]|\bjob\.exception type=(?:exec|alloc|"
         r"dependency) severity=0 |"
@@ -152,7 +154,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"^\s?ERROR: Job \d+ failed with return code list: |"
         rf"container failed with non-zero exit code: {_NO_SIGNAL}\b|"
         r"\(0\) Abnormal termination \(signal (?:[1-8]|1[0-4])\)|"
-        rf"^\s?Command exited with non-zero status {_NO_SIGNAL}$|^\s?Command terminated by signal (?:[1-8]|1[0-4])$",
+        rf"^\s?Command exited with non-zero status {_NO_SIGNAL}$|^\s?Command terminated by signal (?:[1-8]|1[0-4])$|"
+        rf"^\s?wandb: Waiting for W&B process to finish\.\.\. .{{0,20}}\(failed {_NO_SIGNAL}\)",
     ),
 )
 """(kind of vocab.EVENT_KIND, literals of which a line holds one, expression): arguments of `patterns.Pattern`."""

@@ -5,6 +5,8 @@ They count behind the last step only (`pipeline.logs.runs.outcome`): before it, 
 
 from __future__ import annotations
 
+from sweepscope.pipeline.logs.evidence.batch_systems import ended
+
 KIND = "finished"
 CLOSED = "tracker_closed"
 
@@ -14,6 +16,17 @@ _LOGGER = rf"(?:\[[^\]]*\]\s*|\d[\d:.,/TZ -]*\s*|{_NAMED}|\S+\.py:\d+\W*|[|>\s-]
 _BEGIN = rf"(?i)^\s*{_LOGGER}[^\w\s]*\s*"
 _TRAINING = r"(?:model |(?:pre|fine)-?)?(?:training|tuning)"
 _DONE = r"(?:loop |is |has )?(?:completed?|finished|done)\b(?: (?:in|after|at|for|successfully)\b|\W|$)"
+
+_EARLY = tuple(
+    f"{first}{gap}{last}" for first in ("arly", "ARLY") for gap in " _-" for last in ("stop", "Stop", "STOP")
+)
+_EARLY += ("arlyStop", "arlystop")
+_STOPPED = (
+    r"(?:no (?:\w+ )?improvement|stopp(?:ed|ing)|since|because|"
+    r"patience (?:was )?(?:reached|exhausted|exceeded|ran out)|"
+    r"criteri(?:on|a) (?:is |was |were )?(?:met|reached|satisfied))\b"
+)
+"""Why training stops early, behind the words for it."""
 
 PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
@@ -29,17 +42,14 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         KIND,
-        (
-            "topping early",
-            "topping_early",
-            "topped early",
-            "arly stopping",
-            "arly_stopping",
-            "arly stop ",
-            "arlyStopping",
-        ),
+        ("topping early", "topping_early", "topped early", *_EARLY),
         r"(?i)\bstopp(?:ing|ed)[ _]early\b|\bearly[ _-]?stop(?:ping|ped)?(?: was)?[ :_]{1,2}(?:triggered|activated)\b|"
-        rf"{_BEGIN}early[ _-]?stop(?:ping|ped)? (?:after|at|in) (?:epoch|step|iter\w*) \d",
+        rf"{_BEGIN}early[ _-]?stop(?:ping|ped)? (?:after|at|in) (?:epoch|step|iter\w*) \d|"
+        # A label, or the last words: `[EARLY STOP] no gain in 5 epochs`, Keras's `Epoch 11: early stopping`. One that
+        # counts is none: `EarlyStopping counter: 3 out of 5`.
+        r"(?i)\[early[ _-]?stop(?:ped)?\]\W*(?:[abd-z0-9]|c[^o]|$)|"
+        r"(?i)(?:^|[^\w\s]\s*|\d\s+)early[ _-]?stopp(?:ing|ed)\W*$|"
+        rf"(?i)\[early[ _-]?stopping\]\W*{_STOPPED}|{_BEGIN}early[ _-]?stop(?:ping|ped)?\W+{_STOPPED}",
     ),
     (
         KIND,
@@ -54,17 +64,17 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         rf"{_BEGIN}all done\b|"
         rf"{_BEGIN}(?:done|finished) ?[.!,:|] (?:the )?(?:best|total|final|overall|elapsed|wall|max)\b",
     ),
-    # What runs the process, of its end: Determined, Docker compose, SkyPilot, shells; submitit (core/submission.py);
-    # SageMaker's toolkit (sagemaker_training/entry_point.py, files.py).
+    # What runs the process, of its end: Determined, Docker compose, SkyPilot, shells (also with `set -x`); submitit
+    # (core/submission.py); SageMaker's toolkit (sagemaker_training/entry_point.py, files.py).
     (
         KIND,
         (
             *("with a zero exit code", "exited with code 0", "(status: SUCCEEDED)"),
-            *("finished, exit 0", "done, exit 0", "completed, exit 0"),
+            *("finished, exit 0", "done, exit 0", "completed, exit 0", "+ exit 0"),
             *("Job completed successfully", "Exiting after successful completion", "Reporting training SUCCESS"),
         ),
         r"\bexited successfully with a zero exit code\b|^\s*[\w.-]+ exited with code 0\s*$|\(status: SUCCEEDED\)|"
-        r"\b(?:finished|done|completed), exit 0\s*$|"
+        r"\b(?:finished|done|completed), exit 0\s*$|^\s*\++ exit 0\s*$|"
         r"^submitit INFO \(.*\) - (?:Job completed successfully|Exiting after successful completion)\s*$|"
         r"\bINFO +Reporting training SUCCESS\s*$",
     ),
@@ -73,8 +83,16 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("训练完成", "训练结束", "训练完毕", "训练已完成", "微调完成"),
         rf"{_BEGIN}(?:模型)?(?:训练|微调)已?(?:完成|结束|完毕)",
     ),
+    # contribs/seff of Slurm, and sacct's rows, where a job's epilog prints them; the report that LSF appends.
+    (
+        KIND,
+        ("State: COMPLETED", " COMPLETED ", "|COMPLETED|", "Successfully completed."),
+        rf"{ended('COMPLETED')}|^\s?Successfully completed\.\s*$",
+    ),
     # The last line of GNU time's `-v`: a command that a signal ended has this, too, below a line that names the signal.
     (KIND, ("Exit status: 0",), r"^\s*Exit status: 0$"),
+    # wandb/sdk/wandb_run.py _footer_exit_status_info, up to 0.16: of a process whose exit code is 0.
+    (KIND, ("process to finish... ",), r"wandb: Waiting for W&B process to finish\.\.\. .{0,20}\(success\)"),
     # wandb/sdk/wandb_run.py footer, as the process exits, in whatever way.
     (CLOSED, ("Find logs at: ",), r"wandb:\s+Find logs at: \S"),
 )

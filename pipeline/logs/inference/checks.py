@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median
 
+from sweepscope.pipeline.logs.declared.units import KINDS, PER_LINE
 from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, MEDIUM, Guess
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series
 from sweepscope.pipeline.logs.inference.units import AMOUNTS, FACTORS
@@ -21,6 +22,10 @@ _RAW_DIGITS = 10
 _ALIKE = 1.6
 """Two figures agree within this factor; between lines there is more than the steps."""
 _OF_ALL = re.compile(r"\b(?:total|global|overall|aggregate|all|cluster|job)\b")
+_STEPS_PER_SECOND = re.compile(
+    r"(?i)\b(?:global[ _]?)?(?:steps?|iter(?:ation)?s?)(?:/| per |_per_)s(?:ec(?:ond)?)?\s*[:=]\s*"
+    r"(\d+(?:\.\d+)?(?:e-?\d+)?)\b"
+)
 _MEAN_TIME = re.compile(
     r"(?i)\b(?:average|avg|mean|median)[ _](?:(?:time|duration)[ _](?:per|of a)[ _](?:step|iter(?:ation)?)|"
     r"(?:step|iter(?:ation)?)[ _](?:time|duration))\s*[:=]\s*(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(s|ms)(?:ec(?:ond)?s?)?\b"
@@ -81,13 +86,21 @@ def evidence(counter: Series, lines: Sequence[Line], settings: Mapping[str, str]
     ranks = len({lines[row].rank for row in counter.by_row})
     if rates:
         return Evidence(median(rates) * of_a_step, interval, numbers, ranks=ranks)
-    return Evidence(_mean_time(lines), interval, numbers, clock="the mean at the end", ranks=ranks)
+    if mean := _mean_time(lines):
+        return Evidence(mean, interval, numbers, clock="the mean at the end", ranks=ranks)
+    return Evidence(_by_rate(lines), interval, numbers, clock="the printed rate of steps", ranks=ranks)
 
 
 def _mean_time(lines: Sequence[Line]) -> float | None:
     """Seconds per step by the last summary that states them with a unit."""
     stated = (_MEAN_TIME.search(line.text) for line in reversed(lines))
     return next((float(one[1]) * FACTORS[one[2].lower()] for one in stated if one), None)
+
+
+def _by_rate(lines: Sequence[Line]) -> float | None:
+    """Seconds per step by the rate that lines print, as of TensorFlow's StepCounterHook: `global_step/sec: 0.694`."""
+    rates = [float(hit[1]) for line in lines if (hit := _STEPS_PER_SECOND.search(line.text))]
+    return 1 / median(rates) if rates and median(rates) > 0 else None
 
 
 def _by_clock(counter: Series, lines: Sequence[Line]) -> tuple[list[float], list[float]]:
@@ -160,7 +173,7 @@ def _time(guess: Guess, series: Series, known: Evidence, *, has_mean: bool) -> G
         return _doubted(guess, f"it may be {many}") if is_doubtful else guess
     share = series.median * factor / known.seconds
     if known.interval > 1 and _alike(share, known.interval) and not _alike(share, 1.0):
-        return _doubted(guess, f"by {known.clock} it is {many}")
+        return _since_line(guess, guess.word, f"by {known.clock} it is {many}")
     return _doubted(guess, f"longer than by {known.clock}") if share > 2 * _ALIKE else guess
 
 
@@ -173,6 +186,9 @@ def _with_unit(guess: Guess, series: Series, known: Evidence, *, has_mean: bool)
     value = series.median
     if known.seconds:
         fits = [word for word, factor in FACTORS.items() if _alike(value * factor, known.seconds)]
+        since = [word for word, factor in FACTORS.items() if _alike(value * factor, known.seconds * known.interval)]
+        if not fits and since and known.interval > 1:
+            return _since_line(guess, since[0], f"by {known.clock} it is of {known.interval:g} steps, in {since[0]}")
         if not fits:
             return _doubted(guess, f"no unit, and {known.clock} fits none")
         reason = f"{guess.reason}; by {known.clock} it is in {fits[0]}"
@@ -185,6 +201,14 @@ def _with_unit(guess: Guess, series: Series, known: Evidence, *, has_mean: bool)
         how = "its mean is printed behind it, as torch's examples do" if has_mean else "not rounded"
         return replace(guess, word="s", confidence=LOW, reason=f"{guess.reason}; no unit, {how}", is_kept=True)
     return _doubted(guess, "its unit is unknown")
+
+
+def _since_line(guess: Guess, word: str, reason: str) -> Guess:
+    """A time that passed since the line of the step before, where a dialect file can say so."""
+    since = f"{word}{PER_LINE}"
+    if since not in KINDS:
+        return _doubted(guess, reason)
+    return replace(guess, word=since, confidence=MEDIUM, reason=f"{guess.reason}; {reason}")
 
 
 def _doubted(guess: Guess, reason: str) -> Guess:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import median
 
 from sweepscope.pipeline.logs.inference.counter import Counter
@@ -121,9 +122,12 @@ def _without_parts_of_a_step(ranked: Sequence[Guess], found: Mapping[Key, Series
     A line may print what a step consists of: `dl=2.9ms h2d=1.7ms fwd=40.9ms step=108.1ms iter=187.3ms`.
     """
     times = [
-        (series.within(rows).median * FACTORS[unit.word], key)
+        (own.median * FACTORS[unit.word], key)
         for key, series in found.items()
-        if key[1] == "" and key[2] == "time" and not _NOT_ONE_STEP.search(key[0]) and not EVALUATION.search(key[0])
+        if (own := series.within(rows)).rows and key[2] == "time"
+        # What stands in parentheses behind the number of a step is no mean of it: `step = 100 (144.2 sec)`.
+        if (key[1] == "" or (key[1] == "mean" and ("step", 0) in columns_of(key[0])))
+        if not _NOT_ONE_STEP.search(key[0]) and not EVALUATION.search(key[0])
         if (unit := series.fields[0].unit) and unit.word in FACTORS
     ]
     longest = max(times, default=(0.0, None), key=lambda one: one[0] if math.isfinite(one[0]) else 0.0)[1]
@@ -136,6 +140,8 @@ def _without_parts(ranked: Sequence[Guess], found: Mapping[Key, Series]) -> list
     One that is the sum of the others is: `cls loss 0.4, box loss 0.1, joint loss 0.5`.
     """
     losses = [guess for guess in ranked if guess.column == "loss" and guess.confidence != LOW]
+    if are_in_turn([found[guess.key] for guess in losses]):
+        return list(ranked)
     keys = {guess.key for guess in losses}
     if len(keys) < _SEVERAL or any(step_columns(guess.key[0].removeprefix("> ")) for guess in losses):
         return list(ranked)
@@ -146,6 +152,15 @@ def _without_parts(ranked: Sequence[Guess], found: Mapping[Key, Series]) -> list
         else guess
         for guess in ranked
     ]
+
+
+def are_in_turn(series: Sequence[Series]) -> bool:
+    """Whether each of several series has lines of its own, all of them behind those of the one before.
+
+    The loss of each training in a log may have another name: `recon_loss` first, then `ce_loss`.
+    """
+    parts = sorted((min(one.rows), max(one.rows)) for one in series if one.rows)
+    return len(parts) > 1 and all(last < first for (_, last), (first, _) in pairwise(parts))
 
 
 def _is_sum(series: Series, others: Sequence[Series]) -> bool:

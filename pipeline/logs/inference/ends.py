@@ -10,6 +10,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.inference.epoch_lines import epoch_lines
 from sweepscope.pipeline.logs.inference.milestones import end_of_epoch, epilogue, form, training_end
+from sweepscope.pipeline.logs.inference.naming import named
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series
 
 _LAST_LINES = 40
@@ -56,17 +57,21 @@ def ending(
 def whole_share(
     found: Mapping[Key, Series], lines: Sequence[Line], step_lines: Collection[int]
 ) -> tuple[tuple[str, str], ...]:
-    """The share of the work that lines of steps print, where the last one, and no other line, prints all of it."""
+    """The share of the work that lines of steps print, where the last one, and no other line, prints all of it.
+
+    Where it is that of an epoch, the number of the last epoch stands in front of it: `Epoch 3/3 100%`.
+    """
     last = max(step_lines, default=0)
     for series in (series for key, series in found.items() if key[2] == _SHARE):
         own = {lines[row].number: one for row, one in series.by_row.items() if lines[row].number in step_lines}
         if len(own) < _LEAST_SHARES or last not in own or own[last].number != _ALL:
             continue
-        printed = [one.number or 0.0 for one in own.values()]
         line = next(one for one in lines if one.number == last)
-        text = line.text[own[last].begin : own[last].stop]
+        printed = [one.number or 0.0 for one in own.values()]
         is_rising = all(before <= after for before, after in pairwise(printed))
-        if is_rising and not any(text in one.text for one in lines if one.number != last):
+        begin = own[last].begin if is_rising else _last_epoch(line, own[last].begin)
+        text = line.text[begin : own[last].stop] if begin is not None else ""
+        if text and not any(text in one.text for one in lines if one.number != last):
             return (("training_end", text),)
     return ()
 
@@ -82,3 +87,12 @@ def done_flag(sample: pl.DataFrame, step_lines: Collection[int]) -> tuple[tuple[
     flag = _DONE.search(last[0]) if last.len() else None
     is_once = flag is not None and sample["text"].str.contains(flag[0], literal=True).sum() == 1
     return (("training_end", flag[0]),) if flag and is_once else ()
+
+
+def _last_epoch(line: Line, stop: int) -> int | None:
+    """Where a line tells, in front of a character, that its epoch is the last: `Epoch 3/3`; None where it is not."""
+    for epoch, total in pairwise(line.fields):
+        is_epoch = total.role == "of" and total.end <= stop and named(epoch.label, "epoch") == 0
+        if is_epoch and epoch.number == total.number:
+            return epoch.head
+    return None

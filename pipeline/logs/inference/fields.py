@@ -57,6 +57,8 @@ _NAMES = re.compile(r"([A-Za-z][\w ./-]{0,40}(?:,\s*[A-Za-z][\w ./-]{0,40})+)\s*
 _REMARK = re.compile(r"(?<=[A-Za-z])\s?\([^()\d:=]*[A-Za-z][^()\d:=]*\d[^():=]*\)(?=\s*[:=]\s*[-+.]?\d)")
 """What a name says of its value, whose number is no value: `Loss (avg over last 100): 2.3`."""
 _WHOLE = re.compile(r"[-+]?[\d,]+")
+_STEP_LETTER = "s"
+"""A name of seconds, and of steps where the value is a whole one: `s:120 l:3.2`."""
 _COUNTERS = ("step", "epoch", "rank")
 MAX_CHARS = 4_096
 """A longer line is no record of a step."""
@@ -132,6 +134,8 @@ def fields(text: str, start: int = 0) -> list[Field]:
         whole = number if is_whole or before is None or not before.is_whole else None
         role = _role(gap, before, whole, is_enclosed=is_enclosed)
         label, named = in_label(label_of(gap)) if role == "" else (before.label if before else "", None)
+        if label == _STEP_LETTER and is_whole:
+            named = None
         if role == "" and not label:
             label = following(text, end if unit is None else stop) or _place(text, gap, stop, found)
         if unit and names_the_next(text, stop, label, unit):

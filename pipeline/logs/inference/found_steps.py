@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sweepscope.pipeline.logs.inference.bare_rows import bare_rows
 from sweepscope.pipeline.logs.inference.below import find_below
 from sweepscope.pipeline.logs.inference.checks import checked, evidence, tokens_of_a_step
-from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, Guess, guesses
+from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, MEDIUM, Guess, are_in_turn, guesses
 from sweepscope.pipeline.logs.inference.counter import Counter
 from sweepscope.pipeline.logs.inference.labels import is_unnamed
-from sweepscope.pipeline.logs.inference.losses import has_losses
+from sweepscope.pipeline.logs.inference.losses import has_losses, has_measures
 from sweepscope.pipeline.logs.inference.naming import named
 from sweepscope.pipeline.logs.inference.ordinals import in_order
 from sweepscope.pipeline.logs.inference.result import Inferred
 from sweepscope.pipeline.logs.inference.samples import of_a_step
-from sweepscope.pipeline.logs.inference.series import Key, Line, Series
+from sweepscope.pipeline.logs.inference.series import Key, Line, Series, course
 from sweepscope.pipeline.logs.inference.step_rules import StepRule, rows_of_steps, step_rule
 from sweepscope.pipeline.logs.inference.tables import Table
 
@@ -27,11 +28,19 @@ _LEAST_REDRAWN, _MOST_REDRAWN = 3, 0.8
 """Steps that are drawn with the loss of the one before: how many at least, and their share of those drawn twice."""
 
 
+_LEAST_EPOCHS = 5
+_RISING = 0.9
+_LOSS = "loss"
+_LEAST_LOSSES = 5
+"""Of a training that calls its loss by another name."""
+
+
 @dataclass(frozen=True)
 class Steps:
     """Rules of the lines of steps, each with an example, and what they fill; `line_nos` are those lines.
 
-    `tokens` are those of one step, where the lines print a rate and a time.
+    `table` has them where they are rows of numbers, which no rule finds by a word. `tokens` are those of one step,
+    where the lines print a rate and a time.
     """
 
     rules: tuple[tuple[StepRule, Line], ...] = ()
@@ -39,6 +48,7 @@ class Steps:
     line_nos: frozenset[int] = frozenset()
     repeated: str = ""
     tokens: float | None = None
+    table: Table | None = None
 
 
 def steps_of(
@@ -68,16 +78,20 @@ def steps_of(
         same = next((one for one in chosen if one.column == guess.column), None)
         if same is None or (is_better and not same.is_read):
             chosen = [*(one for one in chosen if one is not same), guess]
+    chosen += _losses_of_others(chosen, found, set(found[counter.key].rows))
     columns = [one.column for one in chosen]
     read = [one.column for one in chosen if one.is_read]  # what only may be the loss hides none below
     below = {} if "loss" in read else find_below(found, counter, lines)
     telling = _telling_column(found, chosen)
     has_loss = "loss" in columns or any(one.column == "loss" for one in below.values())
     is_counter = named(counter.key[0], "step") == 0 or (counter.epoch is not None and is_unnamed(counter.key[0]))
-    if not has_loss and (telling is None or not is_counter or has_losses(found)):
+    is_measured = bool(settings) and _measures_epochs(counter, found, lines)
+    if not has_loss and (has_losses(found) or not (is_measured or (telling is not None and is_counter))):
         return Steps()  # its losses stand beside another counter
     keys = [one.key for one in chosen if one.column == telling] if telling else [counter.key]
     rows = rows_of_steps(found, lines, counter, keys)
+    if rows and (table := bare_rows(lines, rows, counter, chosen)):
+        return _of_bare_rows(table, chosen)
     rule = step_rule(found, lines, counter, chosen, rows) if rows else None
     if rule is None:
         return Steps()
@@ -129,6 +143,48 @@ def _moves_before(counter: Series, losses: Series, lines: Sequence[Line]) -> boo
             again += 1
             old += shown[0] == shown[1]
     return old >= _LEAST_REDRAWN and old >= _MOST_REDRAWN * again
+
+
+def _measures_epochs(counter: Counter, found: Mapping[Key, Series], lines: Sequence[Line]) -> bool:
+    """Whether epochs are counted, and beside each stands a number that is none of our columns: `[epoch 3] mIoU=0.42`.
+
+    As of trainings whose measures have names of their own.
+    """
+    epochs = found[counter.key]
+    went = course(epochs, lines)
+    if named(counter.key[0], "epoch") != 0 or went.distinct < _LEAST_EPOCHS or went.rising < _RISING:
+        return False
+    return has_measures(set(epochs.rows), found)
+
+
+def _losses_of_others(chosen: Sequence[Guess], found: Mapping[Key, Series], rows: set[int]) -> list[Guess]:
+    """The losses of other trainings in the log, where each calls its own by another name: `ce_loss`, then `kd_loss`.
+
+    Beside others, some of these names are those of a part; alone in their lines, they are the loss.
+    """
+    own = next((one for one in chosen if one.column == "loss" and one.is_read), None)
+    if own is None:
+        return []
+    others = [
+        series.within(rows)
+        for key, series in found.items()
+        if key != own.key and not key[1] and not key[2] and key[0].endswith(_LOSS) and not series.is_whole
+    ]
+    others = [one for one in others if len(one.rows) >= _LEAST_LOSSES]
+    if not others or not are_in_turn([found[own.key].within(rows), *others]):
+        return []
+    return [replace(own, key=one.key, reason=f"named {one.label!r}, in lines of its own") for one in others]
+
+
+def _of_bare_rows(table: Table, chosen: Sequence[Guess]) -> Steps:
+    """The steps that rows of numbers tell."""
+    line_no, text = table.example
+    guessed = {one.column: one for one in chosen}
+    listed = [Inferred("step", table.columns[0][1], "", MEDIUM, "it rises with the lines", True, line_no, text)]
+    for column, name, unit in table.columns[1:]:
+        guess = guessed[column]
+        listed.append(Inferred(column, name, unit, guess.confidence, guess.reason, True, line_no, text))
+    return Steps(listed=tuple(listed), line_nos=table.line_nos, table=table)
 
 
 def _telling_column(found: Mapping[Key, Series], chosen: Sequence[Guess]) -> str | None:

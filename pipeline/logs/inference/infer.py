@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.declared.rules import RANKS, STEPS
 from sweepscope.pipeline.logs.inference.below import find_below
 from sweepscope.pipeline.logs.inference.columns import LOW
 from sweepscope.pipeline.logs.inference.counter import Counter, find_counter
@@ -26,6 +27,7 @@ from sweepscope.pipeline.logs.inference.headings import heading
 from sweepscope.pipeline.logs.inference.losses import loss_rows, losses_are_elsewhere, prints_losses
 from sweepscope.pipeline.logs.inference.nameless_losses import with_nameless_loss
 from sweepscope.pipeline.logs.inference.nesting import outermost
+from sweepscope.pipeline.logs.inference.numbered_lines import numbered_lines
 from sweepscope.pipeline.logs.inference.ordinals import find_ordinals
 from sweepscope.pipeline.logs.inference.result import NOTHING, Inference, Inferred
 from sweepscope.pipeline.logs.inference.samples import in_samples, of_amounts
@@ -48,6 +50,7 @@ _MOST_STATED = 1_500
 _MOST_OTHERS = 6_000
 _NUMBER = r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?|\s+"
 _SEVERAL = 2
+_WORD = r"[[:alpha:]]{3}"
 _LEAST_SIGNATURE = 5
 _LONG_SIGNATURE = 60
 IsWanted = Callable[[Collection[int], bool], bool]
@@ -77,10 +80,20 @@ def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inferen
     """What the log of a sample prints.
 
     Args:
-        sample: `line_no`, `text`, `rank`, `ts` of cleaned lines, in order; `block` numbers stretches without gaps.
+        sample: `line_no`, `text`, `rank`, `prefix`, `ts` of cleaned lines, in order; `block` numbers stretches without
+            gaps.
         is_wanted: of the lines that may be steps, and whether they print losses: whether to go on. Otherwise, and where
             no steps are found, the result is NOTHING. None: settings are wanted, too, whatever the steps are.
     """
+    if (numbered := numbered_lines(sample)) is not None:
+        found = _inferred(numbered, is_wanted, labels=STEPS)
+        if found.has_steps:
+            return found
+    return _inferred(sample, is_wanted)
+
+
+def _inferred(sample: pl.DataFrame, is_wanted: IsWanted | None, *, labels: str = RANKS) -> Inference:
+    """`infer` of lines whose labels, if any, are what is stated."""
     sample = without_source_code(sample)
     rows = list(sample.select("line_no", "text", "block", "rank", "ts").iter_rows())
     near = sampled(sample)
@@ -97,6 +110,7 @@ def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inferen
         counter = with_epoch_summary(counter, found, lines, others.iter_rows())
         counter = without_total_of_epoch(counter, found, settings, is_one_epoch=counted.is_one_epoch)
     steps = steps_of(found, lines, counter, settings) if counter else steps_of_table(table) if table else Steps()
+    table = steps.table or table
     # A line with the counter may be none of a step: `"key": "run_stop", .. "samples_count": 3072, "status": "success"`.
     others = _others(sample, set(steps.line_nos)) if steps.line_nos else others
     if steps.tokens and "gbs" not in settings:  # they tell what a batch of unknown kind is
@@ -127,12 +141,14 @@ def infer(sample: pl.DataFrame, *, is_wanted: IsWanted | None = None) -> Inferen
         settings=counted.rules,
         events=events,
         repeated=steps.repeated,
+        labels=labels,
     )
     return replace(
         _written(draft),
         has_steps=bool(steps.listed),
         columns=(*steps.listed, *_listed(counted.chosen, counted.rules)),
         step_lines=steps.line_nos,
+        is_bare=bool(steps.table) and not sample["text"].str.contains(_WORD).any(),
         seen_lines=frozenset(line_no for line_no, *_ in (rows[:_TABLE_ROWS] if table else near)),
     )
 
@@ -314,9 +330,9 @@ def _listed(chosen: Sequence[Chosen], rules: SettingRules) -> list[Inferred]:
 
 def _signature(steps: Steps, table: Table | None, others: pl.DataFrame) -> tuple[str, ...]:
     """The header of a table, whose rows have no words; none where steps tell; else the first line with words."""
-    if table:
+    if table and table.header:
         return (table.header[:_LONG_SIGNATURE],)
-    if steps.rules:
+    if steps.rules or table:
         return ()
     texts = others["text"].head(20).to_list()
     good = [text.strip() for text in texts if len(text.strip()) >= _LEAST_SIGNATURE and re.search(r"[^\W\d_]{2}", text)]

@@ -59,6 +59,11 @@ def loss_rows(found: Mapping[Key, Series]) -> set[int]:
     }
 
 
+def has_measures(rows: set[int], found: Mapping[Key, Series]) -> bool:
+    """Whether in each of some lines stands a number with a fraction: `[epoch 3] mIoU=0.42`."""
+    return any(not role and not one.is_whole and rows <= set(one.rows) for (_, role, _), one in found.items())
+
+
 def is_above_single(rows: set[int], found: Mapping[Key, Series]) -> bool:
     """Whether a line stands above the only loss of a log, or one of each name: the first step of a log that is cut."""
     losses = [series.rows for series in found.values() if is_loss(series)]

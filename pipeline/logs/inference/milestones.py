@@ -32,6 +32,11 @@ _SUCCEEDED = re.compile(
     r"""["'](?:exit_?)?status["']\s*:\s*["'](?i:success|succeeded|successful|completed|finished)["']"""
 )
 """Of a record, whatever else is in it."""
+_ENDED = re.compile(
+    r"""["'](?:event|type|kind|phase|state)["']\s*:\s*["'](?:(?:run|train(?:ing)?|job|fit)[_ .-]?)?"""
+    r"""(?i:end(?:ed)?|done|finish(?:ed)?|completed?)["']"""
+)
+"""Of a record in which nothing speaks of trouble."""
 _FINAL = re.compile(
     r"(?i)\b(?:saved|saving|wrote|writing)\b.{0,12}\b(?:final|last|trained)[ _-](?:model|checkpoint|weights)\b|"
     r"\bfinal[ _-](?:model|checkpoint|weights)\b.{0,12}\b(?:saved|written)\b"
@@ -66,7 +71,7 @@ _WORDS = re.compile(r"[A-Za-z]{4}|[^\W\d_a-zA-Z]{2}")
 def training_end(lines: Sequence[tuple[int, str]]) -> str | None:
     """Fixed text of the first of the lines behind the last step that says so; None where no line does."""
     for _, text in lines:
-        if len(text) <= _MOST_OF_RECORD and (record := _SUCCEEDED.search(text)):
+        if len(text) <= _MOST_OF_RECORD and (record := _SUCCEEDED.search(text) or _ended(text)):
             return record[0]
         if len(text) > _MOST_CHARS:
             continue
@@ -75,6 +80,10 @@ def training_end(lines: Sequence[tuple[int, str]]) -> str | None:
             return _fixed(text, found)
     alone = _ALONE.fullmatch(lines[-1][1]) if lines and not _NOT_YET.search(lines[-1][1]) else None
     return alone["word"] if alone else None
+
+
+def _ended(text: str) -> re.Match[str] | None:
+    return None if _TROUBLE.search(text) else _ENDED.search(text)
 
 
 def epilogue(before: Collection[str], behind: Sequence[tuple[int, str]]) -> str | None:

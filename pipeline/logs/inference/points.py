@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from sweepscope.pipeline.logs.inference.labels import is_unnamed
-from sweepscope.pipeline.logs.inference.losses import alternate, is_above_single
+from sweepscope.pipeline.logs.inference.losses import alternate, has_measures, is_above_single
 from sweepscope.pipeline.logs.inference.naming import columns_of, named
 from sweepscope.pipeline.logs.inference.series import Course, Key, Line, Series
 
@@ -64,6 +64,8 @@ def points_of(
     if losses and rows.isdisjoint(losses):
         is_counter = step is not None or epoch is not None or is_unnamed(label)
         points += 1.5 if is_counter and (is_heading or alternate(rows, losses, lines)) else -1.5
+    elif not losses and epoch == 0 and has_measures(rows, found):
+        points += 1.0
     points += min(math.log10(len(rows)), 3) / 2
     return points
 

@@ -41,6 +41,7 @@ class Inference:
         has_steps: whether steps were found; otherwise the rules are of settings only.
         columns: what was found.
         step_lines: numbers of lines that are steps, of `seen_lines`, all that were looked at.
+        is_bare: the log holds rows of numbers and no word: only its name tells whether it is that of a training.
     """
 
     toml: str
@@ -49,6 +50,7 @@ class Inference:
     columns: tuple[Inferred, ...]
     step_lines: frozenset[int] = frozenset()
     seen_lines: frozenset[int] = frozenset()
+    is_bare: bool = False
 
 
 NOTHING = Inference("", None, has_steps=False, columns=())

@@ -104,6 +104,22 @@ def _dotted(name: str) -> str:
     return name.strip().replace("/", ".")
 
 
+def is_bare_step_table(head: str) -> bool:
+    """Whether a text begins with rows of numbers without a header, of which the first are whole and rise.
+
+    >>> is_bare_step_table("1,6.95,0.001\n2,6.91,0.001\n3,6.87,0.001\n"), is_bare_step_table("a,b\n1,2\n2,3\n3,4\n")
+    (True, False)
+    """
+    whole = [line for line in head.removeprefix("\ufeff").splitlines(keepends=True) if line.endswith(("\n", "\r"))]
+    separator = next((one for one in _SEPARATORS if whole and one in whole[0]), None)
+    if separator is None or len(whole) < _LEAST_ROWS:
+        return False
+    rows = list(csv.reader(whole, delimiter=separator))
+    if len({len(row) for row in rows}) > 1 or any(_number(cell) is None for row in rows for cell in row):
+        return False
+    return all(row[0].isdigit() for row in rows) and _is_rising(row[0] for row in rows)
+
+
 def _is_counter(name: str) -> bool:
     return any(column in _COUNTERS and not doubt for column, doubt in step_columns(words(name)))
 

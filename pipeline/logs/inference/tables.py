@@ -42,7 +42,7 @@ class Table:
     Attributes:
         cells: columns of a row as a dialect file names them, "_" for others.
         separator: what stands between two of them.
-        header: the line that names the cells, and its number.
+        header: the line that names the cells; "" where none does.
         columns: column, printed name and unit of each cell that is kept.
         line_nos: rows of the sample; `example` is the first.
         is_launch: where the header stands again, the steps begin anew.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sweepscope.pipeline.logs.declared.rules import RANKS
 from sweepscope.pipeline.logs.declared.toml_writer import toml_value
 from sweepscope.pipeline.logs.inference.setting_rules import SettingRules
 from sweepscope.pipeline.logs.inference.step_rules import StepRule
@@ -24,6 +25,7 @@ class Draft:
         settings: arguments, and lines with one setting.
         events: kind and line.
         repeated: "last" where of several lines of one step the last counts.
+        labels: what a number with a colon in front of a line is.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Draft:
     settings: SettingRules = field(default_factory=SettingRules)
     events: tuple[tuple[str, str], ...] = ()
     repeated: str = ""
+    labels: str = RANKS
 
 
 _HEAD = """\
@@ -51,6 +54,7 @@ def toml_text(draft: Draft) -> str:
     signature = f"{_SIGNED}signature = {toml_value(draft.signature)}" if draft.signature else _UNSIGNED
     blocks = [f"{_HEAD}name = {toml_value(draft.name)}\n{signature}"]
     blocks += [f"repeated = {toml_value(draft.repeated)}"] if draft.repeated else []
+    blocks += [f"labels = {toml_value(draft.labels)}"] if draft.labels != RANKS else []
     blocks += [_step(rule, example) for rule, example in draft.steps]
     blocks += [_rows(draft.table)] if draft.table else []
     rules = draft.settings
@@ -66,14 +70,11 @@ def toml_text(draft: Draft) -> str:
 
 
 def _rows(table: Table) -> str:
-    lines = [
-        "[[step]]",
-        f"# {_comment(table.header)}",
-        f"# {_comment(table.example[1])}",
-        f"cells = {toml_value(table.cells)}",
-    ]
+    lines = ["[[step]]", *([f"# {_comment(table.header)}"] if table.header else [])]
+    lines += [f"# {_comment(table.example[1])}", f"cells = {toml_value(table.cells)}"]
     lines += [f"separator = {toml_value(table.separator)}"] if table.separator != " " else []
-    lines += [f"without = {toml_value([table.header[:_LONG_HEADER]])}"]  # it is no row that cannot be read
+    without = f"without = {toml_value([table.header[:_LONG_HEADER]])}"  # it is no row that cannot be read
+    lines += [without] if table.header else []
     return "\n".join(lines)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.io.spill import SLICE_ROWS, gathered, is_large, release, spilled, stretches
 from sweepscope.pipeline.logs.facts import STEP_FACTS, in_order
+from sweepscope.pipeline.logs.runs.long_logs import excerpt
 from sweepscope.pipeline.logs.runs.restarts import restarts
 from sweepscope.pipeline.logs.runs.stepless import with_stepless
 
@@ -80,20 +82,18 @@ def number_attempts(
 def _log_by_log(
     steps: pl.DataFrame, sources: pl.Series, lines: Mapping[str, pl.DataFrame]
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """As `_numbered`, for many steps: log by log, and of a log that is one attempt (`_is_plain`) from two steps."""
+    """As `_numbered`, for many steps: log by log, and from an excerpt where that shows as much (`long_logs`)."""
     logs, attempts, repeats = [], [], []
     of_logs = stretches(steps["source"])
     begin = runs = 0
     for length, source in of_logs.iter_rows():
         rows = steps[begin : begin + length]
         own = {name: frame.filter(source=source) for name, frame in lines.items()}
-        is_plain = _is_plain(rows, own["launches"], own["headings"])
-        read = pl.concat([rows[:1], rows[-1:]]) if is_plain else rows
-        numbered, of_source, again = _numbered(read, pl.Series("source", [source], sources.dtype), **own)
-        logs.append((rows if is_plain else spilled(numbered), runs))
+        rows, begins, of_source, again = _of_log(rows, pl.Series("source", [source], sources.dtype), own)
+        logs.append((rows, begins, runs))
         attempts.append(of_source.with_columns(pl.col("run") + runs))
         repeats.append(again)
-        begin, runs = begin + length, runs + (numbered["run"].n_unique() if not is_plain else 1)
+        begin, runs = begin + length, runs + (rows["run"].n_unique() if begins is None else len(begins) + 1)
         release()
     without = sources.filter(~sources.is_in(of_logs["value"].implode()))
     of_others = {name: frame.filter(pl.col("source").is_in(without.implode())) for name, frame in lines.items()}
@@ -105,23 +105,35 @@ def _log_by_log(
     )
 
 
-def _with_runs(logs: Iterable[tuple[pl.DataFrame, int]], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Slices of logs whose runs are numbered behind those before; of a log without `run`, all steps are of one."""
-    for rows, before in logs:
-        for part in rows.iter_slices(SLICE_ROWS):
-            own = pl.col("run") if "run" in part.columns else pl.lit(1, pl.Int64)
-            yield part.with_columns(run=own + before).select(columns)
+def _of_log(
+    rows: pl.DataFrame, source: pl.Series, lines: Mapping[str, pl.DataFrame]
+) -> tuple[pl.DataFrame, np.ndarray | None, pl.DataFrame, pl.DataFrame]:
+    """Steps of one log, the numbers of those with which its runs begin but for the first, ATTEMPTS and REPEATS rows.
+
+    Without these numbers, the steps have a `run`.
+    """
+    if some := excerpt(rows, lines.values()):
+        numbered, attempts, repeats = _numbered(some.rows, source, **lines)
+        begins = some.begins(numbered) if repeats.is_empty() else None
+        if begins is not None:
+            return rows, begins, attempts, repeats
+    numbered, attempts, repeats = _numbered(rows, source, **lines)
+    return spilled(numbered), None, attempts, repeats
 
 
-def _is_plain(rows: pl.DataFrame, launches: pl.DataFrame, headings: pl.DataFrame) -> bool:
-    """Whether a log is one attempt by all signs: one rank, steps that only rise, and no launch between them."""
-    inner = pl.col("line_no").is_between(rows["line_no"][0], rows["line_no"][-1])
-    if any(frame.select(inner.any()).item() for frame in (launches, headings) if frame.height):
-        return False
-    rises, rank = pl.col("step").diff() > 0, pl.col("rank")
-    is_one = rises.fill_null(value=True).all() & (rank.eq_missing(rank.first())).all()
-    overlapping = (rows["step", "rank"][at : at + SLICE_ROWS + 1] for at in range(0, rows.height, SLICE_ROWS))
-    return all(part.select(is_one).item() for part in overlapping)
+def _with_runs(
+    logs: Iterable[tuple[pl.DataFrame, np.ndarray | None, int]], columns: Sequence[str]
+) -> Iterator[pl.DataFrame]:
+    """Slices of logs with `begins` (`_of_log`), whose runs are numbered behind those before."""
+    for rows, begins, before in logs:
+        for at, part in enumerate(rows.iter_slices(SLICE_ROWS)):
+            run = pl.col("run") if begins is None else pl.lit(_runs(begins, at * SLICE_ROWS, part.height))
+            yield part.with_columns(run=run + before).select(columns)
+
+
+def _runs(begins: np.ndarray, first: int, count: int) -> pl.Series:
+    """Numbers of the runs of so many rows."""
+    return pl.Series(np.searchsorted(begins, np.arange(first, first + count), side="right").astype(np.int64) + 1)
 
 
 def _numbered(

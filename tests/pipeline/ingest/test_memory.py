@@ -19,7 +19,8 @@ MOST_BYTES_PER_STEP = 150
 INGEST = """
 import json, pathlib, sys
 from sweepscope.schemas import limits
-limits.SPILL_BYTES = 8 << 20  # so that a small log shows what a large one takes
+from sweepscope.pipeline.logs.runs import long_logs
+limits.SPILL_BYTES, long_logs.ENOUGH = 8 << 20, 1 << 14  # so that a small log shows what a large one takes
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.batch import parse_batch, validate_batch
 tables = validate_batch(parse_batch(plan.find([sys.argv[1]]), now=plan.utc_now()))
@@ -30,22 +31,24 @@ print(json.dumps({"steps": tables["steps"].height, "rejects": tables["rejects"].
 """
 
 
-def write_log(path: Path, steps: int) -> Path:
-    """A log of Megatron with so many steps."""
+def write_log(path: Path, steps: int, launches: int = 1) -> Path:
+    """A log of Megatron with so many steps, in which a training begins as often."""
     with path.open("w") as file:
         file.write("  hidden_size ..................................... 4096\n")
-        for step in range(1, steps + 1):
+        for number in range(steps):
+            launch, step = divmod(number, steps // launches)
             clock = f"{step // 360_000:02}:{step // 6_000 % 60:02}:{step // 100 % 60:02}"
             values = f"elapsed time per iteration (ms): {800 + step % 97}.5 | lm loss: {2 + step % 5}.25"
-            file.write(f" [2026-01-02 {clock}] iteration {step:8}/ 9999999 | {values} |\n")
+            file.write(f" [2026-01-{2 + launch:02} {clock}] iteration {step + 1:8}/ 9999999 | {values} |\n")
     return path
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the peak of a process there")
-def test_memory_hardly_grows_with_the_length_of_a_log(tmp_path: Path) -> None:
+@pytest.mark.parametrize("launches", [1, 4])
+def test_memory_hardly_grows_with_the_length_of_a_log(tmp_path: Path, launches: int) -> None:
     peaks = []
     for steps in STEPS:
-        log = write_log(tmp_path / f"{steps}.log", steps)
+        log = write_log(tmp_path / f"{steps}.log", steps, launches)
         done = subprocess.run(
             [sys.executable, "-c", INGEST, str(log)], cwd=ROOT, capture_output=True, text=True, check=True
         )

@@ -62,3 +62,23 @@ def test_records_of_steps_may_follow_one_of_the_run(tmp_path: Path) -> None:
     run = run_of(logs)
     assert (run["last_step"], run["step_time_s"]) == (40, 1.2605)
     assert (run["tp"], run["dp"], run["mbs"], run["gbs"]) == (2, 4, 2, 64)
+
+
+def test_records_of_steps_by_any_name_are_a_run(tmp_path: Path) -> None:
+    logs = LakeOfLogs(tmp_path)
+    config = {"event": "config", "cfg": {"model": {"layers": 8}, "dist": {"world": 8}}}
+    steps = [
+        {"event": "step", "n": at, "m": {"train": {"loss": loss}}, "sec": 1.5} for at, loss in enumerate(LOSSES, 1)
+    ]
+    records = [config, *steps, {"event": "end", "reason": "max_steps"}]
+    logs.write("exp/events.jsonl", "".join(json.dumps(row) + "\n" for row in records))
+    run = run_of(logs)
+    assert (run["first_step"], run["last_step"], run["num_gpus"], run["status"]) == (1, 40, 8, "completed")
+
+
+def test_a_table_of_steps_without_a_header_is_a_run(tmp_path: Path) -> None:
+    logs = LakeOfLogs(tmp_path)
+    rows = (f"{step},{3 + 4 / step + step % 3 / 50:.4f},0.001\n" for step in range(1, 61))
+    logs.write("exp/metrics.csv", "".join(rows))
+    run = run_of(logs)
+    assert (run["first_step"], run["last_step"]) == (1, 60)

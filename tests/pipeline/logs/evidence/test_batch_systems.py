@@ -47,6 +47,7 @@ ENDS = [
     ("   Exit Status:        137 (Linux Signal 9 SIGKILL)", "crash"),
     ("   Exit Status:        1", "crash"),
     ("flux-job: task(s) exited with exit code 1", "crash"),
+    ("wandb: Waiting for W&B process to finish... (failed 1). Press Control-C to abort syncing.", "crash"),
     (
         "3600.1s: job.exception type=timeout severity=0 resource allocation expired\nflux-job: task(s) Terminated",
         "timeout",
@@ -161,9 +162,7 @@ def test_the_last_word_decides() -> None:
 
 HARMLESS = [
     "771.batch  batch  CANCELLED  0:15",
-    "771  gpt-tp4  COMPLETED  0:0",
     "NCCL_TIMEOUT 1:0",
-    "State: COMPLETED (exit code 0)",
     "the State: TIMEOUT (exit code 0) is what seff says",
     "   Exit Status:        0",
     "Job has not timed out. Ran 9 minutes out of requested 60 minutes.",

@@ -37,6 +37,18 @@ STEPS = "".join(
         ("saved before training completed", False),
         ("Early stopping after 3 evaluations without improvement", False),
         ("resume once training complete", False),
+        ("[EARLY STOP] no gain in 5 epochs, best val_loss=2.27 at epoch 18", True),
+        ("Epoch 11: early stopping", True),
+        ("Early stopping: patience exhausted", True),
+        ("EarlyStopping counter: 3 out of 5", False),
+        ("[EARLY STOP] counter 3/5", False),
+        ("2 more epochs until early stopping", False),
+        ("early stopping: true", False),
+        ("+ exit 0", True),
+        ("Successfully completed.\n\nResource usage summary:\n", True),
+        ("Job ID: 88124\nState: COMPLETED (exit code 0)\nCores per node: 16", True),
+        ("88124  train  gpu  ab  16  COMPLETED  0:0", True),
+        ("wandb: Waiting for W&B process to finish... (success).", True),
     ],
 )
 def test_a_line_says_that_a_script_is_done(line: str, is_end: bool, tmp_path: Path) -> None:

@@ -62,3 +62,21 @@ def test_a_counter_that_goes_on_is_taken_before_one_of_each_epoch() -> None:
     text = head + log("[Epoch {epoch:03d}][Step {own:04d}/20] global_step={step} train_loss={loss:.4f}")
     (run,) = tables_of({"train.log": text})["runs"].to_dicts()
     assert (run["steps_logged"], run["last_step"], run["steps_planned"]) == (STEPS, STEPS, 40)
+
+
+def test_the_time_since_the_line_before_is_that_of_several_steps_by_the_printed_rate() -> None:
+    text = "INFO:tensorflow:loss = 7.0, step = 0\n"
+    for step in range(100, 2_001, 100):
+        text += f"INFO:tensorflow:global_step/sec: {100 / 144:.6f}\n"
+        text += f"INFO:tensorflow:loss = {7 - step / 500:.4f}, step = {step} (144.000 sec)\n"
+    steps = tables_of({"train.log": text})["steps"].sort("step")
+    assert steps["step_time_s"].to_list() == [None, *[1.44] * 20]
+
+
+def test_the_time_since_the_line_before_is_that_of_several_steps_by_the_clock() -> None:
+    rows = (
+        f"2026-03-04 10:{at // 2:02}:{at % 2 * 30:02} step {10 * at} loss {7 - at / 20:.4f} time 30.0s\n"
+        for at in range(40)
+    )
+    steps = tables_of({"train.log": "".join(rows)})["steps"].sort("step")
+    assert steps["step_time_s"].to_list() == [None, *[3.0] * 39]

@@ -98,12 +98,18 @@ def test_a_time_without_a_unit_is_in_seconds_where_its_mean_stands_behind_it() -
         assert steps["step_time_s"].count() == known
 
 
+def test_a_time_in_every_fifth_line_is_that_of_five_steps_where_a_summary_states_so() -> None:
+    lines = "".join(f"step {5 * step}: loss={9 - step / 50:.4f}, time=0.4{50 + step % 5}s\n" for step in range(STEPS))
+    times = tables_of({"train.log": f"{lines}mean time per step: 0.09 s\n"})["steps"]["step_time_s"]
+    assert times.count() == STEPS - 1
+    assert times.drop_nulls().is_between(0.09, 0.091).all()
+
+
 @pytest.mark.parametrize(
     ("end", "is_read"),
     [
         ("  Average step time: 0.452s", True),
         ("avg_iteration_time=451.0 ms", True),
-        ("mean time per step: 0.09 s", False),
         ("Average step time: 0.452", False),  # of what unit?
         ("", False),
     ],
@@ -1338,3 +1344,40 @@ def test_counters_that_are_shortened_go_on_as_far_as_they_are_printed() -> None:
     assert (run["first_step"], run["last_step"], run["last_loss"]) == (200, 8000, round(losses()[-3], 3))
     # Several lines print one number: the first of each is kept, and the others are rejects.
     assert run["steps_logged"] + tables["rejects"].filter(pl.col("table") == "steps").height >= 4 + 8
+
+
+@pytest.mark.parametrize("epochs", [3, 5])
+def test_the_full_bar_of_the_last_epoch_is_the_end(epochs: int) -> None:
+    def epoch(number: int) -> str:
+        return "".join(f"Epoch {number}/3 {at * 25:3d}% loss={9 / (5 * number + at):.4f}\n" for at in range(5))
+
+    text = "".join(map(epoch, range(1, 4))).replace("/3", f"/{epochs}")
+    (run,) = tables_of({"train.log": text})["runs"].to_dicts()
+    assert (run["status"] == "completed") == (epochs == 3)
+
+
+def test_each_training_of_a_log_may_call_its_loss_by_another_name() -> None:
+    def training(name: str, steps: int) -> str:
+        rows = (f"it {step} {name} {3 + 4 / (1 + step):.4f} lr 1e-4\n" for step in range(steps))
+        return "loading the data\n" + "".join(rows)
+
+    lengths = {"recon_loss": 30, "ce_loss": 40, "kd_loss": 20}
+    tables = tables_of({"train.log": "".join(training(name, steps) for name, steps in lengths.items())})
+    assert sorted(tables["runs"]["last_step"]) == [19, 29, 39]
+    assert tables["steps"]["loss"].null_count() == 0
+
+
+def test_losses_with_names_of_their_own_in_lines_by_turns_are_parts() -> None:
+    rows = (f"it {step} {name} {3 + 4 / (1 + step):.4f}\n" for step in range(40) for name in ("disc_loss", "gen_loss"))
+    tables = tables_of({"train.log": "".join(rows)})
+    assert "steps" not in tables or tables["steps"]["loss"].drop_nulls().is_empty()
+
+
+def test_epochs_with_measures_of_their_own_names_are_trainings() -> None:
+    def training(mode: str) -> str:
+        head = f"=== {mode} ===\nseed: 0\nmode: {mode}\ndevice: cuda\nbatch_size: 32\nlr: 0.0004\n"
+        return head + "".join(f"[epoch {epoch}] FG-ARI=0.{45 - epoch} mBO=0.2{epoch}\n" for epoch in range(10))
+
+    tables = tables_of({"train.log": training("baseline") + training("trm") + training("coupled")})
+    assert tables["runs"].select("first_step", "last_step").rows() == [(0, 9)] * 3
+    assert tables_of({"a.log": "".join(f"epoch {at}: 0.{at}1\n" for at in range(10))})["runs"].is_empty()

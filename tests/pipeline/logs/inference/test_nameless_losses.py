@@ -9,6 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sweepscope.pipeline.ingest import log_blocks
+from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.declared.explain import explain
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.inference.infer import infer
+from sweepscope.pipeline.text import lines
 from tests.pipeline.ingest_in_memory import tables_of
 
 STEPS = 120
@@ -30,8 +36,15 @@ def log(form: Callable[[int, float], str], values: list[float] = LOSSES) -> str:
         lambda step, loss: f"step {step}, {loss:.4f}, 0.31",
         lambda step, loss: f"Step {step}/{STEPS}, {loss:.4f}, 0.312s, 3.0e-4",
         lambda step, loss: f"it={step} l={loss:.4f} mem=41.2G",
+        lambda step, loss: f"{step}: train {loss:.4f}",
+        lambda step, loss: f"s:{step} l:{loss:.4f} g:1.31 dt:312.0ms",
+        lambda step, loss: f"{step:06d} | {loss:.4f} | 312 ms",
+        lambda step, loss: f"{step},{loss:.4f},0.001",
     ],
-    ids=["colon", "brackets", "blanks", "commas", "with a unit", "letter"],
+    ids=[
+        *("colon", "brackets", "blanks", "commas", "with a unit", "letter"),
+        *("number of the line", "letters", "cells between bars", "cells between commas"),
+    ],
 )
 def test_a_number_that_comes_down_as_a_loss_does_is_one(form: Callable[[int, float], str]) -> None:
     tables = tables_of({"train.log": log(form)})
@@ -60,3 +73,28 @@ def test_of_two_such_numbers_neither_is_believed() -> None:
     text = log(lambda step, loss: f"step {step}: {loss:.4f} {loss * 1.1 - 0.2:.4f}")
     tables = tables_of({"train.log": text})
     assert tables.get("steps", pl.DataFrame({"loss": []}))["loss"].drop_nulls().is_empty()
+
+
+@pytest.mark.parametrize("name", ["loss.txt", "spectrum.txt"])
+def test_numbers_without_any_word_are_steps_where_the_name_tells(name: str) -> None:
+    text = "".join(f"{step} {loss:.4f}\n" for step, loss in enumerate(LOSSES))
+    tables = tables_of({name: text})
+    if name == "loss.txt":
+        assert tables["steps"].sort("step").select("step", "loss").rows() == list(enumerate(LOSSES))
+    assert tables["runs"].height == (name == "loss.txt")
+
+
+def test_a_number_in_front_of_lines_is_a_rank_where_each_prints_again_and_again() -> None:
+    printed = [f"{rank:2}: step {step} loss {loss:.4f}" for step, loss in enumerate(LOSSES) for rank in range(32)]
+    tables = tables_of({"train.log": "\n".join(printed)})
+    assert tables["steps"].sort("step").select("step", "loss").rows() == list(enumerate(LOSSES))
+    assert tables["runs"].height == 1
+
+
+def test_a_dialect_file_says_that_numbers_in_front_of_lines_are_those_of_steps() -> None:
+    text = "".join(f"{step}: train {loss:.4f}\n" for step, loss in enumerate(LOSSES))
+    inference = infer(log_blocks.sample([(text.encode(), 1)]))
+    assert 'labels = "steps"' in inference.toml
+    document = read_document(inference.toml, "mine.toml")
+    found = explain(cleaning.clean(lines.split(0, text.encode())), document, [])
+    assert (found.steps, found.rejects) == (STEPS, 0)
