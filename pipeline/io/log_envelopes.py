@@ -179,7 +179,7 @@ def _is_rising(head: bytes) -> bool:
 def _rises_with_losses(head: bytes) -> bool:
     """Whether records hold a loss, at any depth, and a whole number that rises from each to the next, by any name.
 
-    >>> _rises_with_losses(b'{"cfg": {}}\n' + b"".join(b'{"n": %d, "m": {"loss": 2.5}}\n' % at for at in range(3)))
+    >>> _rises_with_losses(b'{"cfg": {}}\\n' + b"".join(b'{"n": %d, "m": {"loss": 2.5}}\\n' % at for at in range(3)))
     True
     """
     each = [dict(_leaves(_object(line))) for line in head.lstrip().split(b"\n")[:-1]]
