@@ -107,8 +107,10 @@ def _dotted(name: str) -> str:
 def is_bare_step_table(head: str) -> bool:
     """Whether a text begins with rows of numbers without a header, of which the first are whole and rise.
 
-    >>> is_bare_step_table("1,6.95,0.001\n2,6.91,0.001\n3,6.87,0.001\n"), is_bare_step_table("a,b\n1,2\n2,3\n3,4\n")
-    (True, False)
+    >>> is_bare_step_table("1,6.95,0.001\\n2,6.91,0.001\\n3,6.87,0.001\\n")
+    True
+    >>> is_bare_step_table("a,b\\n1,2\\n2,3\\n3,4\\n")
+    False
     """
     whole = [line for line in head.removeprefix("\ufeff").splitlines(keepends=True) if line.endswith(("\n", "\r"))]
     separator = next((one for one in _SEPARATORS if whole and one in whole[0]), None)
