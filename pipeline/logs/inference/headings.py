@@ -24,7 +24,7 @@ _FIRST_LINES = 4
 """Within which the heading stands: above it there may be a blank line, a rule, or what a shell prints."""
 _SEVERAL = 3
 """Stretches of steps, all as long, that are rather epochs of one training than trainings one after the other."""
-_NO_HEADING = re.compile(r"(?i)warn|error|exception|traceback|\bnohup\b|^\s*File \"|[{}]")
+NO_HEADING = re.compile(r"(?i)warn|error|exception|traceback|\bnohup\b|^\s*File \"|[{}]")
 
 
 def heading(rows: Sequence[tuple[int, str]], rule: StepRule | None) -> str | None:
@@ -38,7 +38,7 @@ def heading(rows: Sequence[tuple[int, str]], rule: StepRule | None) -> str | Non
         rule: of the lines of steps; None where there are none.
     """
     printed = [(line_no, text) for line_no, text in rows if text.strip()]
-    near = (_bare(text) for line_no, text in _messages(printed[:_FIRST_LINES]) if line_no <= _FIRST_LINES)
+    near = (bare(text) for line_no, text in _messages(printed[:_FIRST_LINES]) if line_no <= _FIRST_LINES)
     return next((first for first in near if _begins_launches(first, printed, rule)), None)
 
 
@@ -50,24 +50,24 @@ def _messages(lines: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str]]:
 
 def _begins_launches(first: str, printed: Sequence[tuple[int, str]], rule: StepRule | None) -> bool:
     """Whether a line near the begin stands there again, each time with a launch below it."""
-    if len(first) not in _CHARS or len(_WORD.findall(first)) < _LEAST_WORDS or _NO_HEADING.search(first):
+    if len(first) not in _CHARS or len(_WORD.findall(first)) < _LEAST_WORDS or NO_HEADING.search(first):
         return False
     at = [index for index, (_, text) in enumerate(printed) if first in text]
-    if len(at) < 2 or any(_bare(printed[index][1]) != first or _number(printed[index][1], rule) for index in at):
+    if len(at) < 2 or any(bare(printed[index][1]) != first or number_of_step(printed[index][1], rule) for index in at):
         return False
     parts = [printed[begin:end] for begin, end in zip(at, [*at[1:], len(printed)], strict=True)]
-    numbers = [[_number(text, rule) for _, text in part] for part in parts]
+    numbers = [[number_of_step(text, rule) for _, text in part] for part in parts]
     is_numbered = rule is not None and rule.counts != LINES
     return (is_numbered and _begin_anew(numbers)) or _are_set_up(parts, numbers)
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
     """A line without what a logger puts in front of it, and without dots and the like behind its words."""
     bare = _LOGGED.sub("", text, count=1).strip()
     return _BRACKETS.sub("", bare, count=1).strip().rstrip(_ENDS) if bare.startswith("[") else bare.rstrip(_ENDS)
 
 
-def _number(text: str, rule: StepRule | None) -> tuple[str, ...] | None:
+def number_of_step(text: str, rule: StepRule | None) -> tuple[str, ...] | None:
     """What a line prints as the number of its step, with that of its epoch where it is counted within one."""
     if rule is None or not all(word in text for word in rule.contains) or any(word in text for word in rule.without):
         return None
@@ -91,7 +91,7 @@ def _are_set_up(
 ) -> bool:
     """Whether each part begins with the same two lines, and a setting is stated before its steps."""
     for part, own in zip(parts, numbers, strict=True):
-        if len(part) < 2 or form(_bare(part[1][1])) != form(_bare(parts[0][1][1])):
+        if len(part) < 2 or form(bare(part[1][1])) != form(bare(parts[0][1][1])):
             return False
         before = next((at for at, number in enumerate(own) if number is not None), len(part))
         if next(stated(part[1:before]), None) is None:

@@ -29,6 +29,7 @@ from sweepscope.pipeline.logs.inference.nameless_losses import with_nameless_los
 from sweepscope.pipeline.logs.inference.nesting import outermost
 from sweepscope.pipeline.logs.inference.numbered_lines import numbered_lines
 from sweepscope.pipeline.logs.inference.ordinals import find_ordinals
+from sweepscope.pipeline.logs.inference.restart_lines import restart_line
 from sweepscope.pipeline.logs.inference.result import NOTHING, Inference, Inferred
 from sweepscope.pipeline.logs.inference.samples import in_samples, of_amounts
 from sweepscope.pipeline.logs.inference.sampling import ENOUGH, sampled
@@ -123,7 +124,8 @@ def _inferred(sample: pl.DataFrame, is_wanted: IsWanted | None, *, labels: str =
             extent=counted.extent,
         )
         counted = replace(counted, chosen=chosen, rules=rules)
-    begin = heading([row[:2] for row in rows], steps.rules[0][0] if steps.rules else None)
+    rule = steps.rules[0][0] if steps.rules else None
+    begin = heading([row[:2] for row in rows], rule) or restart_line(rows, rule)
     begin = table.header if table and table.is_launch else begin
     if begin and len(launches := _launches(sample, begin)) > 1:
         counted = _set_anew(counted, others, steps, launches)
