@@ -10,10 +10,10 @@ import logging
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import uuid4
 
@@ -40,6 +40,10 @@ CONNECT_S = 30.0
 WITHOUT_WORKERS_S = 120.0
 """How long a cluster may be without any worker: batch systems take a while to start others in place of lost ones."""
 
+_REPLACE_S = 20.0
+"""How long workers on this machine may be missing before others are started: Dask itself replaces one that is killed,
+but none that is killed while it starts (distributed/nanny.py _on_worker_exit)."""
+
 _LOOK_S = 5.0
 
 _AHEAD = 2
@@ -58,12 +62,14 @@ def dask_cluster(home: Home, *, address: str = "", processes: int = 1) -> Iterat
     Raises:
         WorkerError: nothing answers at the address, it has no workers, or processes cannot be started.
     """
+    replace_workers: Callable[[], None] | None = None
     with ExitStack() as stack:
         try:
             if address:
                 client = stack.enter_context(distributed.Client(address, timeout=CONNECT_S, set_as_default=False))
             else:
                 local = stack.enter_context(_local_cluster(processes))
+                replace_workers = partial(_replace_workers, local, processes)
                 client = stack.enter_context(distributed.Client(local, set_as_default=False))
             client.wait_for_workers(1, timeout=CONNECT_S)
         except (OSError, TimeoutError, ValueError, RuntimeError) as error:
@@ -73,7 +79,13 @@ def dask_cluster(home: Home, *, address: str = "", processes: int = 1) -> Iterat
             ) from error
         # Gone before the client: it tells the workers to end what they have started.
         seen = stack.enter_context(tempfile.NamedTemporaryFile(prefix=".dask-", dir=home.path))
-        cluster = DaskCluster(client, address or "this machine", seen.name, beside=1 if address else processes)
+        cluster = DaskCluster(
+            client,
+            address or "this machine",
+            seen.name,
+            beside=1 if address else processes,
+            replace_workers=replace_workers,
+        )
         event(_LOG, logging.INFO, "dask_connected", address=address or "local", threads=cluster.number)
         try:
             yield cluster
@@ -112,14 +124,27 @@ def _start_cluster(processes: int) -> Any:
     )
 
 
+def _replace_workers(cluster: Any, processes: int) -> None:
+    event(_LOG, logging.WARNING, "dask_workers_replaced", processes=processes)
+    cluster.scale(0)
+    cluster.scale(processes)
+
+
 @dataclass(frozen=True)
 class DaskCluster:
-    """A connected cluster. `seen`: a file of the home. `beside`: reading processes that share a machine, if known."""
+    """A connected cluster.
+
+    Attributes:
+        seen: a file of the home.
+        beside: reading processes that share a machine, if known.
+        replace_workers: starts others in place of those that are gone; None where that is not ours to do.
+    """
 
     client: Any
     address: str
     seen: str
     beside: int
+    replace_workers: Callable[[], None] | None = None
 
     @property
     def number(self) -> int:
@@ -193,7 +218,7 @@ class DaskCluster:
 
     def _wait(self, future: Any) -> None:
         """Return when it is done: however long that takes, as a shard may hold gigabytes, but not without workers."""
-        alone_since = None
+        alone_since, are_replaced = None, False
         while True:
             try:
                 with self.client.as_current():
@@ -201,9 +226,14 @@ class DaskCluster:
                 return
             except TimeoutError as error:
                 if self.client.nthreads():
-                    alone_since = None
-                elif time.monotonic() - (alone_since := alone_since or time.monotonic()) > WITHOUT_WORKERS_S:
+                    alone_since, are_replaced = None, False
+                    continue
+                alone_s = time.monotonic() - (alone_since := alone_since or time.monotonic())
+                if alone_s > WITHOUT_WORKERS_S:
                     raise self._lost("it has no workers any more") from error
+                if self.replace_workers and alone_s > _REPLACE_S and not are_replaced:
+                    self.replace_workers()
+                    are_replaced = True
 
     def _lost(self, why: Exception | str) -> WorkerError:
         text = why if isinstance(why, str) else _first_line(why)

@@ -287,3 +287,15 @@ def test_a_missing_extra_is_an_error_that_names_it(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "pip install 'sweepscope[dask]'" in done.stderr
+
+
+def test_workers_of_this_machine_that_dask_does_not_replace_are_started_again(
+    found: pl.DataFrame, whole: Tables, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask, "_LOOK_S", 0.2)
+    monkeypatch.setattr(dask, "_REPLACE_S", 0.5)
+    with dask.dask_cluster(home, processes=1) as cluster:
+        cluster.client.cluster.scale(0)
+        while cluster.client.nthreads():
+            time.sleep(0.05)
+        assert_same(read(found, home, cluster), whole)
