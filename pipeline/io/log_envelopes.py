@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from math import factorial
 from typing import Any
 
 from sweepscope.pipeline.io.notebook import is_notebook, lines_of_notebook
@@ -47,6 +48,10 @@ _STEP = re.compile(r"(?:train(?:ing)?[/._])?(?:global_?|_)?(?:step|iteration|ite
 _LOSS = re.compile(r"(?:.*[_/.])?loss")
 _IS_NO_COUNTER = re.compile(r"(?i)(?:.*[_/.])?(?:id|idx|index|time|timestamp|ts|t|seed|offset)")
 """Of names of whole numbers that rise from record to record, those that data have, too."""
+_OF_RUNS = re.compile(r"(?i)(?:dp|tp|pp|cp|ep|mbs|gas|gbs|zero_stage|(?:num|n)_(?:gpus|nodes)|job_?id|run_?id|run_dir)")
+"""Names of what differs from run to run, and from step to step does not."""
+_CHANCE = 0.5
+"""The most of so many whole numbers that may be expected to rise through all records by chance."""
 _LEAST_RECORDS = 3
 _MOST_CHARS = 200
 """Of a value; a longer one is a text that a training reads or writes."""
@@ -186,7 +191,12 @@ def _rises_with_losses(head: bytes) -> bool:
     losses = [one for one in each if any(_LOSS.fullmatch(name) and isinstance(one[name], float) for name in one)]
     if len(losses) < _LEAST_RECORDS or any(len(str(value)) > _MOST_CHARS for one in losses for value in one.values()):
         return False
-    names = (name for name, value in losses[0].items() if type(value) is int and not _IS_NO_COUNTER.fullmatch(name))
+    differing = (name for name in losses[0] if len({str(one.get(name)) for one in losses}) > 1)
+    if any(_OF_RUNS.fullmatch(name) for name in differing):
+        return False
+    names = [name for name, value in losses[0].items() if type(value) is int and not _IS_NO_COUNTER.fullmatch(name)]
+    if len(names) > _CHANCE * factorial(len(losses)):
+        return False
     rows = ([one.get(name) for one in losses] for name in names)
     return any(
         all(type(before) is type(after) is int and before < after for before, after in itertools.pairwise(row))

@@ -34,13 +34,15 @@ def is_memory_file(name: str) -> bool:
 
 
 def is_named_memory(path: str) -> bool:
-    """Whether a file's name says more of memory than that it is a pickle, which may hold anything.
+    """Whether a file's name says more of memory than that it is a `.pkl`, which may hold anything.
 
-    >>> is_named_memory("a/mem_snapshot.pickle"), is_named_memory("a/rank0.pkl"), is_named_memory("a/tuner.pkl")
+    PyTorch's own snapshots are `.pickle` (torch/cuda/memory.py `_dump_snapshot`).
+
+    >>> is_named_memory("a/b.pickle"), is_named_memory("a/rank0.pkl"), is_named_memory("a/tuner.pkl")
     (True, True, False)
     """
     name = path.lower().rpartition("/")[2]
-    return not _PICKLE.search(name) or bool(_OF_MEMORY.search(name) or _RANK.search(name))
+    return not name.endswith(".pkl") or bool(_OF_MEMORY.search(name) or _RANK.search(name))
 
 
 def rank_of(path: str) -> int | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sweepscope.pipeline.simulate.sweep import write_sweep
 from tests.pipeline.ingest.lake_of_logs import LakeOfLogs
 
 SETTINGS = {"tp": 2, "dp": 8, "micro_batch": 4, "global_batch": 256, "seq_len": 4096, "num_gpus": 16}
@@ -105,3 +106,12 @@ def test_a_pickle_of_something_else_is_left_out_without_a_complaint(tmp_path: Pa
     logs.ingest()
     files = {row["path"].rpartition("/")[2]: row["status"] for row in logs.lake.read("files").to_dicts()}
     assert files == {"result.json": "parsed", "tuner.pkl": "skipped"}
+
+
+def test_the_truth_of_a_simulated_sweep_is_a_list_of_runs_and_none_itself(tmp_path: Path) -> None:
+    write_sweep(tmp_path / "logs" / "sweep", runs=4, seed=4)
+    logs = LakeOfLogs(tmp_path)
+    logs.ingest()
+    assert {row["source_path"].rpartition("/")[2] for row in logs.lake.read("runs").to_dicts()}.isdisjoint(
+        {"truth.jsonl"}
+    )
