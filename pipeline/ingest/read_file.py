@@ -134,7 +134,7 @@ def read_contents(source: int, row: dict[str, object], reader: Reader, batch: Ba
         # The last two: a table that its reader cannot make sense of.
         reason = str(error).split("\n", 1)[0]
         if row["kind"] == "memory" and not is_named_memory(path):  # pickles hold anything
-            return {"kind": "other", "status": "skipped", "error": f"a pickle, but of no memory: {reason}"}
+            return {"kind": "other", "status": "skipped", "error": f"a pickle, but no snapshot of GPU memory: {reason}"}
         return {"status": "rejected", "error": f"{path} is not what its name says: {reason}"}
 
 

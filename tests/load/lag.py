@@ -59,7 +59,7 @@ def lags(home: Home, landing: Path, folders: Sequence[Path], *, times: int = TIM
 @contextmanager
 def _watcher(home: Home, landing: Path) -> Iterator[None]:
     """A watcher that has started and looks every EVERY_S seconds."""
-    port = str(20_000 + random.randrange(20_000))  # noqa: S311 -- any will do
+    port = str(20_000 + random.randrange(20_000))  # noqa: S311 -- a port to be free, not a secret to be guessed
     options = ["--no-published", "--dagster-port", port, "--every", str(EVERY_S), "--home", str(home.path)]
     command = [sys.executable, "-m", "sweepscope", "watch", str(landing), *options]
     with tempfile.TemporaryFile() as log:

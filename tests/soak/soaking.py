@@ -58,7 +58,7 @@ class Soak:
         for _ in range(5):
             self.sweep.grow()
         self._command("ingest", str(self.sweep.folder), "--no-published")
-        port = str(20_000 + random.randrange(20_000))  # noqa: S311 -- any will do
+        port = str(20_000 + random.randrange(20_000))  # noqa: S311 -- a port to be free, not a secret to be guessed
         watched = ["watch", str(self.sweep.folder), "--no-published", "--dagster-port", port]
         with (self.folder / "watch.log").open("ab") as log:
             watcher = subprocess.Popen([*_SWEEPSCOPE, *watched, "--home", str(self.home.path)], stdout=log, stderr=log)

@@ -98,7 +98,7 @@ def test_a_sweep_is_one_whether_its_runs_are_folders_or_logs_in_them(tmp_path: P
     landing = write_sweep(tmp_path / "landing", runs=8, seed=3, frameworks=[framework])
     runs = {path.parent for path in landing.rglob("*.out")}
     found = plan.find([str(landing / framework)])
-    # A sweep of one run cannot be told from a run of two folders.
+    # A sweep of one run looks like a run of two folders.
     several = {str(one.parent) for one in runs if sum(other.parent == one.parent for other in runs) > 1}
     assert several
     assert several <= set(sweep_folders(found))
