@@ -18,6 +18,12 @@ _CHART_TEXT = ", ".join(
     for part in (".xtick text", ".ytick text", ".annotation-text", ".g-xtitle text", ".g-ytitle text")
 )
 
+# Waits for text and reads it in one step: between two, plotly may draw the chart anew, and none is there.
+_FILLS = """query => {
+    const fills = [...document.querySelectorAll(query)].map(node => getComputedStyle(node).fill);
+    return fills.length && fills;
+}"""
+
 
 def assert_accessible(page: Any) -> None:
     """No violation of axe-core's rules, whatever its impact. Skips the test where axe-core is not installed."""
@@ -48,11 +54,6 @@ def assert_accessible_unfolded(page: Any) -> None:
 
 def assert_chart_text_stands_out(page: Any, scheme: str) -> None:
     """Axes and annotations on the page's own background, which axe skips; not for text on coloured cells."""
-    page.wait_for_selector(".js-plotly-plot text")
-    fills = page.evaluate(
-        "query => [...document.querySelectorAll(query)].map(node => getComputedStyle(node).fill)", _CHART_TEXT
-    )
-    assert fills
-    for fill in set(fills):
+    for fill in set(page.wait_for_function(_FILLS, arg=_CHART_TEXT).json_value()):
         red, green, blue = (int(part) for part in fill.removeprefix("rgb(").removesuffix(")").split(","))
         assert contrast(f"#{red:02X}{green:02X}{blue:02X}", named_theme(scheme).page) >= LEAST_CONTRAST, fill
