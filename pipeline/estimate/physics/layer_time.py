@@ -24,7 +24,7 @@ from sweepscope.pipeline.estimate.physics.compute import (
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
 from sweepscope.pipeline.estimate.physics.profile import Profile, recomputes
 from sweepscope.pipeline.estimate.physics.question import Question
-from sweepscope.pipeline.estimate.physics.schedule import is_dual
+from sweepscope.pipeline.estimate.physics.schedule import is_dual, paired_share
 from sweepscope.pipeline.reference.model_shape import ModelShape
 
 
@@ -75,11 +75,8 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     # The backward pass has two products per exchange to hide it behind.
     tp_backward = tp_forward - profile.tp_hidden * np.minimum(tp_forward, 2.0 * linear)
     ep = experts_exchange_s(asked, at, tokens) if is_moe else np.zeros_like(tokens)
-    if is_moe and (dual := is_dual(at) & (at.pp > 1)).any():
-        # One micro-batch's forward runs under another's backward: what compute covers costs its share of processors.
-        compute = 3.0 * linear + forward + backward
-        beside = np.maximum(ep - compute, 0.0) + profile.shard_contention * np.minimum(ep, compute)
-        ep = np.where(dual, beside, ep)
+    if is_moe:
+        ep = _exposed_s(asked, at, ep, 3.0 * linear + forward + backward)
 
     # The processor launches kernels one by one: where they are short, it sets the pace of everything on the device.
     launches = launches_s(asked, at, is_moe=is_moe)
@@ -209,6 +206,21 @@ def context_s(asked: Question, at: Layouts, tokens: Array, attention: Array) -> 
     ranks = comm.group_of(asked, at.tp, at.cp)
     spent = volume / comm.ring_bytes_per_s(asked, ranks) + 3.0 * (at.cp - 1.0) * comm.hop_s(asked, ranks)
     return np.where(at.cp > 1.0, np.maximum(spent - attention, (1.0 - asked.profile.cp_hidden) * spent), 0.0)
+
+
+def _exposed_s(asked: Question, at: Layouts, exchanges: Array, compute: Array) -> Array:
+    """Seconds of the experts' exchanges that stay where one micro-batch's forward pass runs under another's backward
+    pass: what compute does not cover, and of what it covers its share of processors.
+
+    DualPipe runs all so (2412.19437 section 3.2.1), Megatron-LM's combined 1F1B, which a row states (`hides_experts`),
+    all but the first and the last (`core/models/common/model_chunk_schedule_plan.py`).
+    """
+    profile = asked.profile
+    dual = is_dual(at) & (at.pp > 1)
+    if not profile.hides_experts and not dual.any():
+        return exchanges
+    paired = np.where(dual, 1.0, paired_share(at) if profile.hides_experts else 0.0)
+    return exchanges - paired * (1.0 - profile.shard_contention) * np.minimum(exchanges, compute)
 
 
 def experts_gathered(shape: ModelShape, at: Layouts) -> Array:

@@ -97,6 +97,9 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, stage: int) -> Memory
         )
 
     alive = in_flight(at, stage=stage)
+    if profile.hides_experts and shape.num_experts:
+        # A chunk more meets the first backward pass (`schedule.paired_share`).
+        alive = np.minimum(alive + 1.0 / at.vpp, at.gas)
     has_logits = np.where(has_ends, 1.0, np.where(both_ends, 0.0, 1.0) if is_last else 0.0)
     activations = stage_activation_bytes(asked, at, layers=layers, alive=alive, dense_layers=dense_layers)
     # With accumulation the logits of a micro-batch live until the next one's replace them, where nothing drops them.

@@ -45,8 +45,9 @@ class Profile:
     hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation. Of experts: `dispatch_bytes`
     of a number in the mean of their four exchanges; `nodes_per_token`, the most domains that a token is sent to, once
     each (0: a copy per expert). A dispatcher that `sends_once_per_domain` sends a token once to each domain that its
-    experts are in. `bf16_layers` keep their products in 16 bit beside those in FP8 or FP4, which keep `gain_kept` of
-    what they gain with one scale for a tensor. `recomputed_modules` are words of MODULES, with commas between;
+    experts are in. A trainer that `hides_experts` runs the exchanges of one micro-batch under the passes of another.
+    `bf16_layers` keep their products in 16 bit beside those in FP8 or FP4, which keep `gain_kept` of what they gain
+    with one scale for a tensor. `recomputed_modules` are words of MODULES, with commas between;
     `kept_product_bytes` are those of a number that products and activation functions keep. `selective` says what
     selective recomputation drops: "attention", the core of attention that is not fused (Korthikanti section 5.1), or
     "products", every second matrix product and all between (torchtitan's `_get_custom_policy`). `softmax` is how that
@@ -136,6 +137,7 @@ class Profile:
     gain_kept: float = 1.0
     gemm_power_w_per_tflops: float = 0.0
     sends_once_per_domain: bool = False
+    hides_experts: bool = False
     tuned_attention_efficiency: float = 0.0
     tuned_attention_half_tokens: float = 300.0
     tuned_attention_half_width: float = 0.0

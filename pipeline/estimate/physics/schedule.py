@@ -38,6 +38,17 @@ def is_dual(at: Layouts) -> NDArray[np.bool_]:
     return at.schedule >= DUALPIPE
 
 
+def paired_share(at: Layouts) -> Array:
+    """Share of a rank's chunks of micro-batches whose forward pass runs beside the backward pass of another.
+
+    All but those before the first backward pass: 2 (pp - 1) + (v - 1) pp and one more on the first stage
+    (Megatron-LM, `core/pipeline_parallel/schedules.py: get_pp_rank_microbatches` under
+    `overlap_moe_expert_parallel_comm`). A single micro-batch has no other.
+    """
+    begun = (at.vpp + 1.0) * at.pp - 1.0
+    return np.maximum(1.0 - begun / (at.gas * at.vpp), 0.0)
+
+
 def bubble_share(at: Layouts, weights_share: Array = _EVEN) -> Array:
     """Share of one pass through the other stages (forward and backward of a micro-batch, T) that a step idles.
 

@@ -26,6 +26,7 @@ FACTS_OF_ARGUMENTS: Final = pl.Schema(
         "overlap_tp": pl.Boolean(),
         "overlap_dp": pl.Boolean(),
         "overlap_pp": pl.Boolean(),
+        "overlap_ep": pl.Boolean(),
         "grad_precision": pl.String(),
         "moment_precision": pl.String(),
         "bucket_mb": pl.Float64(),
@@ -219,6 +220,7 @@ def _scaling(stated: _Stated) -> str | None:
 
 
 _RECIPES = ("recipe_name", "fp8_recipe")
+_BESIDE_BATCHES = ("overlap_moe_expert_parallel_comm", "moe_a2a_overlap")
 _READERS: dict[str, Callable[[_Stated], Any]] = {
     "flash_attention": _is_flash,
     "attention_kernel": lambda stated: (
@@ -230,6 +232,7 @@ _READERS: dict[str, Callable[[_Stated], Any]] = {
     ),
     "overlap_dp": lambda stated: _switch(stated, "overlap_grad_reduce", "overlap_comm"),
     "overlap_pp": lambda stated: _switch(stated, "overlap_p2p_communication", "overlap_p2p_comm"),
+    "overlap_ep": lambda stated: _switch(stated, *_BESIDE_BATCHES),
     "grad_precision": _grad_precision,
     "moment_precision": lambda stated: _dtype(stated, "exp_avg_dtype"),
     "bucket_mb": _bucket_mb,
@@ -273,7 +276,7 @@ _NAMES: Final = frozenset(
         *("recompute_modules", "recompute_granularity", "gradient_accumulation_fusion", "tp_comm_overlap"),
         *("ub_tp_comm_overlap", "tp_linear_async_communication", "overlap_grad_reduce", "overlap_comm"),
         *("overlap_p2p_communication", "overlap_p2p_comm", "exp_avg_dtype", *_WRITTEN_OUT),
-        *("moe_token_dispatcher_type", "first_last_layers_bf16", *_ENDS),
+        *("moe_token_dispatcher_type", *_BESIDE_BATCHES, "first_last_layers_bf16", *_ENDS),
         *("enable_async_tensor_parallel", *_RECIPES, *_COMPILES, *_GRAPHS, "cuda_graph_impl", "cuda_graph_scope"),
         *(
             "dynamo_backend",

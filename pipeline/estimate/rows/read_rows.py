@@ -28,7 +28,7 @@ RENAMED = {
 }
 """Columns of the reference tables to those of `runs`."""
 
-_BOOLEANS = ("gated_mlp", "tie_word_embeddings", "sequence_parallel", "fused_accumulation", *OVERLAPS)
+_BOOLEANS = ("gated_mlp", "tie_word_embeddings", "sequence_parallel", "fused_accumulation", "overlap_ep", *OVERLAPS)
 _NUMBERS = (
     *(name for name in SHAPE if name not in _BOOLEANS),
     *("seq_len", "dp", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs", "gas", "gbs", "gbs_tokens", "local_batch_size"),

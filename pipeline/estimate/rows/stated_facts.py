@@ -29,7 +29,7 @@ PRECISIONS: Final = {
 products keep for their gradients, of tokens on their way to experts."""
 FACTS: Final = (
     *("flash_attention", "attention_kernel", "fused_accumulation", "recompute_modules", "nodes_per_token", "bucket_mb"),
-    *("bf16_layers", "token_dispatcher", "software_year", "execution", "fp8_scaling"),
+    *("bf16_layers", "token_dispatcher", "overlap_ep", "software_year", "execution", "fp8_scaling"),
     *KERNELS,
     *OVERLAPS,
     *PRECISIONS,
@@ -288,6 +288,8 @@ def _kept_otherwise(row: dict[str, Any]) -> dict[str, Any]:
         changes["nodes_per_token"] = float(row["nodes_per_token"])
     if row["token_dispatcher"] is not None:
         changes["sends_once_per_domain"] = row["token_dispatcher"] in _ONCE_PER_DOMAIN
+    if row["overlap_ep"] is not None:
+        changes["hides_experts"] = row["overlap_ep"]
     if row["bf16_layers"]:
         changes["bf16_layers"] = float(row["bf16_layers"])
     if (modules := row["recompute_modules"]) is not None:

@@ -14,11 +14,11 @@ from sweepscope.pipeline.estimate.physics.layouts import Layouts
 from sweepscope.pipeline.estimate.physics.memory import Memory, StageMemory, stage_memory, stage_params
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles
 from sweepscope.pipeline.estimate.physics.question import Question
-from sweepscope.pipeline.estimate.physics.schedule import DUALPIPE, ONE_F_ONE_B, ZB_H1, ZB_V
+from sweepscope.pipeline.estimate.physics.schedule import DUALPIPE, INTERLEAVED, ONE_F_ONE_B, ZB_H1, ZB_V
 from sweepscope.pipeline.estimate.physics.stages import stage_layers
 from sweepscope.pipeline.reference.clusters import find_cluster
 from sweepscope.pipeline.reference.model_shape import ModelShape
-from sweepscope.pipeline.reference.models import LLAMA_2_7B
+from sweepscope.pipeline.reference.models import LLAMA_2_7B, find_model, shape_of
 from tests.properties import draws
 
 DEFAULT = load_profiles()["default"]
@@ -215,6 +215,20 @@ def test_what_nanotron_keeps_beside_the_published_tensors() -> None:
     assert more(dp=1) == pytest.approx(logits + buffers)  # no replicas, no buckets
     assert more(gas=1) == pytest.approx(buckets + buffers, rel=1e-4)  # nothing follows that could overlap
     assert more(tp=1) == pytest.approx(2 * buckets + 2 * logits, rel=1e-4)  # nothing is exchanged
+
+
+def test_a_combined_schedule_holds_a_chunk_more_of_experts() -> None:
+    beside = replace(DEFAULT, hides_experts=True)
+    mixtral = shape_of(find_model("Mixtral 8x7B") or {})
+
+    def more(shape: ModelShape, **layout: float) -> float:
+        at = Layouts.of(**{"gas": 16, **layout})
+        return float((held(shape, at, beside).activations / held(shape, at).activations)[0])
+
+    assert more(mixtral) == pytest.approx(2)
+    assert more(mixtral, gas=1) == 1
+    assert more(mixtral, pp=4, vpp=2, schedule=INTERLEAVED) == pytest.approx((2 * 4 - 1 + 4 + 1) / (2 * 4 - 1 + 4))
+    assert more(LLAMA_2_7B) == 1
 
 
 def test_dualpipe_holds_its_parameters_twice() -> None:

@@ -291,6 +291,20 @@ def test_dualpipe_hides_the_experts_exchange_under_the_other_direction() -> None
     assert estimate(asked, alone).time.ep[0] > 0
 
 
+def test_a_combined_schedule_hides_the_experts_exchange_of_all_but_the_first_micro_batches() -> None:
+    profile = replace(MIXTRAL.profile, shard_contention=0.0, dispatch_bytes=0.5)  # so short that compute covers them
+    plain, beside = (replace(MIXTRAL, profile=replace(profile, hides_experts=hides)) for hides in (False, True))
+
+    def stays(**layout: float) -> float:
+        at = Layouts.of(**{"dp": 8, "ep": 8, "gas": 64, **layout})
+        return float(estimate(beside, at).time.ep[0] / estimate(plain, at).time.ep[0])
+
+    assert stays() == pytest.approx(1 / 64)
+    assert stays(gas=1) == 1  # no other micro-batch
+    begun = 2 * (4 - 1) + (8 - 1) * 4 + 1  # chunks before the first backward pass, of 64 micro-batches in 8
+    assert stays(pp=4, vpp=8, schedule=SCHEDULES.index("interleaved")) == pytest.approx(begun / (64 * 8), rel=0.02)
+
+
 def _quiet() -> Question:
     """Nothing hidden, no latency but of calls, whole bandwidths: exchanges are bytes over bytes/s."""
     profile = replace(

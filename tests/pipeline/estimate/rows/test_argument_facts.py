@@ -41,6 +41,8 @@ COMPILED = {"execution": "compiled"}
         ),
         ({"moe_token_dispatcher_type": "flex"}, {"token_dispatcher": "flex"}),
         ({"moe_token_dispatcher_type": "theirs"}, {}),
+        ({"comm_overlap__overlap_moe_expert_parallel_comm": "True"}, {"overlap_ep": True}),
+        ({"overlap_moe_expert_parallel_comm": "False"}, {"overlap_ep": False}),
         ({"float8__recipe_name": "rowwise_with_gw_hp"}, {"fp8_scaling": "rowwise"}),
         ({"quantize__linear__float8__recipe_name": "tensorwise"}, {"fp8_scaling": "tensorwise"}),
         ({"fp8_recipe": "delayed", "recipe_name": "llama3_8b"}, {}),

@@ -129,6 +129,16 @@ def test_a_dispatcher_that_sends_a_token_once_to_each_rank_sends_less_inside_a_n
     assert once / usual == pytest.approx(distinct / 8, rel=0.02)
 
 
+def test_experts_exchange_beside_other_micro_batches_where_that_is_stated() -> None:
+    many = {**MOE, "grad_accum": "64"}
+    usual, alone, beside = (
+        estimate_frame(pl.DataFrame([{**many, "overlap_ep": one}])).row(0, named=True)
+        for one in (None, "false", "true")
+    )
+    assert usual["est_time_ep_s"] == alone["est_time_ep_s"] > 1.5 * beside["est_time_ep_s"] > 0
+    assert usual["est_mem_activations_bytes"] < beside["est_mem_activations_bytes"]
+
+
 @pytest.mark.parametrize(
     ("fact", "value"),
     [
