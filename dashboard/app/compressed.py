@@ -65,7 +65,7 @@ class CompressedStatic:
 
 
 def compress(root: Path, pattern: str) -> None:
-    """Compresses the files below `root` that match before a browser asks: plotly takes a quarter of a second."""
+    """Compresses the files below `root` that match before a browser asks: plotly takes a fifth of a second."""
     for path in root.resolve().glob(pattern):
         _compressed(path)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from threading import Thread
 from uuid import uuid4
 
 import streamlit as st
@@ -19,6 +21,8 @@ from sweepscope.dashboard.app import api, compressed, editing
 from sweepscope.dashboard.app.base_url import BaseUrl
 from sweepscope.dashboard.app.compressed import CompressedStatic
 from sweepscope.dashboard.app.monitoring import Monitoring
+from sweepscope.dashboard.app.rehearsal import Readers, Seen, rehearse
+from sweepscope.dashboard.navigation import PAGES
 from sweepscope.pipeline.io import event_log
 from sweepscope.pipeline.io.children import end_with_parent
 from sweepscope.pipeline.io.web_access import Access, Guard
@@ -27,7 +31,10 @@ from sweepscope.pipeline.store.home import Home
 _LOG = logging.getLogger(__name__)
 _STATIC = Path(st.__file__).parent / "static" / "static"
 _SCRIPT = Path(__file__).parent.parent / "streamlit_app.py"
-_OF_CHARTS = "js/PlotlyChart.*.js"
+_OF_MOST_PAGES = ("index", "protobuf", "StreamlitMarkdown", "arrowFormatUtils", "DataFrame", "PlotlyChart")
+"""The larger scripts of the frontend that a page with a table and a chart asks for."""
+_QUICK = frozenset({"plans", "node", "live", "runs", "sql", "health"})
+"""Files of pages that cost a first reader less than half a second, and the server memory if they were run before."""
 _ROOMS = ("queries", "view_models", "text", "charts", "widgets", "sections")
 """By name, as the pages themselves are loaded: what draws them lies above this module."""
 
@@ -40,14 +47,22 @@ def main(host: str, port: str) -> None:
     sys.argv = [str(_SCRIPT)]
     access, home = Access.from_environment(), Home.resolve(None, for_writing=False)
     editing.allow(host, access)
-    # The first page would wait for some two hundred modules; a browser takes longer to come than they do to load.
-    Thread(target=_load_pages, name="load_pages", daemon=True).start()
+    seen = Seen()
+
+    @asynccontextmanager
+    async def lifespan(_: App) -> AsyncIterator[None]:
+        preparing = asyncio.create_task(_prepare(seen), name="prepare")
+        yield
+        preparing.cancel()
+
     app = App(
         _SCRIPT,
+        lifespan=lifespan,
         routes=[Mount(api.PATH, api.api(home))],
         middleware=[
             Middleware(Monitoring, home=home, access=access),
             Middleware(Guard, access=access),
+            Middleware(Readers, seen=seen),
             Middleware(CompressedStatic, root=_STATIC),
             Middleware(BaseUrl),
         ],
@@ -73,13 +88,24 @@ def main(host: str, port: str) -> None:
     )
 
 
+async def _prepare(seen: Seen) -> None:
+    """Does before the first reader comes what the first page would wait for: modules, compression, caches."""
+    try:
+        await asyncio.to_thread(_load_pages)
+        pages = [entry.url for entry in PAGES if not entry.is_hidden and entry.file not in _QUICK]
+        await rehearse(["", *pages[1:]], seen.is_at_work)
+    except Exception:
+        _LOG.exception("event=preparation_failed")  # pages are drawn as well without it, only later
+
+
 def _load_pages() -> None:
-    """Imports what the pages import, all of it apart from the pages, which are scripts; compresses what charts need."""
+    """Imports what the pages import, all of it apart from the pages, which are scripts; compresses what they need."""
     for room in _ROOMS:
         package = import_module(f"sweepscope.dashboard.{room}")
         for module in iter_modules(package.__path__, f"{package.__name__}."):
             import_module(module.name)
-    compressed.compress(_STATIC, _OF_CHARTS)
+    for name in _OF_MOST_PAGES:
+        compressed.compress(_STATIC, f"js/{name}.*.js")
 
 
 def _say_briefly(error: Exception) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -35,6 +35,22 @@ class Answers:
     _asked: OrderedDict[object, tuple[str, dict[str, object]]] = field(default_factory=OrderedDict)
     _bytes: float = 0
     _lock: Lock = field(default_factory=Lock)
+    _turns: dict[object, tuple[Lock, int]] = field(default_factory=dict)
+
+    @contextmanager
+    def turn(self, asked: object) -> Iterator[None]:
+        """One thread at a time may compute the answer to a query: a second one waits, and finds it kept."""
+        with self._lock:
+            turn, threads = self._turns.get(asked, (Lock(), 0))
+            self._turns[asked] = turn, threads + 1
+        try:
+            with turn:
+                yield
+        finally:
+            with self._lock:
+                _, threads = self._turns.pop(asked)
+                if threads > 1:
+                    self._turns[asked] = turn, threads - 1
 
     def get(self, asked: object) -> pl.DataFrame | None:
         """The frame that was kept, or None."""
@@ -87,13 +103,19 @@ class Reader:
         """The result of a query. Frames are shared: derive new ones, change none."""
         asked = (sql, tuple((name, _hashable(value)) for name, value in params.items()))
         found = self.answers.get(asked)
-        if found is None:
-            begin = time.perf_counter()
-            found = self.con.sql(sql, params=dict(params)).pl()
-            took_s = time.perf_counter() - begin
-            if took_s >= _SLOW_S:
-                self.answers.remember(asked, sql, params)
-            self.answers.keep(asked, found, took_s)
+        if found is not None:
+            return found
+        with self.answers.turn(asked):
+            found = self.answers.get(asked)
+            return self._computed(asked, sql, params) if found is None else found
+
+    def _computed(self, asked: object, sql: str, params: Mapping[str, object]) -> pl.DataFrame:
+        begin = time.perf_counter()
+        found: pl.DataFrame = self.con.sql(sql, params=dict(params)).pl()
+        took_s = time.perf_counter() - begin
+        if took_s >= _SLOW_S:
+            self.answers.remember(asked, sql, params)
+        self.answers.keep(asked, found, took_s)
         return found
 
     def ask_again(self, before: Answers) -> None:

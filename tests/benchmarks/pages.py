@@ -1,11 +1,13 @@
 """Every page over one home in Chromium: seconds, DOM nodes, the renderer's processor time, console errors, memory.
 
-`python -m tests.benchmarks.pages HOME` prints a line per page. `first` is a tab of its own on a server that was just
-started for that page, until its script has ended, and `answer` until its headline is on screen; `again` the same page
-in another new tab, which loads the frontend once more; `page` a click on it in the sidebar of an open tab; `filter` a
-choice on the page once its charts are drawn: the next option of its first selectbox, on Overview another grid. All but
-the renderer's are seconds of the clock, so a quiet machine is wanted. `server` is the server's processor time for
-`first`, `page` and `filter`. Nothing is asserted: machines differ.
+`python -m tests.benchmarks.pages HOME` prints a line per page. `cold` is a visit in the moment that a new server
+answers, before it has prepared itself (`app.rehearsal`), until the page's script has ended. All others are of a second
+server that has: `first` is a tab of its own, until the script has ended, and `answer` until its headline is on screen;
+`again` the same page in another new tab, which loads the frontend once more; `page` a click on it in the sidebar of an
+open tab; `filter` a choice on the page once its charts are drawn: the next option of its first selectbox, on Overview
+another grid. These are seconds of the clock, so a quiet machine is wanted. `server` is the server's processor time for
+`cold`, `first`, `page` and `filter`; `nodes`, `renderer` and `shift` (the browser's sum of layout shifts) are of
+`again`, once its charts are drawn. Nothing is asserted: machines differ.
 
 The row `bare` is a page of Streamlit with one chart and nothing else (`bare_page`): the share of all that is not ours.
 """
@@ -29,20 +31,23 @@ import polars as pl
 from sweepscope.dashboard.navigation import PAGES, Entry
 from sweepscope.pipeline.commands.servers import start, stop_all, wait_until_served
 from tests.browser.conftest import CHROMIUM, FLAGS, free_port
-from tests.browser.visits import drawn, go, opened, settled, until_answer
+from tests.browser.visits import COUNT_SHIFTS, SHIFTS, drawn, go, opened, settled, until_answer
 from tests.screenshots import selections, served
 
 SESSIONS = 5
+_REST_SHARE = 0.05
+"""Of the processor, up to which a server is taken to be at rest."""
 
 
 @dataclass
 class Visit:
-    """What one visit cost: seconds until headline and end, elements, seconds of the renderer's processor."""
+    """What one visit cost: seconds until headline and end, elements, the renderer's processor time, layout shifts."""
 
     answer_s: float
     seconds: float
     nodes: int
     renderer_s: float
+    shift: float
     complaints: list[str] = field(default_factory=list)
 
 
@@ -52,16 +57,19 @@ def visit(browser: Any, url: str) -> Visit:
         devtools = tab.context.new_cdp_session(tab)
         devtools.send("Performance.setTimeDomain", {"timeDomain": "threadTicks"})  # processor time, whatever else runs
         devtools.send("Performance.enable")  # it counts from here on
+        tab.add_init_script(COUNT_SHIFTS)
         begin = time.perf_counter()
         tab.goto(url)
         tab.wait_for_selector(".ss-answer")
         answer_s = time.perf_counter() - begin
         settled(tab)
         seconds = time.perf_counter() - begin
+        drawn(tab)
         tab.wait_for_load_state("networkidle")
         figures = {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
         nodes = tab.evaluate("document.querySelectorAll('*').length")
-    return Visit(answer_s, seconds, nodes, figures["TaskDuration"])
+        shift = tab.evaluate(SHIFTS)
+    return Visit(answer_s, seconds, nodes, figures["TaskDuration"], shift)
 
 
 def console_errors(browser: Any, url: str) -> list[str]:
@@ -148,6 +156,16 @@ def processor_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(map(processor_s, _children(pid)))
 
 
+def until_at_rest(pid: int, *, look_every_s: float = 1.0, looks: int = 4) -> None:
+    """Waits until a process has worked next to nothing in several looks in a row."""
+    before, quiet = processor_s(pid), 0
+    while quiet < looks:
+        time.sleep(look_every_s)
+        now = processor_s(pid)
+        quiet = quiet + 1 if now - before < _REST_SHARE * look_every_s else 0
+        before = now
+
+
 def resident_bytes(pid: int) -> int:
     """Resident memory of a process and its children, by Linux's own count."""
     status = Path(f"/proc/{pid}/status").read_text()
@@ -161,12 +179,20 @@ def _children(pid: int) -> list[int]:
 
 def measured(browser: Any, home: Path, entry: Entry, query: str) -> dict[str, object]:
     """The row of one page, on a server of its own."""
-    with served(home) as (url, pid):
-        visit(browser, f"{url}/runs")  # Python's modules are loaded once a server, not once a visit
-        address = f"{url}/{entry.url}{query}"
+    server = []
+
+    def counted_visit(address: str, pid: int) -> Visit:
         before = processor_s(pid)
-        first = visit(browser, address)
-        server = [processor_s(pid) - before]
+        found = visit(browser, address)
+        server.append(processor_s(pid) - before)
+        return found
+
+    with served(home) as (url, pid):
+        cold = counted_visit(f"{url}/{entry.url}{query}", pid)
+    with served(home) as (url, pid):
+        until_at_rest(pid)
+        address = f"{url}/{entry.url}{query}"
+        first = counted_visit(address, pid)
         again = visit(browser, address)
         steps = [] if entry.is_hidden or entry.file == "sql" else list(steps_of_a_reader(browser, url, entry, pid))
         server += [cost for _, cost in steps]
@@ -177,6 +203,7 @@ def measured(browser: Any, home: Path, entry: Entry, query: str) -> dict[str, ob
             memory = resident_bytes(pid)
     return {
         "name": entry.file,
+        "cold": round(cold.seconds, 2),
         "answer": round(first.answer_s, 2),
         "first": round(first.seconds, 2),
         "again": round(again.seconds, 2),
@@ -185,6 +212,7 @@ def measured(browser: Any, home: Path, entry: Entry, query: str) -> dict[str, ob
         "server": " / ".join(f"{seconds:.2f}" for seconds in server),
         "nodes": again.nodes,
         "renderer": round(again.renderer_s, 2),
+        "shift": round(again.shift, 3),
         "MB": round(memory / 1e6),
         "complaints": "; ".join(sorted(set(complaints)))[:200],
     }

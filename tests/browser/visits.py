@@ -39,6 +39,14 @@ def settled(page: Any) -> None:
     page.wait_for_function("!document.querySelector('.stMain [data-stale=true]')")
 
 
+COUNT_SHIFTS = """(() => {
+  window.shifts = [];
+  const note = one => one.hadRecentInput || window.shifts.push(one.value);
+  new PerformanceObserver(list => list.getEntries().forEach(note)).observe({type: "layout-shift", buffered: true});
+})()"""
+"""To be run before a document's own scripts: has the browser add up by how much what is on screen moves by itself."""
+SHIFTS = "window.shifts.reduce((sum, one) => sum + one, 0)"
+
 _ARE_DRAWN = """!document.querySelector('[data-testid=stSkeleton]')
 && [...document.querySelectorAll('[data-testid=stPlotlyChart]')].every(one => one.querySelector('.main-svg'))"""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import duckdb
 import polars as pl
 import pytest
@@ -95,3 +98,28 @@ def test_a_large_frame_is_kept_where_it_took_seconds() -> None:
     too_large = pl.concat([frame] * 3, rechunk=True)
     answers.keep("slow and too large", too_large, took_s=2.0)
     assert answers.get("slow and too large") is None
+
+
+def test_two_threads_with_one_question_ask_it_once(con: Counting) -> None:
+    begun, may_end = Event(), Event()
+
+    class Slow:
+        """A connection whose answer the test holds back."""
+
+        def sql(self, text: str, params: dict[str, object]) -> duckdb.DuckDBPyRelation:
+            begun.set()
+            assert may_end.wait(60)
+            return con.sql(text, params)
+
+    answers = Answers()
+    reader = Reader(Slow(), answers)  # type: ignore[arg-type]  # it has the one method of a connection that is called
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(reader.frame, "SELECT 1 AS x", {})
+        assert begun.wait(60)
+        second = threads.submit(reader.frame, "SELECT 1 AS x", {})
+        while not any(waiting == 2 for _, waiting in answers._turns.values()):
+            assert not second.done()
+        may_end.set()
+        assert first.result(60) is second.result(60)
+    assert con.asked == 1
+    assert answers._turns == {}
