@@ -100,7 +100,7 @@ audit:
 
 # How accurate the estimator is on every bundled table: fits made anew, splits stated.
 validate: install
-	$(BIN)/python -m tests.validation
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.validation
 
 # A picture of every page, light and dark, over the demo, a small sweep and an empty store: build/screenshots.
 screenshots: install

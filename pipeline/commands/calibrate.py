@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -173,6 +174,9 @@ def _published(home_argument: str | None, folder: Path | None) -> tuple[Path, li
 
 
 def _run(args: argparse.Namespace) -> int:
+    # Fits solve thousands of small systems: a linear algebra library that wakes a thread per core for each takes four
+    # times as long on a busy machine. Read when numpy is first imported, which is below.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     folder = Path(args.out) if args.out else None
     target, done = (_published if args.published else _own)(args.home, folder)
     written = sum(entry["path"] is not None for entry in done)

@@ -2,7 +2,9 @@
 
 Prints the goals, every table beside the seed document's formulas, errors by model, nodes and strategy, what each term
 is worth, what limits it, and the worst rows; `build/validation.html` holds the same with plots. Fits are made anew:
-six minutes of one core, and four more where `SWEEPSCOPE_PEERS` names checkouts of other estimators (`peers/ask.py`).
+four minutes of one core with one thread of linear algebra, which `make validate` asks for (threads that wait for each
+other take four times as long), and four more where `SWEEPSCOPE_PEERS` names checkouts of other estimators
+(`peers/ask.py`).
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
 from tests.validation.cells import rank_cells
 from tests.validation.knobs import worth
 from tests.validation.noise import ceiling
+from tests.validation.unseen import as_unknown
 
 TABLES = (
     "bigscience_sweeps",
@@ -160,8 +161,10 @@ def fits() -> pl.DataFrame:
 
 def transfer() -> pl.DataFrame:
     """Per table, generation and precision: how far off its rows are as those of an unknown framework, and the share of
-    all of them inside the intervals that the other tables give; then the mean of each stratum, tables alike."""
-    known, judged = transfers(without_table), transfers(without_table, tuned=False)
+    all of them inside the intervals that the other bundled tables give; then the mean of each stratum, tables alike.
+    Tables that are withheld (`unseen`) are judged as well."""
+    known = transfers(without_table)
+    judged = [*transfers(without_table, tuned=False), *as_unknown()]
     rows = []
     for what in ("time", "memory"):
         for one in judged:
@@ -183,21 +186,26 @@ def transfer() -> pl.DataFrame:
     figures = pl.col("rows").sum(), pl.col("inside, % (80)").mean()
     strata = frame.group_by("what", "generation", "precision", maintain_order=True).agg(*figures)
     mean = strata.group_by("what", maintain_order=True).agg(*figures)
-    named = strata.with_columns(table=pl.lit("stratum")), mean.with_columns(table=pl.lit("all strata, each alike"))
+    every = frame.group_by("what", maintain_order=True).agg(*figures)
+    ends = (strata, "stratum"), (mean, "all strata, each alike"), (every, "all tables, each alike")
+    named = [one.with_columns(table=pl.lit(name)) for one, name in ends]
     return pl.concat([frame, *named], how="diagonal")
 
 
 def refused() -> pl.DataFrame:
-    """Per table as it is: rows, those that no assumption mends, and why most of them are refused."""
+    """Per table as it is: rows, those that no assumption mends, those of them that did not fail in fact, and why most
+    are refused."""
     rows = []
     for table in (*TABLES, "frontier_configs", "ultrascale_playbook_best", "ultrascale_playbook_scaling"):
-        status = estimate_frame(published_table(table), assumes=True)["est_status"]
-        reasons = status.filter(status != OK)
-        commonest = reasons.value_counts(sort=True)["est_status"].first() if reasons.len() else None
-        rows.append((table, status.len(), reasons.len(), commonest))
-    total, lacking = (sum(row[place] for row in rows) for place in (1, 2))
-    rows.append(("all", total, lacking, f"{100 * lacking / total:.1f} %"))
-    return pl.DataFrame(rows, schema=["table", "rows", "refused", "commonest reason"], orient="row")
+        frame = estimate_frame(published_table(table), assumes=True)
+        left = frame.filter(pl.col("est_status") != OK)
+        ended = left["status"] if "status" in left.columns else pl.Series([None] * left.height, dtype=pl.String)
+        commonest = left["est_status"].value_counts(sort=True)["est_status"].first() if left.height else None
+        rows.append((table, frame.height, left.height, int((ended.fill_null("") != "failed").sum()), commonest))
+    total, lacking, ran = (sum(row[place] for row in rows) for place in (1, 2, 3))
+    rows.append(("all", total, lacking, ran, f"{100 * lacking / total:.1f} %, {100 * ran / total:.1f} % beside those"))
+    schema = ["table", "rows", "refused", "not failed", "commonest reason"]
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def frontier() -> pl.DataFrame:

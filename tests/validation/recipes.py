@@ -21,6 +21,7 @@ from sweepscope.pipeline.estimate.rows.asking import ask
 from sweepscope.pipeline.estimate.rows.estimate_rows import reasons_against
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.rows.row_layouts import layouts_of
+from sweepscope.pipeline.estimate.rows.software_year import software_year
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import search
 
@@ -29,6 +30,7 @@ from sweepscope.pipeline.estimate.search.search import search
 class Published:
     """A training as its source states it: columns of a row, choices for what it leaves open, and what was measured.
 
+    `year` is that of the software where its source, a paper or a round of MLPerf, does not tell it.
     `mfu` is model FLOPs over the dense peak in 16 bit; where the source has a step time, that is compared instead.
     `recompute`, `zero_stages`: what the software of its time could choose between; `search` splits no sequences where
     the run did not.
@@ -40,6 +42,7 @@ class Published:
     left_open: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     mfu: float | None = None
     step_time_s: float | None = None
+    year: float | None = None
     recompute: tuple[str, ...] = RECOMPUTE_MODES
     zero_stages: tuple[int, ...] = (0, 1, 2, 3)
 
@@ -278,6 +281,7 @@ PUBLISHED = (
             "recompute": "full",
         },
         step_time_s=27.43,
+        year=2025.5,
     ),
 )
 
@@ -285,7 +289,11 @@ PUBLISHED = (
 def questions(of: Published) -> tuple[Question, Layouts]:
     """What a recipe asks of the estimator, and the layouts that it may have had. Raises ValueError if it cannot ask."""
     choices = [dict(zip(of.left_open, values, strict=True)) for values in product(*of.left_open.values())]
-    table = pl.DataFrame([{name: str(value) for name, value in {**of.stated, **more}.items()} for more in choices])
+    paper = f"https://arxiv.org/abs/{of.source}"
+    year = {"software_year": of.year or software_year({"source_url": paper, "source_id": of.source})}
+    table = pl.DataFrame(
+        [{name: str(value) for name, value in {**of.stated, **year, **more}.items()} for more in choices]
+    )
     rows = read_rows(table).to_dicts()
     asked, reason, _ = ask(rows[0], of_generation)
     if asked is None:

@@ -13,6 +13,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from sweepscope.pipeline.estimate.calibration.transfer_tables import of_generation, residuals_of
+from sweepscope.pipeline.estimate.learned.transfer import Transfer
 from sweepscope.pipeline.estimate.rows.asking import OK
 from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
 from tests.validation.cells import rank_cells
@@ -43,6 +45,12 @@ def estimated() -> pl.DataFrame:
     return estimate_frame(pl.read_csv(FILE, infer_schema_length=0))
 
 
+def as_unknown() -> list[Transfer]:
+    """Residuals of each table by generation and precision, as those of a framework that nothing is known of are."""
+    tables = pl.read_csv(FILE, infer_schema_length=0).group_by("source_id", maintain_order=True)
+    return [one for (name,), rows in tables for one in residuals_of(str(name), rows, of_generation, tuned=False)]
+
+
 def unseen() -> pl.DataFrame:
     """Per table: errors of step times and memory, percent; how layouts of a cell are ranked; verdicts on memory."""
     out = []
@@ -51,6 +59,8 @@ def unseen() -> pl.DataFrame:
         ran = known.filter(pl.col("status") == "success")
         measured, predicted = ran["step_time_s"].cast(pl.Float64).to_numpy(), ran["est_step_time_s"].to_numpy()
         error = 100 * np.abs(predicted / measured - 1)
+        ends = ran["est_step_time_lo_s"].to_numpy(), ran["est_step_time_hi_s"].to_numpy()
+        inside = 100 * float(np.mean((measured >= ends[0]) & (measured <= ends[1])))
         cells = ran.select(_CELL).rows()
         is_ranked = max(cells.count(cell) for cell in cells) >= SMALLEST
         ranking = rank_cells(cells, predicted, measured, smallest=SMALLEST) if is_ranked else None
@@ -60,14 +70,14 @@ def unseen() -> pl.DataFrame:
         out.append(
             (
                 *(name, rows.height, rows.height - known.height, FIRST.get(str(name))),
-                *(float(np.median(error)), float(np.mean(error))),
+                *(float(np.median(error)), float(np.mean(error)), inside),
                 *((ranking.cells, ranking.spearman, 100 * ranking.regret) if ranking else (0, None, None)),
                 100 * float(np.median(np.abs(memory))) if memory.size else None,
                 *(full.height, int((~full["est_fits"]).sum())),
             )
         )
     schema = [
-        *("table", "rows", "refused", "first median %", "median %", "mean %", "cells", "Spearman", "regret %"),
-        *("memory median %", "out of memory", "of them known"),
+        *("table", "rows", "refused", "first median %", "median %", "mean %", "inside, % (80)"),
+        *("cells", "Spearman", "regret %", "memory median %", "out of memory", "of them known"),
     ]
     return pl.DataFrame(out, schema=schema, orient="row")

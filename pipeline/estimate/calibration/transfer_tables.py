@@ -59,18 +59,25 @@ def transfers(choose_for: Callable[[str], ChooseProfile], *, tuned: bool = True)
     `choose_for` gives the chooser of a table's constants: those in which the table itself has no say. `tuned`: of a
     sweep's cells the faster halves only, as intervals rest on; else all rows, as they are judged by.
     """
+    return [
+        one
+        for name in (*TABLES, *BESIDE)
+        for one in residuals_of(name, published_table(name), choose_for(name), tuned=tuned)
+    ]
+
+
+def residuals_of(name: str, table: pl.DataFrame, choose: ChooseProfile, *, tuned: bool) -> list[Transfer]:
+    """Residuals of the completed rows of one table, as `transfers` has them."""
     found = []
-    for name in (*TABLES, *BESIDE):
-        table = published_table(name)
-        if "status" in table.columns:
-            table = table.filter(pl.col("status").is_in(["success", "completed"]) | pl.col("status").is_null())
-        table = _tuned(table) if tuned else table
-        frame = pl.concat([estimate_frame(table, choose_for(name)), strata_of(read_rows(table))], how="horizontal")
-        unit = 2.0**30 if name in GIBIBYTES else 1e9
-        done = frame.filter(pl.col("est_status") == OK, pl.col("generation").is_not_null())
-        for (generation, is_below_16_bit), group in done.group_by("generation", "is_below_16_bit", maintain_order=True):
-            time = _ratios(_number(group, "step_time_s"), _number(group, "est_step_time_s"))
-            memory = _ratios(unit * _number(group, "peak_mem_gb"), _number(group, "est_mem_bytes"))
-            if time or memory:
-                found.append(Transfer(name, str(generation), bool(is_below_16_bit), group.height, time, memory))
+    if "status" in table.columns:
+        table = table.filter(pl.col("status").is_in(["success", "completed"]) | pl.col("status").is_null())
+    table = _tuned(table) if tuned else table
+    frame = pl.concat([estimate_frame(table, choose), strata_of(read_rows(table))], how="horizontal")
+    unit = 2.0**30 if name in GIBIBYTES else 1e9
+    done = frame.filter(pl.col("est_status") == OK, pl.col("generation").is_not_null())
+    for (generation, is_below_16_bit), group in done.group_by("generation", "is_below_16_bit", maintain_order=True):
+        time = _ratios(_number(group, "step_time_s"), _number(group, "est_step_time_s"))
+        memory = _ratios(unit * _number(group, "peak_mem_gb"), _number(group, "est_mem_bytes"))
+        if time or memory:
+            found.append(Transfer(name, str(generation), bool(is_below_16_bit), group.height, time, memory))
     return found

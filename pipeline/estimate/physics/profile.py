@@ -51,8 +51,10 @@ class Profile:
     `kept_product_bytes` are those of a number that products and activation functions keep. `selective` says what
     selective recomputation drops: "attention", the core of attention that is not fused (Korthikanti section 5.1), or
     "products", every second matrix product and all between (torchtitan's `_get_custom_policy`). `softmax` is how that
-    of attention that is not fused runs (`elementwise.SCORES`). A replica that `frees_gradients` after its step has none
-    beside the activations of the next (`memory`). One that `reduces_whole` gives every rank all gradients although
+    of attention that is not fused runs (`elementwise.SCORES`). A pipeline that
+    `sends_beside` compute does so without chunks, too. What nothing says of a row is open (`is_*_open`, see
+    `rows.open_ends`). A replica that `frees_gradients` after its step has none beside the activations of the next
+    (`memory`). One that `reduces_whole` gives every rank all gradients although
     ZeRO-1 shards their states. In `cut_sends` of a pipeline's two directions the ranks of a tensor group send a part
     each of what all of them have. `software_*` say how kernels get faster with the year of the software (`maturity`):
     the first of `software_since` lacked `software_gap`, constants are of `software_of`, and a row runs at
@@ -123,6 +125,9 @@ class Profile:
     schedule: str = "1f1b"
     fuses_accumulation: bool = False
     is_launch_open: bool = False
+    is_dispatch_open: bool = False
+    is_experts_overlap_open: bool = False
+    is_send_open: bool = False
     runs_compiled: bool = False
     frees_gradients: bool = False
     reduces_whole: bool = False
@@ -138,6 +143,7 @@ class Profile:
     gemm_power_w_per_tflops: float = 0.0
     sends_once_per_domain: bool = False
     hides_experts: bool = False
+    sends_beside: bool = False
     tuned_attention_efficiency: float = 0.0
     tuned_attention_half_tokens: float = 300.0
     tuned_attention_half_width: float = 0.0

@@ -102,11 +102,13 @@ def sends_s(asked: Question, at: Layouts, tokens: Array, paced: Array) -> Sends:
     """Sends of activations to the next stage and of their gradients back, both for each micro-batch and chunk.
 
     `tokens` are those of a micro-batch on one rank, `paced` the seconds that the slowest stage takes for it. Between
-    chunks the next one computes meanwhile (Megatron's `overlap_p2p_communication`, for interleaving alone).
+    chunks the next one computes meanwhile (Megatron's `overlap_p2p_communication`, for interleaving alone); a profile's
+    pipeline that `sends_beside` needs no chunks for it.
     """
     p2p = boundary_s(asked, at, 2.0 * tokens * asked.shape.hidden_size)
     steady = at.gas * at.vpp * p2p
-    hidden = np.where(at.vpp > 1, asked.profile.pp_hidden * np.minimum(steady, at.gas * paced), 0.0)
+    is_beside = (at.vpp > 1) | asked.profile.sends_beside
+    hidden = np.where(is_beside, asked.profile.pp_hidden * np.minimum(steady, at.gas * paced), 0.0)
     return Sends(exposed=steady - hidden + (at.pp - 1.0) * p2p, hidden=hidden)
 
 

@@ -15,7 +15,7 @@ from sweepscope.pipeline.estimate.advice.next_runs import BOUND, EARLY, POOL, Ne
 from sweepscope.pipeline.estimate.learned.transfer import load_transfers, transfer_interval, with_transfers
 from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.layouts import Array
-from sweepscope.pipeline.estimate.rows.launch_ends import LAUNCH_ENDS, launch_ends, with_launch_ends
+from sweepscope.pipeline.estimate.rows.open_ends import OPEN_ENDS, open_ends, with_open_ends
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.layout_table import room_bytes
 from sweepscope.pipeline.estimate.search.search import Found, search
@@ -132,14 +132,13 @@ def _pool(request: Request, rows: pl.DataFrame, known: NextRuns, excluded: dict[
 
 
 def _with_intervals(request: Request, layouts: pl.DataFrame) -> pl.DataFrame:
-    """Rows of a search with the intervals of other frameworks' runs where their own has none, from eager to compiled
-    where nothing says which they are."""
+    """Rows of a search with the intervals of other frameworks' runs where their own has none, wider by what is open."""
     known = with_transfers(layouts, _stratum(request, layouts.height))
-    if not request.asked.profile.is_launch_open or layouts.is_empty():
+    if layouts.is_empty():
         return known
     at = layouts_for(request, [Choice.of(row) for row in layouts.iter_rows(named=True)])
-    ends = launch_ends(request.asked, at, estimate(request.asked, at))
-    return with_launch_ends(known.with_columns(pl.Series(name, ends[name], pl.Float64) for name in LAUNCH_ENDS))
+    ends = open_ends(request.asked, at, estimate(request.asked, at))
+    return with_open_ends(known.with_columns(pl.Series(name, ends[name], pl.Float64) for name in OPEN_ENDS))
 
 
 def _stratum(request: Request, rows: int) -> pl.DataFrame:

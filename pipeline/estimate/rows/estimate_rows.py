@@ -25,9 +25,9 @@ from sweepscope.pipeline.estimate.physics.step_time import StepTime
 from sweepscope.pipeline.estimate.rows.asking import OK, ChooseProfile, ask
 from sweepscope.pipeline.estimate.rows.assumptions import with_assumed
 from sweepscope.pipeline.estimate.rows.distinct_rows import distinct_rows
-from sweepscope.pipeline.estimate.rows.launch_ends import LAUNCH_ENDS, launch_ends, with_launch_ends
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
 from sweepscope.pipeline.estimate.rows.needed_recompute import with_needed_recompute
+from sweepscope.pipeline.estimate.rows.open_ends import OPEN_ENDS, open_ends, with_open_ends
 from sweepscope.pipeline.estimate.rows.open_layouts import with_open_layouts
 from sweepscope.pipeline.estimate.rows.read_rows import is_partial, read_rows
 from sweepscope.pipeline.estimate.rows.refusals import is_hybrid, missing, not_understood
@@ -82,7 +82,7 @@ def estimate_frame(
         physics = with_needed_recompute(frame, rows, lambda some: _predict(some, choose))
     else:
         physics = _predict(rows, choose)
-    predicted = with_launch_ends(with_transfers(physics, strata_of(rows)))
+    predicted = with_open_ends(with_transfers(physics, strata_of(rows)))
     return pl.concat([kept, predicted], how="horizontal")
 
 
@@ -97,13 +97,13 @@ def predict(rows: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.Da
 
 
 def _predict(rows: pl.DataFrame, choose: ChooseProfile) -> pl.DataFrame:
-    """PREDICTED, LAUNCH_ENDS and OF_OTHERS."""
+    """PREDICTED, OPEN_ENDS and OF_OTHERS."""
     distinct, places = distinct_rows(rows)
     out: list[dict[str, Any]] = [{"est_status": "not estimated"} for _ in range(distinct.height)]
     for group in same_question(distinct):
         for index, predicted in zip(group["row"], _group(group, choose), strict=True):
             out[index] = predicted
-    schema = pl.Schema([*PREDICTED.items(), *LAUNCH_ENDS.items(), (OF_OTHERS, pl.Boolean())])
+    schema = pl.Schema([*PREDICTED.items(), *OPEN_ENDS.items(), (OF_OTHERS, pl.Boolean())])
     return pl.DataFrame(out, schema=schema, orient="row")[places]
 
 
@@ -154,6 +154,19 @@ def _assumed_layout(row: dict[str, Any]) -> list[str]:
     return assumptions
 
 
+def _assumed_exchanges(row: dict[str, Any], asked: Question) -> list[str]:
+    """What is open of exchanges that the row's layout has; the interval reaches to what is faster."""
+    profile, assumptions = asked.profile, []
+    if asked.shape.num_experts and (row["ep"] or 1) > 1:
+        if profile.is_dispatch_open:
+            assumptions.append("a copy of a token to each of its experts, or one to each node")
+        if profile.is_experts_overlap_open:
+            assumptions.append("exchanges of experts alone, or beside other micro-batches")
+    if profile.is_send_open and (row["pp"] or 1) > 1 and (row["vpp"] or 1) == 1:
+        assumptions.append("sends between stages alone, or beside compute")
+    return assumptions
+
+
 def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:
     """Predictions of rows that ask the same question."""
     rows = group.to_dicts()
@@ -166,10 +179,11 @@ def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:
     if usable:
         at = layouts_of(usable, asked.profile)
         predicted = estimate(asked, at)
-        results = _as_rows(asked, at, predicted, expect(asked, at, predicted) | launch_ends(asked, at, predicted))
+        results = _as_rows(asked, at, predicted, expect(asked, at, predicted) | open_ends(asked, at, predicted))
         for row, result in zip(usable, results, strict=True):
             filled = [row["assumed"]] if row.get("assumed") else []
-            notes = [*assumed, *filled, *_assumed_layout(row), *_assumed_network(row, asked.cluster)]
+            layout = [*_assumed_layout(row), *_assumed_exchanges(row, asked)]
+            notes = [*assumed, *filled, *layout, *_assumed_network(row, asked.cluster)]
             result["est_assumptions"] = "; ".join(notes) or None
             result[OF_OTHERS] = asked.profile.folder == CALIBRATION
     found = iter(results)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sweepscope.pipeline.estimate.physics.maturity import maturity
 from sweepscope.pipeline.estimate.physics.memory import FP4_COPIES
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles, with_values
-from sweepscope.pipeline.estimate.rows.kernels import KERNELS, with_kernels
+from sweepscope.pipeline.estimate.rows.kernels import KERNELS, usual_kernels, with_kernels
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
 from sweepscope.pipeline.reference.vocabulary import canonical_precision
 
@@ -83,6 +83,8 @@ FIRST_SPLIT: Final = 2022.3
 """Sequence parallelism (NVIDIA/Megatron-LM, cfd2e21; 2205.05198)."""
 FIRST_FLASH: Final[dict[str | None, float]] = {None: 2022.4, "megatron": 2022.9, "nemo": 2022.9}
 """Fused attention, by trainer where it came later (2205.14135; NVIDIA/Megatron-LM, d693034)."""
+FIRST_DEEPEP: Final = 2025.1
+"""Dispatchers that send a token once to each node (deepseek-ai/DeepEP); Megatron-LM hides exchanges soon after."""
 FORKS: Final = {(card, "megatron-deepspeed"): "megatron-deepspeed on gaudi" for card in ("gaudi", "gaudi3")}
 """Trainers that cards (by the name of their profile) have a fork of: Intel's of Megatron-DeepSpeed has fused attention,
 sequence parallelism, no dropout, and stages that send the whole (HabanaAI/Megatron-DeepSpeed, `scripts/run_llama.sh`:
@@ -105,6 +107,7 @@ CHOICES: Final[dict[str, dict[str, Any]]] = {
     },
     "megatron-deepspeed on gaudi": {"reduces_whole": True},
     "internevo": {"reduces_whole": True},
+    "oneflow": {"sends_beside": True},
     "nanotron": {
         "hides_gather": False,
         "placement": "by_cost",
@@ -122,7 +125,8 @@ CHOICES: Final[dict[str, dict[str, Any]]] = {
 parallelism and dropout of 0.1 (`megatron/arguments.py`), and its pipeline in bf16 all-reduces gradients in 32 bit
 under ZeRO-1 (DeepSpeed, `runtime/pipe/engine.py: _bf16_reduce_grads`) and cuts what it sends forward over tensor ranks
 (`is_pipe_partitioned`), as Megatron-LM does both ways (`--no-scatter-gather-tensors-in-pipeline` asks otherwise);
-InternEvo all-reduces them, too (`solver/optimizer/hybrid_zero_optim.py`: a hook without a rank to reduce to); nanotron
+InternEvo all-reduces them, too (`solver/optimizer/hybrid_zero_optim.py`: a hook without a rank to reduce to); OneFlow's
+actors send while they compute (2110.15032 section 4); nanotron
 gathers weights after its optimizer's step (`optim/zero.py`) and places layers by cost (`models/base.py`); torchtitan's
 selective recomputation saves every second product (`_get_custom_policy`); llm-foundry's loss is flash-attention's,
 which keeps logits and their gradients in 16 bit (`models/mpt/modeling_mpt.py`; Dao-AILab/flash-attention,
@@ -239,6 +243,8 @@ def with_facts(profile: Profile, row: dict[str, Any], framework: str | None = No
     if row["fp8_scaling"] is not None:
         changes["gain_kept"] = SCALINGS[row["fp8_scaling"]]
     changes |= _kept_otherwise(row)
+    if profile.about.get("kind") != "fitted":
+        changes |= _open(row, framework, profile)
     return replace(profile, **changes) if changes else profile
 
 
@@ -269,6 +275,17 @@ def has_tuned_attention(row: dict[str, Any], framework: str | None, profile: Pro
     version = _VERSION.match(row.get("torch_version") or "")
     is_recent = version is not None and tuple(map(int, version.groups())) >= _CUDNN_FIRST
     return bool(TUNED.search(kernel)) or (is_torch and is_recent)
+
+
+def _open(row: dict[str, Any], framework: str | None, profile: Profile) -> dict[str, bool]:
+    """Which choices nothing says (`rows.open_ends`): of dispatchers and what hides them, since there is DeepEP, and of
+    sends between stages where nothing is known of the framework."""
+    is_recent = (row["software_year"] or math.inf) >= FIRST_DEEPEP
+    return {
+        "is_dispatch_open": is_recent and row["token_dispatcher"] is None and not row["nodes_per_token"],
+        "is_experts_overlap_open": is_recent and row["overlap_ep"] is None,
+        "is_send_open": row["overlap_pp"] is None and not usual_kernels(framework) and not profile.sends_beside,
+    }
 
 
 def _kept_otherwise(row: dict[str, Any]) -> dict[str, Any]:

@@ -224,3 +224,29 @@ def test_tokens_that_go_to_a_node_once_are_spread_there_over_links() -> None:
     assert few - all_to_all_s(asked, group, 0 * data)[0] == pytest.approx(links)
     inside = group_of(asked, np.array([1.0]), np.array([8.0]))
     assert all_to_all_s(asked, inside, data, data / 8) == all_to_all_s(asked, inside, data)
+
+
+@pytest.mark.parametrize(
+    ("card", "ranks", "published"),
+    [
+        ("H800", 8, 155e9),
+        ("H800", 16, 43e9),
+        ("H800", 32, 57e9),
+        ("H800", 64, 50e9),
+        ("H100", 16, 85e9),
+        ("H100", 32, 61e9),
+        ("B200", 8, 696e9),
+    ],
+)
+def test_dispatch_runs_at_the_rates_that_deepep_publishes(card: str, ranks: int, published: float) -> None:
+    """Bytes per second that arrive over links in a node, over cards beyond one, from own rank and node included: means
+    of dispatch and combine, 4,096 tokens of 7,168 numbers to 8 experts on at most four nodes (deepseek-ai/DeepEP,
+    docs/legacy.md for H800, README.md for SM90 and SM100)."""
+    asked = question(card)
+    group = group_of(asked, np.ones(1), np.array([float(ranks)]))
+    tokens = np.array([4096 * 7168.0])
+    nodes = min(ranks // 8, 4)
+    to_ranks, to_nodes = (places * (1 - (1 - 1 / places) ** 8) * tokens for places in (8 * nodes, nodes))
+    sent = to_nodes if nodes > 1 else to_ranks
+    spent = all_to_all_s(asked, group, to_ranks, to_nodes if nodes > 1 else None)
+    assert float((sent / spent)[0]) == pytest.approx(published, rel=0.2)
