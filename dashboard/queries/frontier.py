@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from sweepscope.dashboard.queries.query import ESTIMATED_MFU, Query
 
+_OF_OWN = (
+    "model, num_gpus, num_nodes, accelerator, seq_len, gbs_tokens, layout, precision, mfu, step_time_s, "
+    "tokens_per_s_per_gpu, dp, tp, pp, cp, ep"
+)
+
 
 def published() -> Query:
     """Every published configuration, the ones with a figure first: highest MFU (HFU where that is all there is).
@@ -30,14 +35,23 @@ def stated() -> Query:
 def own_best(origin: str) -> Query:
     """At most two rows of one origin: its highest MFU anywhere, and its highest at its largest GPU count.
 
+    The best layout of each cell, and every run that is in no cell because its log does not name the model, say.
+
     Left out: the frontier's own rows, runs in 8 bits or less (their MFU counts against a BF16 peak) and an MFU above
     1, which no accelerator reaches.
     """
-    sql = f"""WITH own AS (
-  SELECT run_id, model, num_gpus, num_nodes, accelerator, seq_len, gbs_tokens, layout, precision, mfu,
-    tokens_per_s_per_gpu, dp, tp, pp, cp, ep,
+    sql = f"""WITH candidates AS (
+  SELECT run_id, origin, {_OF_OWN} FROM best_configs
+  UNION ALL BY NAME
+  SELECT run_id, r.origin, {_OF_OWN}
+  FROM runs AS r
+  JOIN (SELECT run_id FROM run_outcomes WHERE NOT has_cell) USING (run_id)
+  WHERE may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu)
+),
+own AS (
+  SELECT run_id, {_OF_OWN},
     {ESTIMATED_MFU} AS est_mfu, usd_per_m_tokens_of(usd_per_gpu_hour, tokens_per_s_per_gpu) AS usd_per_m_tokens
-  FROM best_configs
+  FROM candidates
   LEFT JOIN prices USING (accelerator)
   LEFT JOIN (SELECT run_id, est_mfu, est_step_time_s FROM estimates) USING (run_id)
   WHERE origin = $origin
@@ -55,5 +69,10 @@ ORDER BY mfu DESC"""
 
 
 def origins() -> Query:
-    """Origins with rows in `own_best`."""
-    return Query("SELECT DISTINCT origin FROM best_configs ORDER BY origin")
+    """Origins that may have rows in `own_best`."""
+    sql = """SELECT origin FROM best_configs
+UNION
+SELECT origin FROM runs
+WHERE duplicate_of IS NULL AND may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu)
+ORDER BY origin"""
+    return Query(sql)

@@ -42,6 +42,8 @@ def sections(
     """
     found = slices().run(con)
     chosen, absent = resolve_slice(Filters(origin=asked.origin, sweep=asked.sweep), found)
+    if chosen is not None and asked.origin is None and asked.sweep is None and _has_own_besides(con, chosen):
+        chosen = None
     origin = chosen.origin if chosen else _origin(con, asked.origin)
     scope = Scope(origin, chosen.sweep if chosen else None) if origin is not None else None
     parts: list[Section | None] = []
@@ -69,6 +71,11 @@ def sections(
 def _shown(chosen: Slice, found: pl.DataFrame) -> list[Slice]:
     """The chosen grid, and those of its origin that answer most after it."""
     return [chosen, *(other.slice for other in others(chosen, found)[: MOST_GRIDS - 1])]
+
+
+def _has_own_besides(con: Reader, chosen: Slice) -> bool:
+    """Whether a grid of others is all there is to rank, while runs of one's own lack what a grid needs."""
+    return chosen.origin != "measured" and runs_of("measured").run(con)["runs"].item() > 0
 
 
 def _origin(con: Reader, wanted: str | None) -> str | None:

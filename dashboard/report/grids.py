@@ -49,7 +49,17 @@ def headline(con: Reader, chosen: Slice | None, origin: str | None) -> Section:
     queries = {"Completed runs": own_query} if own.height else {}
     if chosen is None:
         answer = overview_texts.own_answer(own) if own.height else best_texts.NO_GRID
-        return Section("headline", "Overview", answer, listings=listings, queries=queries)
+        lacks = overview_texts.lacking(overview_queries.lacking("measured").run(con).row(0, named=True))
+        origins = (origin,) if origin is not None else ()
+        return Section(
+            "headline",
+            "Overview",
+            answer,
+            origins=origins,
+            listings=listings,
+            queries=queries,
+            notes=[lacks] if lacks else [],
+        )
     grid = whole_grid(con, chosen)
     in_grid = cells.completed(cell_queries.outcomes(chosen, _NO_FILTERS).run(con))
     wide = own if own.height and own["runs_completed"].sum() > in_grid else None

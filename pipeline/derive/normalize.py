@@ -179,7 +179,7 @@ def _assume_place(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_models(runs: pl.DataFrame) -> pl.DataFrame:
-    """Canonical names for named models, and a name from size and kind for unnamed ones of known size."""
+    """Canonical names for named models; unnamed ones are called by size and kind, else by their layers and width."""
     runs = runs.with_columns(
         model=pl.coalesce(identified(runs), canonical_models(runs["model"])), model_as_given=pl.col("model")
     )
@@ -191,8 +191,10 @@ def _name_models(runs: pl.DataFrame) -> pl.DataFrame:
     named = shapes.with_columns(pl.Series("shape_name", names, dtype=pl.String))
     joined = runs.join(named, on=shapes.columns, how="left", nulls_equal=True, maintain_order="left")
     is_respelt = pl.col("model").ne_missing(pl.col("model_as_given")) & pl.col("model_as_given").is_not_null()
+    # Runs of a sweep whose logs count no parameters are still of one model, as depth and width show.
+    by_depth = pl.format("{} layers × {}", "num_layers", "hidden_size")
     return joined.with_columns(
-        model=pl.coalesce("model", "shape_name"),
+        model=pl.coalesce("model", "shape_name", by_depth),
         model_logged=pl.coalesce("model_logged", pl.when(is_respelt).then("model_as_given")),
     ).drop("shape_name", "model_as_given")
 

@@ -88,6 +88,21 @@ def test_runs_outside_of_the_chosen_grid_are_in_the_headline(tmp_path: Path, mon
     assert summary["sections"][1]["answer"].startswith("3 completed runs of 1 model")
 
 
+def test_runs_of_ones_own_come_before_a_grid_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {**grid_run("a"), "seq_len": None, "gbs_tokens": None}
+    others = [grid_run(f"p{nodes}", nodes, origin="published", sweep="a study") for nodes in (1, 2, 4)]
+    home = make_grid_home(tmp_path / "home", [own, *others])
+    summary, text = written(home, monkeypatch)
+    question, headline = summary["sections"][:2]
+    assert "1 layout was tried in 1 run" in question["answer"]
+    assert headline["answer"].startswith("1 completed run of 1 model on up to 8 GPUs")
+    assert "To be ranked it lacks" in text
+    (frontier,) = [part for part in summary["sections"] if part["section"] == "frontier"]
+    assert "no completed run of its own" not in frontier["answer"]
+    asked, _ = written(home, monkeypatch, origin="published")
+    assert "best_1" in keys(asked)
+
+
 def dated_sweep() -> list[Row]:
     """A cell whose lead changed in the second week, a first result, a failure, and a run without a time."""
     week = {"started_at": datetime(2026, 11, 10), "ended_at": datetime(2026, 11, 10, 1), "gpu_hours": 8.0}

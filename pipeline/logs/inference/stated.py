@@ -94,7 +94,8 @@ _ADAPTED = (
     r"use_q?lora\W{1,4}(?:true|1)|冻结"
 )
 """Found where a part of a model is trained only."""
-_FRACTION = r"(?:^|[^A-Za-z0-9])(?:{})[\"']?\s?[:=]\s?[\"']?[0-9]+\.[0-9]*[1-9]"
+_FRACTION = r"(?:^|[^A-Za-z0-9])(?:{})[\"']?\s?[:=]\s?[\"']?[0-9]+\.[0-9]*[1-9]0*(?:[^0-9A-Za-z]|$)"
+"""A name with a fraction of one: `params: 6.70B` is a whole number."""
 _LIST = re.compile(r"\s*,\s*[\d\"']")
 
 

@@ -112,9 +112,10 @@ def test_words_come_from_the_vocabulary() -> None:
     assert (odd["precision"], odd["recompute"]) == ("unclear", None)
 
 
-def test_names_an_unnamed_model_by_its_size() -> None:
+def test_names_an_unnamed_model_by_its_size_or_its_depth_and_width() -> None:
     assert normalise(model=None, params=1_342_177_280)["model"] == "Llama 1.34B"
-    assert normalise(model=None, params=None)["model"] is None
+    assert normalise(model=None, params=None)["model"] == "16 layers × 2048"
+    assert normalise(model=None, params=None, hidden_size=None)["model"] is None
 
 
 def test_empty_frame_stays_empty() -> None:

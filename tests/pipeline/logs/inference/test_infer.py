@@ -1170,6 +1170,12 @@ def test_a_mean_batch_is_no_setting() -> None:
     assert without_measures(found, pl.Series(lines[1:])) == found
 
 
+@pytest.mark.parametrize("printed", ["params: 6.70B", "params=6.70B", "model | params: 124.4M"])
+def test_a_number_of_parameters_with_a_fraction_of_its_unit_is_a_setting(printed: str) -> None:
+    found = list(stated([(1, f"2026-11-09 08:06:40,194 | INFO  | nova.trainer | {printed}")]))
+    assert [one.column for one in without_measures(found, pl.Series([one.text for one in found]))] == ["params"]
+
+
 def test_launches_into_one_log_state_their_own_settings() -> None:
     """The last one states those of the first again, in the same words and without a time."""
 
