@@ -300,3 +300,6 @@ THRESHOLDS = (
     Threshold("z_95", Z_95, "two-sided 95 % quantile of the normal distribution"),
     Threshold("z_80", Z_80, "two-sided 80 % quantile of the normal distribution"),
 )
+
+CP_TOKENS = 4096
+"""Tokens of a sequence for each rank of context parallelism at least: below, it splits what one rank holds easily."""

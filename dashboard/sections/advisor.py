@@ -17,6 +17,7 @@ from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.text import advisor as texts
 from sweepscope.dashboard.view_models.explorer import Setup, found_for
 from sweepscope.dashboard.widgets import basic, tables
+from sweepscope.pipeline.estimate.advice.cell import usual
 from sweepscope.pipeline.estimate.advice.next_runs import NextRuns, next_runs
 from sweepscope.pipeline.estimate.search.enumerate import Request
 
@@ -44,7 +45,9 @@ def cell_query(setup: Setup, request: Request, origin: str | None) -> Query:
 )
 def proposals(store: Store, request: Request, cell: Query, top: int = TOP) -> NextRuns:
     """What to run next among the layouts of `request`, given the runs of `cell`."""
-    return next_runs(request, cell.run(store.con), top=top, found=found_for(request))
+    runs = cell.run(store.con)
+    request = usual(request, runs)
+    return next_runs(request, runs, top=top, found=found_for(request))
 
 
 def gains(proposed: NextRuns) -> pl.DataFrame:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from sweepscope.pipeline.commands.counts import count
 from sweepscope.pipeline.commands.output import note, say_result, table
 from sweepscope.pipeline.commands.plan_cells import (
-    CP_TOKENS,
     model_name,
     narrowed,
     plan_lines,
@@ -25,6 +24,7 @@ from sweepscope.pipeline.commands.plan_status import add_status, run_status
 from sweepscope.pipeline.commands.question import add_question_arguments, check_question, make_request
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import UsageError
+from sweepscope.schemas.thresholds import CP_TOKENS
 from sweepscope.schemas.vocab.plans import PLAN_PURPOSE
 
 if TYPE_CHECKING:

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from sweepscope.pipeline.launch.framework import Framework
     from sweepscope.pipeline.store.home import Home
 
-CP_TOKENS = 4096
-"""Tokens of a sequence for each rank of context parallelism by default: below, it splits what one rank holds easily."""
-
 
 def narrowed(request: Request, launcher: Framework) -> Request:
     """The question among layouts that a framework can run."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -42,13 +41,13 @@ def run_next(args: argparse.Namespace) -> int:
     """Add the runs; the exit code."""
     from sweepscope.pipeline.commands.named_cluster import planned_request
     from sweepscope.pipeline.commands.plan_cells import (
-        CP_TOKENS,
         narrowed,
         plan_lines,
         refusing,
         runs_of_cell,
         why_empty,
     )
+    from sweepscope.pipeline.estimate.advice.cell import usual
     from sweepscope.pipeline.estimate.planning.candidates import Terms
     from sweepscope.pipeline.estimate.planning.plan import Budget, make_plan
     from sweepscope.pipeline.estimate.planning.planned_rows import Heading, planned_rows
@@ -66,8 +65,7 @@ def run_next(args: argparse.Namespace) -> int:
     cells = []
     for row in rows.unique("num_gpus", keep="first").sort("num_gpus").iter_rows(named=True):
         request = planned_request(row, home)
-        largest_cp = max(rows["cp"].max() or 1, row["seq_len"] // CP_TOKENS, 1)
-        request = replace(request, max_cp=largest_cp)
+        request = usual(request, rows)
         request = narrowed(request, launcher) if launcher is not None else request
         cells.append((request, runs_of_cell(home, request, row["model"], row["framework"])))
     refuse = refusing(launcher, cells[0][0], first["model"])

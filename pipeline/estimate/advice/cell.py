@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import polars as pl
@@ -12,6 +12,7 @@ from sweepscope.pipeline.estimate.physics.profile import choose_profile
 from sweepscope.pipeline.estimate.rows.asking import ChooseProfile, ask
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.schemas.thresholds import CP_TOKENS
 
 KEY: Final = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens", "accelerator", "framework")
 
@@ -55,7 +56,17 @@ def cells(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> Iterato
             yield Cell(named, group, None, "its batch is no multiple of its sequence length")
         else:
             gbs = named["gbs_tokens"] // named["seq_len"]
-            yield Cell(named, group, Request(asked, num_gpus=named["num_gpus"], gbs=gbs), "")
+            yield Cell(named, group, usual(Request(asked, num_gpus=named["num_gpus"], gbs=gbs), group), "")
+
+
+def usual(request: Request, runs: pl.DataFrame) -> Request:
+    """The question among layouts that somebody would test: without context parallelism for short sequences.
+
+    Physics allows it there, as fast as a larger micro-batch, but trainers need code for it. Runs that use it show that
+    theirs has it; `runs` are rows of the table `runs` of the cell.
+    """
+    used = [degree for degree in runs["cp"].drop_nulls().to_list() if degree > 1]
+    return replace(request, max_cp=max(request.asked.seq_len // CP_TOKENS, *used, 1))
 
 
 def startup_of(runs: pl.DataFrame) -> float | None:

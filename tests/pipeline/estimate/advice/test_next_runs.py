@@ -171,6 +171,15 @@ def test_the_shape_comes_from_a_run_that_is_ranked() -> None:
     assert cell.request.asked.shape.num_layers == 32
 
 
+@pytest.mark.parametrize(("seq_len", "used", "largest"), [(4096, 1, 1), (4096, None, 1), (16_384, 1, 4), (4096, 2, 2)])
+def test_short_sequences_are_split_only_where_a_run_splits_them(seq_len: int, used: int | None, largest: int) -> None:
+    batch = {"seq_len": seq_len, "gbs_tokens": 2**20, "gbs": 2**20 // seq_len}
+    cell = only_cell(runs({"tp": 8, "step_time_s": 12.0, **batch, "cp": used}))
+    assert cell.request.max_cp == largest
+    proposed = next_runs(cell.request, cell.runs, top=400, keeps_alike=True).candidates
+    assert proposed["cp"].max() <= largest
+
+
 def test_layouts_are_named_as_a_search_names_them() -> None:
     frame = runs({"tp": 8, "pp": 2, "zero_stage": 1, "cp": None, "ep": None})
     assert [layout_key(row) for row in read_rows(frame).iter_rows(named=True)] == [
