@@ -40,6 +40,7 @@ _NARROWEST_SHORT_CELL = 37  # px: a value without its unit
 _ROWS_BEHIND = {
     "regressions": history.regressions,
     "runs_quarantined": queries.quarantined,
+    "runs_diverged": queries.diverged,
     "runs_without_cell": queries.without_cell,
     "runs_in_conflict": queries.conflicts,
 }
@@ -118,7 +119,7 @@ def _page(view: View) -> None:
         _draw_grid(grid, chosen, view)
         _draw_other_grids(chosen, view)
     with right, st.container(gap="medium"):
-        _draw_lists(grid, chosen, view)
+        _draw_lists(grid, chosen, view, whose="measured" if own_first else chosen.origin)
 
 
 def _draw_own_first(view: View, own: pl.DataFrame) -> None:
@@ -203,17 +204,18 @@ def _proposals(grid: pl.DataFrame, chosen: Slice, view: View) -> list[texts.Item
     return [texts.Item(*advisor_texts.worth_running(row), url=url) for row, url in found]
 
 
-def _draw_lists(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
-    problems = queries.problems(chosen.origin).run(view.store.con).row(0, named=True)
+def _draw_lists(grid: pl.DataFrame, chosen: Slice, view: View, *, whose: str) -> None:
+    """What is worth a look or a run in the grid; the problems are those of the runs at the head of the page."""
+    problems = queries.problems(whose).run(view.store.con).row(0, named=True)
     _draw_since(view)
     look, following, quiet = (st.container(gap=None) for _ in range(3))
     audit = queries.audit(chosen.origin).run(view.store.con)
-    _draw_list(look, "Worth a look", texts.worth_a_look(audit), chosen, view)
-    _draw_list(quiet, "Quiet problems", texts.quiet_problems(problems), chosen, view)
+    _draw_list(look, "Worth a look", texts.worth_a_look(audit), chosen.origin, view)
+    _draw_list(quiet, "Quiet problems", texts.quiet_problems(problems), whose, view)
     # last, because it searches: the rest of the page does not wait for it
     planned = texts.planned(plans.plans().run(view.store.con))
     runs = [*planned, *texts.worth_running(grid), *_proposals(grid, chosen, view)]
-    _draw_list(following, "Worth running next", runs, chosen, view)
+    _draw_list(following, "Worth running next", runs, chosen.origin, view)
 
 
 def _draw_since(view: View) -> None:
@@ -228,12 +230,12 @@ def _draw_since(view: View) -> None:
         lists.items([(text, value, "runs") for text, value in lines])
 
 
-def _draw_list(region: DeltaGenerator, title: str, items: list[texts.Item], chosen: Slice, view: View) -> None:
+def _draw_list(region: DeltaGenerator, title: str, items: list[texts.Item], origin: str, view: View) -> None:
     if not items:
         return
     with region:
         basic.section(title)
-        lists.items([(item.text, item.value, item.url or _url(item, chosen.origin, view.filters)) for item in items])
+        lists.items([(item.text, item.value, item.url or _url(item, origin, view.filters)) for item in items])
 
 
 def _url(item: texts.Item, origin: str, filters: Filters) -> str:

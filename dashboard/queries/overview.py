@@ -133,6 +133,7 @@ def problems(origin: str) -> Query:
   (SELECT count(*) FROM files WHERE status = 'rejected') AS files_rejected,
   (SELECT count(*) FROM version_changes WHERE origin = $origin AND change_verdict = 'slower') AS regressions,
   count(*) FILTER (quarantine_reason IS NOT NULL) AS runs_quarantined,
+  count(*) FILTER (diverged_at_step IS NOT NULL) AS runs_diverged,
   count(*) FILTER (status = 'truncated') AS runs_cut_off,
   count(*) FILTER (status = 'unknown') AS runs_without_end,
   count(*) FILTER (accelerator IS NULL AND status = 'completed') AS runs_without_accelerator,
@@ -158,6 +159,15 @@ def quarantined(origin: str) -> Query:
 FROM runs
 WHERE origin = $origin AND duplicate_of IS NULL AND quarantine_reason IS NOT NULL
 ORDER BY quarantine_reason, model, num_nodes"""
+    return Query(sql, {"origin": origin})
+
+
+def diverged(origin: str) -> Query:
+    """The runs whose loss became NaN or infinite, whatever became of them."""
+    sql = """SELECT run_id, model, num_nodes, layout, status, diverged_at_step, last_step, source_path
+FROM runs
+WHERE origin = $origin AND duplicate_of IS NULL AND diverged_at_step IS NOT NULL
+ORDER BY model, num_nodes, layout"""
     return Query(sql, {"origin": origin})
 
 

@@ -331,6 +331,7 @@ _PROBLEMS = (
     ("values_doubted", "row", "rows", "with values that cannot all be right", "rejects"),
     ("files_rejected", "file", "files", "could not be read at all", "files"),
     ("runs_quarantined", "run", "runs", "kept out of every ranking", "quarantined"),
+    ("runs_diverged", "run", "runs", "whose loss became NaN or infinite: ranked by speed all the same", "diverged"),
     ("runs_cut_off", "run", "runs", "counted as failed: the log stops without a reason", "status"),
     ("runs_without_end", "run", "runs", "without evidence of an end: in no failure rate", "status"),
     ("runs_without_cell", "run", "runs", "without model, nodes, sequence or batch: in no grid", "incomplete"),
