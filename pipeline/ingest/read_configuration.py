@@ -69,7 +69,11 @@ def settings_beside(path: str, text: str, dialects: Sequence[Dialect]) -> tuple[
         for sidecar in dialect.sidecars:
             if fnmatch.fnmatch(name, sidecar.pattern):
                 try:
-                    return dialect.name, dict(sidecar.read(text))
+                    settings = dict(sidecar.read(text))
                 except ValueError as error:
                     reason = str(error)
+                    continue
+                if sidecar.has_users_names:
+                    settings = settings_of_document(document_values(path, text)) | settings
+                return dialect.name, settings
     raise ValueError(reason)

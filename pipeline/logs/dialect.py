@@ -37,12 +37,15 @@ class Sidecar:
             promises.
         marks_run: the trainer wrote it into the run's own directory, so that all logs there are of one run and of that
             framework. Otherwise it counts only beside a single log.
+        has_users_names: its names are those of a user's script: what `read` does not know of them is read as that of
+            any trainer's configuration is.
     """
 
     pattern: str
     kind: str
     read: Callable[[str], Mapping[str, str]]
     marks_run: bool = True
+    has_users_names: bool = False
 
 
 @dataclass(frozen=True)

@@ -352,6 +352,11 @@ TRAINING = re.compile(r"(?<![a-z])tr(?:ain(?:ing|er|_inner)?|n)(?![a-z])")
 """Words, in small letters, that mark a value as the training's."""
 
 
+NAMESPACE = re.compile(
+    r"perf(?:ormance)?|timings?|timers?|speed|throughput|system|sys|stats?|metrics?|progress|log|optim"
+)
+"""Groups of values whose name stands in front of theirs: `perf/step_time_s`."""
+
 NOT_OURS = re.compile(
     r"\b(?:vision|image|audio|encoder|teacher|draft|critic|reward|ref|reference|student|lora|tokenizer|"
     r"optim(?:izer)?|eval|val|valid|"

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 
-from sweepscope.pipeline.logs.synonyms import step_columns
+from sweepscope.pipeline.logs.synonyms import NAMESPACE, step_columns
 
 NAMELESS_LOSS = "@loss"
 """The label of losses that are printed without a name (`nameless_losses`)."""
 
 _BY_PART = 2
-_NAMESPACE = re.compile(
-    r"perf(?:ormance)?|timings?|timers?|speed|throughput|system|sys|stats?|metrics?|progress|log|optim"
-)
-"""Groups of values whose name stands in front of theirs: `perf/step_time_s`."""
 _PART_OF_LOSS = re.compile(
     r"aux|auxiliary|balance|balancing|router|z|kl|kd|reg|best|min|lowest|act|cri|unsuper|mtp|distill|distillation|gen|disc|"
     r"policy|value|"
@@ -30,7 +26,7 @@ def columns_of(label: str) -> tuple[tuple[str, int], ...]:
     if whole := step_columns(plain):
         return whole
     parts = plain.split()
-    if len(parts) > 1 and _NAMESPACE.fullmatch(parts[0]) and (found := step_columns(" ".join(parts[1:]))):
+    if len(parts) > 1 and NAMESPACE.fullmatch(parts[0]) and (found := step_columns(" ".join(parts[1:]))):
         return tuple((column, sure + 1) for column, sure in found)
     for count in (3, 2, 1):
         near = parts[:count] if label != plain else parts[-count:]

@@ -22,6 +22,15 @@ GUESSED_PLAN = "is_plan_guessed"
 """Name under which a dialect concludes that the planned steps may be those of a single epoch."""
 
 
+_STRIDE = (pl.col("last_step") - pl.col("first_step")) / (pl.col("steps_logged") - 1)
+"""Mean distance of logged steps."""
+
+
+def _is_each_nth_from_zero() -> pl.Expr:
+    """Whether each n-th step was logged of steps that count from 0: 9, 19, .. as Lightning's loggers have them."""
+    return (_STRIDE > 1) & (pl.col("first_step") + 1 == _STRIDE)
+
+
 def outcomes_of_runs(
     rows: pl.DataFrame,
     lines_of_steps: pl.DataFrame,
@@ -76,8 +85,10 @@ def outcomes_of_runs(
             last_step_line="last_line",
             previous_step_line="line_before",
             silence=pl.when("is_hang").then("silence"),
-            is_from_zero=(pl.col("first_step").min().over("source") == 0).fill_null(value=False),
-            stride=(pl.col("last_step") - pl.col("first_step")) / (pl.col("steps_logged") - 1),
+            is_from_zero=((pl.col("first_step").min().over("source") == 0) | _is_each_nth_from_zero()).fill_null(
+                value=False
+            ),
+            stride=_STRIDE,
             modified_at=pl.when(newest).then("modified_at"),
             stamped_at=pl.coalesce("ended_at", "started_at"),
             is_step_stamped=pl.col("last_step_ts").is_not_null(),

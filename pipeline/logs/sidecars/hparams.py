@@ -15,6 +15,7 @@ import yaml
 
 from sweepscope.pipeline.io.yaml_text import safe_loader
 from sweepscope.pipeline.logs import synonyms
+from sweepscope.pipeline.logs.dialect import Sidecar
 from sweepscope.pipeline.logs.sidecars.column_names import NEMO_NAMES
 from sweepscope.pipeline.logs.sidecars.run_files import beside, leaves, mapping, not_empty
 
@@ -81,11 +82,28 @@ def read_nemo(text: str) -> Mapping[str, str]:
 
 
 def read_own(text: str) -> Mapping[str, str]:
-    """Whole numbers under the usual names, unless two of one column differ. Raises ValueError for NeMo's file."""
+    """Whole numbers under the usual names, unless two of one column differ. Raises ValueError for NeMo's file.
+
+    Those of the Trainer are a script's hyperparameters, too: its `devices` are those of a node (trainer/trainer.py).
+    """
     config = _config(text)
     if _of_nemo(config):
         raise ValueError("the configuration is NeMo's")
-    return own_settings(leaves(config))
+    return own_settings(leaves(config)) | _of_trainer(config)
+
+
+def _of_trainer(config: Mapping[str, Any]) -> dict[str, str]:
+    """Processes of a node, and replicas where the strategy is one of those that split no layer."""
+    named: dict[str, set[Any]] = {"devices": set(), "num_nodes": set(), "strategy": set()}
+    for path, value in leaves(config):
+        if (name := path.rsplit(".", 1)[-1]) in named and isinstance(value, int | str) and not isinstance(value, bool):
+            named[name].add(value)
+    devices, nodes, strategy = (values.pop() if len(values) == 1 else None for values in named.values())
+    if not isinstance(devices, int) or devices < 1:
+        return {}
+    is_replicated = isinstance(strategy, str) and re.match("ddp|fsdp|deepspeed", strategy)
+    replicas = {"dp": str(devices * nodes)} if is_replicated and isinstance(nodes, int) and nodes > 0 else {}
+    return {"gpus_per_node": str(devices), **replicas}
 
 
 def own_settings(found: Iterable[tuple[str, Any]]) -> dict[str, str]:
@@ -102,4 +120,4 @@ def own_settings(found: Iterable[tuple[str, Any]]) -> dict[str, str]:
 
 
 NEMO = beside(read_nemo, "hparams.yaml")
-LIGHTNING = beside(read_own, "hparams.yaml")
+LIGHTNING = (Sidecar("hparams.yaml", "config", read_own, marks_run=False, has_users_names=True),)

@@ -184,6 +184,8 @@ def _meant(name: str) -> list[str]:
     if synonyms.EVALUATION.search(plain) or plain in _AMBIGUOUS or plain.startswith("system "):
         return []
     own = plain.removeprefix("train ").removeprefix("training ")
+    section, _, rest = own.partition(" ")
+    own = rest if "/" in name and rest and synonyms.NAMESPACE.fullmatch(section) else own
     forms = {plain, own, _UNIT.sub("", own)} - _AMBIGUOUS
     sure = [column for form in forms for column, doubt in synonyms.step_columns(form) if doubt == 0]
     return [_COLUMNS[column] for column in dict.fromkeys(sure) if column in (*_WANTED, *_MORE)]
@@ -229,7 +231,7 @@ def _time_factor(name: str, typical: float, frame: pl.DataFrame) -> float | None
         return 1e-3
     if {"s", "sec", "secs", "seconds"} & {*words}:
         return 1.0
-    known = frame.drop_nulls("ts").filter(pl.col("step").diff().fill_null(1) > 0)
+    known = frame.cast({"ts": pl.Datetime("us")}).drop_nulls("ts").filter(pl.col("step").diff().fill_null(1) > 0)
     between = (known["ts"].diff().dt.total_microseconds() / 1e6 / known["step"].diff()).median()
     if not isinstance(between, int | float) or not between > 0 or not typical > 0:
         return None

@@ -82,3 +82,38 @@ def test_a_table_of_steps_without_a_header_is_a_run(tmp_path: Path) -> None:
     logs.write("exp/metrics.csv", "".join(rows))
     run = run_of(logs)
     assert (run["first_step"], run["last_step"]) == (1, 60)
+
+
+HPARAMS = {
+    "accelerator": "cuda",
+    "strategy": "fsdp",
+    "devices": 4,
+    "num_nodes": 2,
+    "precision": "bf16-mixed",
+    "batch_size": 2,
+    "accumulate_grad_batches": 8,
+    "block_size": 2048,
+    "n_layer": 24,
+    "n_embd": 2048,
+    "n_head": 16,
+    "max_steps": 200,
+}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "zero_stage", "replicas"), [("fsdp", 3, 8), ("ddp", 0, 8), ("model_parallel", None, None)]
+)
+def test_a_folder_of_lightning_loggers_is_a_run_by_what_the_script_logged(
+    tmp_path: Path, strategy: str, zero_stage: int | None, replicas: int | None
+) -> None:
+    """CSVLogger's steps count from 0, and the columns beside the loss have the script's own names."""
+    logs = LakeOfLogs(tmp_path)
+    hparams = {**HPARAMS, "strategy": strategy}
+    logs.write("version_0/hparams.yaml", "".join(f"{name}: {value}\n" for name, value in hparams.items()))
+    rows = (f"0,{step},{loss},54321.0,0.5\n" for step, loss in zip(range(9, 200, 10), LOSSES, strict=False))
+    logs.write("version_0/metrics.csv", "epoch,step,train_loss,perf/tokens_per_sec,val_loss\n" + "".join(rows))
+    run = run_of(logs)
+    assert (run["status"], run["last_step"], run["tokens_per_s"]) == ("completed", 199, 54321.0)
+    assert (run["seq_len"], run["mbs"], run["gas"], run["precision"]) == (2048, 2, 8, "bf16")
+    assert (run["num_gpus"], run["num_nodes"], run["zero_stage"], run["dp"]) == (8, 2, zero_stage, replicas)
+    assert run["model"] == "24 layers × 2048"

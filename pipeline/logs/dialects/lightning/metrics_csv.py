@@ -15,6 +15,8 @@ import polars as pl
 from sweepscope.pipeline.io.bounded import check_table
 from sweepscope.pipeline.logs.dialects.huggingface.rates import with_rates
 from sweepscope.pipeline.logs.facts import STEP_BASIS, STEP_FACTS, conform
+from sweepscope.pipeline.logs.trackers.tracked_run import Row, TrackedRun, is_wanted
+from sweepscope.pipeline.logs.trackers.tracked_run import steps as tracked_steps
 from sweepscope.pipeline.text.quantities import number
 
 _NEMO = ("reduced_train_loss", "train_step_timing in s")
@@ -41,7 +43,28 @@ def read(text: str) -> pl.DataFrame:
     table = _table(text)
     if set(_NEMO) & set(table.columns):
         raise ValueError("the table is NeMo's")
-    return _steps_of(table)
+    return _with_own_names(_steps_of(table), table)
+
+
+def _with_own_names(steps: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
+    """`steps` with what the script logged under names of its own, as trackers' are read: `train/tokens_per_sec`."""
+    fixed = {"step", "iter", *_LOSSES, *(name for names in _COLUMNS.values() for name in names)}
+    names = [name for name in table.columns if name not in fixed and is_wanted(name)]
+    if not names or "iter" in table.columns:  # litgpt's, whose times are those of micro batches
+        return steps
+    values = table.select(number(pl.col(name)) for name in ("step", *names))
+    scalars = (
+        {name: value for name, value in row.items() if value is not None} for row in values.iter_rows(named=True)
+    )
+    rows = [Row(at, int(one["step"]), None, one) for at, one in enumerate(scalars, 2) if "step" in one and len(one) > 1]
+    try:
+        own = tracked_steps(TrackedRun(rows))
+    except ValueError:  # nothing of a training's steps among them
+        return steps
+    joined = steps.join(own, on="step", how="left", suffix="_own", maintain_order="left")
+    return joined.select(
+        pl.coalesce(name, f"{name}_own") if f"{name}_own" in joined.columns else name for name in steps.columns
+    )
 
 
 def read_nemo(text: str) -> pl.DataFrame:
