@@ -42,7 +42,7 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         "num_gpus",
         ("rank", "process"),
         re.compile(
-            r"(?i)(?<!local )(?<!local_)(?<!node )(?<!jax )\b(?:rank|process)\s*[:#]?\s*\d+\s*"
+            r"(?i)(?<!local )(?<!local_)(?<!node )(?<!jax )\b(?:rank|process)\s*[:#=]?\s*\d+\s*"
             r"(?:/|\bof\b|\bout of\b)\s*(?P<value>\d+)\b(?!\.\d)"
         ),
     ),

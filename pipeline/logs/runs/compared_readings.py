@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -15,7 +15,8 @@ _MIN_MICRO_BATCHES = 4
 class Compared:
     """How readings compare: by their steps, by their order, and as micro-batches of the other's steps.
 
-    `uncounted` are readings whose numbers are not those of steps.
+    `uncounted` are readings whose numbers are not those of steps, `attempts` the names of those that a launcher has
+    started anew.
     """
 
     by_step: dict[tuple[int, int], tuple[int, int]]
@@ -23,6 +24,7 @@ class Compared:
     by_ratio: dict[tuple[int, int], tuple[int, int, int, int]]
     reach: dict[int, tuple[int, int, int]]
     uncounted: Collection[int]
+    attempts: Mapping[int, str]
 
     def are_same(self, one: int, other: int) -> bool:
         """Whether at least half of the losses in common agree."""
@@ -30,7 +32,12 @@ class Compared:
         return 0 < common <= 2 * agreeing and (agreeing > 1 or common == 1)
 
     def are_copies(self, one: int, other: int) -> bool:
-        """Whether two logs agree, and one has all of the other: a launch that resumes another goes on behind it."""
+        """Whether two logs agree, and one has all of the other: a launch that resumes another goes on behind it.
+
+        A launcher's second attempt may repeat the first one's losses to the last digit.
+        """
+        if (first := self.attempts.get(one)) and (second := self.attempts.get(other)) and first != second:
+            return False
         return self.are_same(one, other) and _has_all(self.reach[one], self.reach[other])
 
     def are_same_in_order(self, one: int, other: int) -> bool:

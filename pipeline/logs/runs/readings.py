@@ -41,6 +41,8 @@ _COUNTED = ["batch", "ordinal"]
 LATEST = "latest"
 """The launch of a log beside which older ones of its run were put aside, and come first whatever their names."""
 
+_ATTEMPT = r"(?:^|/)attempt_[0-9]+$"
+"""torchelastic's folder of the logs of one start of the workers (elastic/multiprocessing/api.py DefaultLogsSpecs)."""
 _OLDER_US = 86_400_000_000
 """A file that was last written so long before a launch is not of it, whatever the time zone of the log."""
 
@@ -100,6 +102,7 @@ def decide(readings: pl.DataFrame, steps: pl.DataFrame, started: pl.DataFrame) -
         {(first, second): tuple(found) for first, second, *found in _by_ratio(several, losses, by_step).iter_rows()},
         _reach(stepped),
         set(stepped.filter(pl.col("step_basis").cast(pl.String).is_in(_COUNTED))["reading"]),
+        dict(several.filter(pl.col("launch").str.contains(_ATTEMPT)).select("reading", "launch").iter_rows()),
     )
     reach = compared.reach
     facts = {row["reading"]: row for row in several.iter_rows(named=True)}

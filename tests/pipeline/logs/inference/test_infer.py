@@ -817,6 +817,7 @@ def test_a_clause_of_a_heading_states_a_setting() -> None:
         ("sweep on 8x A100-SXM4-80GB", {"num_gpus": 8}),
         ("gpus : 32 x MI300X", {"num_gpus": 32}),
         ("rank 0 of 8 is up, local rank 0 of 4", {"num_gpus": 8}),
+        ("init rank=0/8 tp=1, local_rank=0/4", {"num_gpus": 8, "tp": 1}),
         ("data=8, shuffle=True", {}),
         ("JAX process: 0 / 2", {"num_nodes": 2}),
         ("trained on 8 nodes of H100-SXM-80GB", {"num_nodes": 8}),

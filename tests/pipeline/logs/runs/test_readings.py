@@ -130,6 +130,19 @@ def test_folders_of_attempts_are_attempts() -> None:
     assert steps_of(found({"torchrun.log": launcher, **files})) == expected
 
 
+def test_an_attempt_that_repeats_the_losses_of_the_one_before_is_an_attempt() -> None:
+    files = {
+        "attempt_0/0/stdout.log": picotron(1, 12, minute=0),
+        "attempt_0/1/stderr.log": "Traceback (most recent call last):\nRuntimeError: CUDA error: uncorrectable ECC error\n",
+        "attempt_1/0/stdout.log": picotron(1, 20, minute=100),
+    }
+    tables = found(files)
+    assert steps_of(tables) == {
+        "attempt_0/0/stdout.log 1": [*range(1, 13)],
+        "attempt_1/0/stdout.log 2": [*range(1, 21)],
+    }
+
+
 def test_what_a_wrapper_has_kept_of_the_console_is_no_other_run() -> None:
     log = picotron(1, 20)
     files = {"train.log": log, "wandb/run-20260101_120000-1a2b3c4d/files/output.log": log.replace("[default0]:", "")}
