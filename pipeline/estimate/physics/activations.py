@@ -42,6 +42,8 @@ def attention_activation_bytes(asked: Question, at: Layouts) -> Array:
     dropout = 1.0 if profile.has_dropout else 0.0
     if not profile.is_flash:
         core = np.where(at.recompute == 1, 0.0, (SCORES[profile.softmax].kept + dropout) * a * asked.seq_len)
+    if recomputes(profile, "core_attn"):
+        core = 0.0
     if shape.kv_lora_rank:
         normed = normed_bytes(profile)
         latents = (2.0 + normed) * (shape.q_lora_rank + shape.kv_lora_rank) + 2.0 * shape.rope_head_dim
@@ -57,7 +59,7 @@ def mlp_activation_bytes(asked: Question, at: Layouts, width: float) -> Array:
     """Bytes that one feed-forward block keeps per token: its input, and the hidden width before and after the gate."""
     shape, profile = asked.shape, asked.profile
     dropout = 1.0 if profile.has_dropout else 0.0
-    kept = inner_bytes(asked, is_expert=False)
+    kept = 0.0 if recomputes(profile, "mlp") else inner_bytes(asked, is_expert=False)
     return (normed_bytes(profile) + dropout) * shape.hidden_size / at.sigma + kept * width / at.tp
 
 
@@ -65,15 +67,18 @@ def expert_activation_bytes(asked: Question, at: Layouts) -> Array:
     """Bytes that the routed experts of one layer keep per token: `experts_per_token` copies in, hidden and out.
 
     What comes out is kept for the gradient of the router's weights, unless they are applied in the activation function,
-    as they are where that is computed again (Megatron-LM, `megatron/core/transformer/moe/experts.py`).
+    as they are where that is computed again (Megatron-LM, `megatron/core/transformer/moe/experts.py`). None where all
+    experts of a layer are.
     """
     shape, profile = asked.shape, asked.profile
+    if recomputes(profile, "moe"):
+        return np.zeros_like(at.tp)
     kept = inner_bytes(asked, is_expert=True)
     copies = shape.experts_per_token * profile.expert_imbalance
     out = 0.0 if recomputes(profile, "moe_act") else 2.0
     inner = copies * ((profile.kept_product_bytes + out) * shape.hidden_size + kept * shape.expert_ffn_hidden_size)
     router = 8.0 * shape.num_experts
-    shared = kept * shape.shared_ffn_hidden_size / at.tp
+    shared = 0.0 if recomputes(profile, "shared_experts") else kept * shape.shared_ffn_hidden_size / at.tp
     return inner / np.maximum(at.sigma / at.etp, 1.0) / at.etp + router / at.sigma + shared
 
 

@@ -56,17 +56,19 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     """One layer. Backward: twice the products, `attention_backward` times the attention, 2.2 times the elementwise."""
     shape, profile = asked.shape, asked.profile
     tokens = at.mbs * asked.seq_len / at.cp
-    linear = attention_linear_s(on, shape, tokens, at.tp)
+    beside_routed: Array | float = 0.0
     if is_moe:
         shared = shape.shared_ffn_hidden_size / at.tp
         if shape.shared_ffn_hidden_size:
-            linear = linear + mlp_linear_s(on, shape, tokens, shared)
-        linear = linear + experts_linear_s(on, shape, tokens / np.maximum(at.sigma / at.etp, 1.0), at.ep, at.etp)
+            beside_routed = mlp_linear_s(on, shape, tokens, shared)
+        routed = experts_linear_s(on, shape, tokens / np.maximum(at.sigma / at.etp, 1.0), at.ep, at.etp)
+        feed_forward = beside_routed + routed
         copies = shape.experts_per_token / np.maximum(at.sigma / at.etp, 1.0)
         width = shared + copies * (shape.expert_ffn_hidden_size + 2.0 * shape.hidden_size) / at.etp
     else:
         width = shape.ffn_hidden_size / at.tp
-        linear = linear + mlp_linear_s(on, shape, tokens, width)
+        feed_forward = mlp_linear_s(on, shape, tokens, width)
+    linear = attention_linear_s(on, shape, tokens, at.tp) + feed_forward
     forward, backward = attention_s(on, shape, tokens, at.tp, asked.seq_len)
     passes_only = elementwise_s(on, shape, tokens, tp=at.tp, sigma=at.sigma, width=width)
     tensor = 2.0 * tokens * shape.hidden_size
@@ -92,7 +94,8 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     once = _ForwardTime(linear, attention=forward, elementwise=passes, tp=tp_forward, ep=ep / 2.0)
     again = _recompute_s(asked, at, once)
     if profile.recomputed_modules:
-        beside = modules_again_s(asked, on, at, tokens, width if is_moe else 0.0)
+        parts = _ForwardParts(feed_forward, beside_routed, attention=forward, ep=ep / 2.0, width=width)
+        beside = modules_again_s(asked, on, at, tokens, parts, is_moe=is_moe)
         again = again + np.where(at.recompute >= 2, 0.0, beside)
     return LayerTime(
         linear=3.0 * linear,
@@ -153,15 +156,39 @@ def _recompute_s(asked: Question, at: Layouts, once: _ForwardTime) -> Array:
     )
 
 
-def modules_again_s(asked: Question, on: Machine, at: Layouts, tokens: Array, expert_width: Array | float) -> Array:
-    """Seconds that `recomputed_modules` take again: of norms and activation functions their traffic."""
+@dataclass(frozen=True)
+class _ForwardParts:
+    """Seconds of what a layer may compute again by itself, and the local width of its feed-forward block: that block,
+    the shared experts in it, attention between its projections, exchanges of experts."""
+
+    feed_forward: Array
+    shared: Array | float
+    attention: Array
+    ep: Array
+    width: Array
+
+
+def modules_again_s(
+    asked: Question, on: Machine, at: Layouts, tokens: Array, of: _ForwardParts, *, is_moe: bool
+) -> Array:
+    """Seconds that `recomputed_modules` take again: of norms and activation functions their traffic.
+
+    Attention that is not fused is in `_recompute_s` where recomputation is selective.
+    """
     shape, profile = asked.shape, asked.profile
+    has_block = recomputes(profile, "moe" if is_moe else "mlp")
     traffic = np.zeros(1)
     if recomputes(profile, "layernorm"):
         traffic = 8.0 * tokens * shape.hidden_size / at.sigma
-    if recomputes(profile, "moe_act"):
-        traffic = traffic + 2.0 * shape.mlp_matrices * tokens * expert_width
-    spent = profile.elementwise_passes * traffic / on.memory_bytes_per_s
+    if has_block or (is_moe and recomputes(profile, "moe_act")):
+        traffic = traffic + 2.0 * shape.mlp_matrices * tokens * of.width
+    spent: Array = profile.elementwise_passes * traffic / on.memory_bytes_per_s
+    if has_block:
+        spent = spent + of.feed_forward + (of.ep if is_moe else 0.0)
+    elif is_moe and recomputes(profile, "shared_experts"):
+        spent = spent + of.shared
+    if recomputes(profile, "core_attn"):
+        spent = spent + (of.attention if profile.is_flash else np.where(at.recompute == 1, 0.0, of.attention))
     return spent + (expand_latents_s(on, shape, tokens, at.tp) if recomputes(profile, "mla_up_proj") else 0.0)
 
 

@@ -19,9 +19,10 @@ from sweepscope import data
 from sweepscope.pipeline.errors import InputError
 
 CALIBRATION = data.HOME / "calibration"
-MODULES = ("layernorm", "mla_up_proj", "moe_act")
-"""What a layer may compute again by itself, in Megatron-LM's words (`--recompute-modules`): the norms before attention
-and feed-forward, the products that expand latent attention, the activation function of the experts."""
+MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
+"""What a layer may compute again by itself, in Megatron-LM's words (`--recompute-modules`): attention between its
+projections, the norms before attention and feed-forward, the products that expand latent attention, a dense
+feed-forward block, all of a layer's experts, their activation function, the shared ones."""
 EQUATIONS = 2
 """Version of the equations that constants are fitted for. Raised when a constant changes its meaning: profiles that
 were fitted for others are not used. 2: one model of collectives, overlap per forward and backward pass."""

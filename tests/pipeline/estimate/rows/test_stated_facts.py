@@ -129,6 +129,31 @@ def test_a_dispatcher_that_sends_a_token_once_to_each_rank_sends_less_inside_a_n
     assert once / usual == pytest.approx(distinct / 8, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("module", "again"),
+    [("core_attn", "attention"), ("moe", "ep"), ("shared_experts", "linear"), ("moe_act", "linear")],
+)
+def test_each_module_of_megatron_s_takes_time_again_and_leaves_memory(module: str, again: str) -> None:
+    usual, said = (
+        estimate_frame(pl.DataFrame([{**MOE, "recompute_modules": one}])).row(0, named=True) for one in (None, module)
+    )
+    assert said["est_status"] == "ok"
+    assert said["est_mem_activations_bytes"] < usual["est_mem_activations_bytes"]
+    assert 0 == usual["est_time_recompute_s"] < said["est_time_recompute_s"]
+    assert said["est_time_recompute_s"] < usual["est_time_linear_s"] + usual[f"est_time_{again}_s"]
+
+
+def test_recomputing_attention_and_feed_forward_leaves_as_little_as_their_inputs() -> None:
+    row = {**MOE, "model": "Llama 2 7B", "ep": None}
+    usual, block, both, full = (
+        estimate_frame(pl.DataFrame([{**row, **facts}])).row(0, named=True)
+        for facts in ({}, {"recompute_modules": "mlp"}, {"recompute_modules": "core_attn, mlp"}, {"recompute": "full"})
+    )
+    memory, time = "est_mem_activations_bytes", "est_time_recompute_s"
+    assert full[memory] < both[memory] < block[memory] < usual[memory]
+    assert full[time] > both[time] > block[time] > usual[time] == 0
+
+
 def test_experts_exchange_beside_other_micro_batches_where_that_is_stated() -> None:
     many = {**MOE, "grad_accum": "64"}
     usual, alone, beside = (
