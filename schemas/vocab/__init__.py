@@ -284,6 +284,7 @@ EVENT_KIND: dict[str, str] = {
     "nccl_error": "NCCL or network error",
     "traceback": "first line of a Python traceback",
     "exception": "the exception a traceback ends with",
+    "ignored_exception": "an exception that Python passed over, in a finalizer or at exit",
     "child_failed": "torchrun's summary of failed workers",
     "worker_failed": "a failed worker in torchrun's table, with its rank, host and time",
     "rendezvous": "nodes did not find each other when torchrun started",

@@ -22,7 +22,7 @@ from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, 
 from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, candidates_of, prefilter
 from sweepscope.pipeline.logs.engine.read_lines import facts_of_lines
 from sweepscope.pipeline.logs.engine.spans import SPANS, ordered_spans, stamps_of
-from sweepscope.pipeline.logs.evidence import arguments, endings
+from sweepscope.pipeline.logs.evidence import arguments, endings, ignored_exceptions
 from sweepscope.pipeline.logs.evidence import patterns as evidence
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, Facts, in_order
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -74,9 +74,10 @@ class Extract:
         return Facts.concat([of_dialects, Facts.only_events(self._unclaimed(of_dialects.events))]).map(in_order)
 
     def _unclaimed(self, events: pl.DataFrame) -> pl.DataFrame:
-        """The evidence without a script's word for its end in lines by which a dialect already knows it."""
+        """The evidence without what Python ignored, and a script's word for its end where a dialect already knows it."""
         ends = events.filter(kind="training_end").select("source", "line_no", kind=pl.lit(endings.KIND))
-        return self.evidence.join(ends, on=ends.columns, how="anti", maintain_order="left")
+        evidence = ignored_exceptions.without_ignored(self.evidence)
+        return evidence.join(ends, on=ends.columns, how="anti", maintain_order="left")
 
     def without(self, sources: Collection[int]) -> Extract:
         """As if those files had never been read."""

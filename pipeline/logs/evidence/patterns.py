@@ -10,7 +10,16 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sweepscope.pipeline.logs.evidence import batch_systems, endings, faults, jobs, launchers, symptoms, torch_and_slurm
+from sweepscope.pipeline.logs.evidence import (
+    batch_systems,
+    endings,
+    faults,
+    ignored_exceptions,
+    jobs,
+    launchers,
+    symptoms,
+    torch_and_slurm,
+)
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, conform
 from sweepscope.pipeline.text.secret_columns import shortened
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -34,6 +43,7 @@ _TABLES = (
     batch_systems.PATTERNS,
     jobs.PATTERNS,
     faults.PATTERNS,
+    ignored_exceptions.PATTERNS,
     symptoms.PATTERNS,
     endings.PATTERNS,
 )

@@ -9,7 +9,7 @@ import polars as pl
 
 from sweepscope.pipeline.io.spill import stretches
 from sweepscope.pipeline.logs.dialect import Dialect, marks_run
-from sweepscope.pipeline.logs.evidence import endings, jobs, symptoms
+from sweepscope.pipeline.logs.evidence import endings, ignored_exceptions, jobs, symptoms
 from sweepscope.pipeline.logs.evidence.batch_systems import FROM_PARALLEL_LAUNCHER
 from sweepscope.pipeline.logs.facts import Facts
 
@@ -52,7 +52,8 @@ def telling_events(events: pl.DataFrame) -> pl.DataFrame:
     Lines that any program may print (exceptions, exit codes) are none, unless they are FROM_PARALLEL_LAUNCHER.
     """
     is_common = pl.col("kind").is_in(["exception", "exit_code"]) & ~pl.col("text").str.contains(FROM_PARALLEL_LAUNCHER)
-    return events.filter(~(is_common | pl.col("kind").is_in(["traceback", jobs.KIND, endings.KIND, *symptoms.KINDS])))
+    of_any_program = ("traceback", ignored_exceptions.KIND, jobs.KIND, endings.KIND, *symptoms.KINDS)
+    return events.filter(~(is_common | pl.col("kind").is_in(of_any_program)))
 
 
 def _with_dialect_beside(sources: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:

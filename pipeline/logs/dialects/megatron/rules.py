@@ -78,10 +78,14 @@ _IS_MLA = _is_on("multi_latent_attention").fill_null(value=False)
 
 
 def _kv_heads() -> pl.Expr:
-    """Query groups, or one per head; Megatron-Bridge states the groups without a switch, old dumps neither."""
+    """Query groups, or one per head; Megatron-Bridge states the groups without a switch, old dumps neither.
+
+    Megatron-DeepSpeed names them as Llama does, with the number of heads where nothing else is asked for.
+    """
     groups, heads = _whole("num_query_groups"), whole("num_heads")
     return cases(
         (_IS_MLA, pl.lit(None)),
+        (_whole("num_key_value_heads").is_not_null(), _whole("num_key_value_heads")),
         (_is_on("group_query_attention"), groups),
         (~_is_on("group_query_attention"), heads),
         (groups.is_not_null(), groups),
@@ -164,7 +168,9 @@ COMBINED: tuple[CombinedSetting, ...] = (
     CombinedSetting("precision", _precision(), ("arg:bf16",)),
     CombinedSetting("zero_stage", _zero_stage(), ("arg:use_distributed_optimizer", "arg:deepspeed")),
     CombinedSetting("recompute", _recompute(), ("arg:recompute_granularity", "arg:checkpoint_activations")),
-    CombinedSetting("num_kv_heads", _kv_heads(), ("arg:num_query_groups", "num_heads")),
+    CombinedSetting(
+        "num_kv_heads", _kv_heads(), ("arg:num_key_value_heads", "arg:num_query_groups", "num_heads")
+    ),
     CombinedSetting("head_dim", _head_dim(), ("arg:kv_channels", "arg:qk_head_dim")),
     CombinedSetting("kv_lora_rank", pl.when(_IS_MLA).then(_whole("kv_lora_rank")), ("arg:kv_lora_rank",)),
     CombinedSetting("q_lora_rank", _q_lora_rank(), ("arg:q_lora_rank",)),

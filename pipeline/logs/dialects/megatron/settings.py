@@ -33,6 +33,7 @@ _FEEDING = (
     *("bf16", "fp16", "fp8", "fp8_recipe", "fp4", "params_dtype", "use_distributed_optimizer"),
     *("use_torch_fsdp2", "use_custom_fsdp", "use_megatron_fsdp", "data_parallel_sharding_strategy"),
     *("deepspeed", "zero_stage", "group_query_attention", "num_query_groups", "multi_latent_attention"),
+    "num_key_value_heads",
     *("kv_channels", "kv_lora_rank", "q_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim"),
     *("recompute_granularity", "recompute_activations", "checkpoint_activations", "activations_checkpoint_method"),
     *("untie_embeddings_and_output_weights", "share_embeddings_and_output_weights", "swiglu"),

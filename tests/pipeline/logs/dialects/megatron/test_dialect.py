@@ -173,6 +173,12 @@ def dump(gqa: str = "True", groups: str = "8", recompute: str = "None", optimize
     return DUMP.format(gqa=gqa, groups=groups, recompute=recompute, optimizer=optimizer)
 
 
+def test_key_value_heads_as_megatron_deepspeed_names_them(tmp_path: Path) -> None:
+    text = dump().replace("group_query_attention ........................... True\n  ", "deepspeed ... True\n  ")
+    run = run_of(tmp_path, text.replace("num_query_groups ....", "num_key_value_heads ...."))
+    assert run["num_kv_heads"] == 8
+
+
 def test_argument_dump(tmp_path: Path) -> None:
     run = run_of(tmp_path, dump() + NEW + "\n")
     wanted = {
