@@ -152,15 +152,18 @@ def _assume_unstated_are_unused(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _assume_no_model_parallelism(runs: pl.DataFrame) -> pl.DataFrame:
-    """Data parallelism alone where the states are sharded over ranks, and no source states a degree of any kind.
+    """Data parallelism alone where no source states a degree of any kind, and what is stated speaks for it.
 
-    A trainer that splits layers states how far; one that only shards (FSDP, ZeRO) has nothing to state. The batch has
-    to be known: what states neither was cut off before its settings.
+    That is sharding of the states over ranks, or a batch of one micro-batch of each accelerator. A trainer that splits
+    layers states how far; one that only shards or copies (FSDP, ZeRO, DDP) has nothing to state. The batch has to be
+    known: what states neither was cut off before its settings.
     """
     degrees = pl.all_horizontal(pl.col(name).is_null() for name in (*_DIMENSIONS, "ep"))
     has_batch = pl.col("mbs").is_not_null() | pl.col("gbs").is_not_null()
-    is_sharded = (pl.col("zero_stage") > 0).fill_null(value=False)
-    is_open = _IS_OF_UNKNOWN & is_sharded & pl.col("num_gpus").is_not_null() & has_batch & degrees
+    is_sharded = (pl.col("zero_stage") > 0).fill_null(value=False) & pl.col("num_gpus").is_not_null() & has_batch
+    of_all = pl.col("mbs") * pl.col("num_gpus") * pl.col("gas").fill_null(1)
+    is_of_all = ((pl.col("gbs") == of_all) & (pl.col("num_gpus") > 1)).fill_null(value=False)
+    is_open = _IS_OF_UNKNOWN & (is_sharded | is_of_all) & degrees
     assumed = pl.when(is_open).then(pl.lit(1, pl.Int64))
     return runs.with_columns(pl.coalesce(name, assumed).alias(name) for name in _DIMENSIONS[1:])
 

@@ -8,10 +8,13 @@ import polars as pl
 
 from sweepscope.pipeline.ingest.line_numbers import rows_of
 from sweepscope.pipeline.logs.benchmarks.read import read_benchmark
-from sweepscope.pipeline.logs.evidence import endings, jobs, symptoms
+from sweepscope.pipeline.logs.evidence import endings, ignored_exceptions, jobs, symptoms
 from sweepscope.pipeline.logs.facts import RUN_HEADER, Facts
 
-_NO_FAILURES = ("launch", "training_end", "epilogue", jobs.KIND, endings.KIND, endings.CLOSED, *symptoms.KINDS)
+_NO_FAILURES = (
+    *("launch", "training_end", "epilogue", jobs.KIND, endings.KIND, endings.CLOSED, ignored_exceptions.KIND),
+    *symptoms.KINDS,
+)
 
 
 def with_benchmark(source: int, sample: pl.DataFrame, read: Facts, known: Facts) -> Facts | None:

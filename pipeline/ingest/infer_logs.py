@@ -216,9 +216,11 @@ def _inference(log: Candidate, sample: pl.DataFrame, known: pl.DataFrame) -> Inf
         others = infer(sample.filter(~log.step_lines.holds(sample["line_no"])), is_wanted=wanted_steps(log, known))
         if has_sure_steps(others):
             return others
-    if not is_settled(log, sample, known):
-        return infer(sample, is_wanted=wanted_steps(log, known))
-    return NOTHING if log.has_settings else infer_settings(sample, log.step_lines.among(sample["line_no"]))
+    found = NOTHING if is_settled(log, sample, known) else infer(sample, is_wanted=wanted_steps(log, known))
+    # Steps that are not wanted say nothing of what their log states.
+    if found.document or log.has_settings:
+        return found
+    return infer_settings(sample, log.step_lines.among(sample["line_no"]))
 
 
 def _confirmed(
@@ -268,7 +270,8 @@ def _read(source: int, log: Candidate, dialect: Dialect | None, sample: pl.DataF
         return Facts.empty()
     if not has_steps and (log.is_known or dialect is _environment()):
         rows = sample.with_columns(source=pl.lit(source, pl.Int64), prefix=pl.lit(None, pl.String))
-        return replace(Facts.empty(), settings=conform(dialect.settings(rows), SETTING_FACTS))
+        facts = replace(Facts.empty(), settings=conform(dialect.settings(rows), SETTING_FACTS))
+        return dialect.finalize(facts) if dialect.finalize else facts
     parts: list[Facts] = []
     spilled = 0
     for data, first_line in log_blocks.blocks(log.opened()):

@@ -30,6 +30,7 @@ from sweepscope.pipeline.ingest.unread_recordings import read_recordings
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.spill import SLICE_ROWS, release
 from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.dialects import bare_progress_bar
 from sweepscope.pipeline.logs.engine.detect import rank_dialects
 from sweepscope.pipeline.logs.engine.extract import Extract
 from sweepscope.pipeline.logs.engine.spans import ordered_spans, stamps_of
@@ -239,7 +240,8 @@ def _unknown_logs(
         is_wanted = is_unread or (mine and loss_like and source not in has_loss)
         if is_wanted and (opener := rotated.opener(source, row)):
             is_known = source in extracted.dialect_of
-            has_settings = source in configured or (is_known and not mine)
+            is_bare = extracted.dialect_of.get(source) == bare_progress_bar.DIALECT.name  # it knows no settings
+            has_settings = source in configured or (is_known and not mine and not is_bare)
             logs[source] = Candidate(
                 *opener,
                 _lines_of(steps, source, has_step),

@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from sweepscope.pipeline.logs.benchmarks.headers import Printed, headers, stated_in_header
-from sweepscope.pipeline.logs.benchmarks.summaries import MEASURED_WORDS, Figure, is_of_training, summary
+from sweepscope.pipeline.logs.benchmarks.summaries import (
+    MEASURED_WORDS,
+    Figure,
+    is_of_training,
+    names_step_time,
+    summary,
+    tells_of_other_work,
+)
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, RUN_HEADER, SETTING_FACTS, Facts
 from sweepscope.pipeline.logs.inference.settings import choose
 from sweepscope.pipeline.logs.inference.stated import Stated, stated
@@ -18,6 +25,7 @@ from sweepscope.pipeline.logs.inference.stated import Stated, stated
 _BASIS = "summary"
 """Word of vocab.STEP_TIME_BASIS."""
 _MEMORY = "mem_peak_"
+_TIMES = ("step_time_s", "tokens_per_s", "tokens_per_s_per_gpu")
 _MOST_OTHERS = 20_000
 """Lines that are no steps: a log with more is no plain loop over launches."""
 
@@ -46,7 +54,7 @@ class _Launch:
 
 
 def read_benchmark(sample: pl.DataFrame, steps: pl.DataFrame, failed: Collection[int]) -> Facts | None:
-    """Facts, but for steps, of a log that announces several launches, or whose only result is a summary.
+    """Facts, but for steps, of a log that announces several launches, or whose times only a summary tells.
 
     None of other logs. Of several launches the settings are all that the log states. A summary counts as the end of a
     training in which nothing failed.
@@ -67,7 +75,9 @@ def read_benchmark(sample: pl.DataFrame, steps: pl.DataFrame, failed: Collection
     begins = headers(rows, Printed(numbers, {*failed, *measuring}))
     if begins:
         return _of_launches(_launches(begins, others, numbers, failed), [row for row in others if row[0] < begins[0]])
-    return _alone(others, failed=bool(failed)) if steps.is_empty() and measuring else None
+    if not measuring:
+        return None
+    return _alone(others, failed=bool(failed)) if steps.is_empty() else _behind_steps(others, steps, failed)
 
 
 def _launches(begins: Sequence[int], others: Sequence[Row], numbers: Steps, failed: Collection[int]) -> list[_Launch]:
@@ -113,6 +123,19 @@ def _alone(rows: Sequence[Row], *, failed: bool) -> Facts | None:
     figures = summary(rows)
     is_training = is_of_training(figures, {one.column for one in _stated(rows)}, [text for _, text in rows])
     return _of_figures(figures, is_end=not failed) if is_training else None
+
+
+def _behind_steps(rows: Sequence[Row], steps: pl.DataFrame, failed: Collection[int]) -> Facts | None:
+    """Facts of the summary behind the last of steps that tell no time, if it says how long one took."""
+    if steps.select(pl.col(_TIMES).is_not_null().any()).row(0).count(True):
+        return None
+    last = max(steps["line_no"].to_list())
+    behind = [row for row in rows if row[0] > last]
+    figures = summary(behind)
+    end = max((one.line_no for one in figures.values()), default=last)
+    if not names_step_time(figures) or tells_of_other_work(text for line_no, text in behind if line_no <= end):
+        return None
+    return _of_figures(figures, is_end=not any(line_no > last for line_no in failed))
 
 
 def _of_setup(launch: _Launch) -> list[Stated]:

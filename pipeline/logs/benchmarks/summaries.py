@@ -6,7 +6,7 @@ A summary is a row of a table of results, with a name in front of each value: na
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sweepscope.pipeline.logs.inference.units import Unit, behind, in_label, number_of
@@ -94,9 +94,18 @@ def is_of_training(found: dict[str, Figure], settings: Collection[str], texts: I
     """
     sure = [found[name] for name in _SURE if name in found]
     is_rate = any(one.column != "tflops_per_gpu_logged" or _RATE.search(one.text) for one in sure)
-    is_measured = is_rate or ("step_time_s" in found and _OF_STEP.search(words(found["step_time_s"].name)) is not None)
     is_stated = bool(_BATCHES & {*settings}) and bool(_SIZES & {*settings})
-    return is_measured and is_stated and not any(_OTHER_WORK.search(text) for text in texts)
+    return (is_rate or names_step_time(found)) and is_stated and not tells_of_other_work(texts)
+
+
+def names_step_time(found: Mapping[str, Figure]) -> bool:
+    """Whether a summary gives the time of what it calls a step or an iteration."""
+    return "step_time_s" in found and _OF_STEP.search(words(found["step_time_s"].name)) is not None
+
+
+def tells_of_other_work(texts: Iterable[str]) -> bool:
+    """Whether lines speak of inference, evaluations, data or the network, which have rates, too."""
+    return any(_OTHER_WORK.search(text) for text in texts)
 
 
 def _figures(line_no: int, text: str) -> Iterator[tuple[int, Figure]]:

@@ -66,7 +66,8 @@ def settings(
     lines: pl.DataFrame, rules: Sequence[Rule], dumps: Sequence[Arguments], epochs: EpochLines
 ) -> pl.DataFrame:
     """SETTING_FACTS of every rule, of dumped arguments, of lines above epochs, and of what launchers print."""
-    facts = [own_settings(lines, rules, dumps), epochs.read(lines), environment.settings(lines)]
+    of_machines = [environment.settings(lines), environment.ranks(lines), environment.launchers(lines)]
+    facts = [own_settings(lines, rules, dumps), epochs.read(lines), *of_machines]
     return pl.concat(facts).sort("source", "line_no", maintain_order=True)
 
 

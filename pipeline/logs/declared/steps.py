@@ -18,6 +18,7 @@ from sweepscope.pipeline.logs.declared.line_template import Field
 from sweepscope.pipeline.logs.declared.rules import BATCH_OF, EPOCHS, LINES, Document, Rule, key_regex
 from sweepscope.pipeline.logs.declared.units import PER_LINE
 from sweepscope.pipeline.logs.declared.values import UNKNOWN_LENGTH, candidates, with_pairs, with_values
+from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.extractors import last_of_each_step
 from sweepscope.pipeline.logs.facts import STEP_BASIS, STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.text.timestamps import times_of
@@ -100,9 +101,9 @@ def below(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     return values.filter(pl.any_horizontal(pl.col(names).is_not_null()))
 
 
-def finalizer(document: Document) -> Callable[[Facts], Facts] | None:
-    """What the facts of whole files need before they are steps; None where that is nothing."""
-    changes: list[Callable[[Facts], Facts]] = []
+def finalizer(document: Document) -> Callable[[Facts], Facts]:
+    """What the facts of whole files need before they are steps and settings."""
+    changes: list[Callable[[Facts], Facts]] = [_with_counted_ranks]
     if any(rule.counts == LINES for rule in document.steps):
         changes.append(numbered)
     if any(rule.below for rule in document.steps):
@@ -118,7 +119,11 @@ def finalizer(document: Document) -> Callable[[Facts], Facts] | None:
         changes.append(timed_since_line)
     if document.repeated == "last":
         changes.append(last_of_each_step)
-    return (lambda facts: reduce(lambda done, change: change(done), changes, facts)) if changes else None
+    return lambda facts: reduce(lambda done, change: change(done), changes, facts)
+
+
+def _with_counted_ranks(facts: Facts) -> Facts:
+    return replace(facts, settings=environment.with_counted_ranks(facts.settings))
 
 
 def numbered(facts: Facts) -> Facts:

@@ -19,7 +19,7 @@ LITERALS = (
     *("A100-SXM", "Detected GPU model:", "GeForce ", "Quadro ", "TITAN ", "Radeon "),
     *("Setting accelerator to CPU", ".cpp:"),
     *("xlarge", "highgpu-", "megagpu-", "ultragpu-", "edgegpu-", "g2-standard-", "Standard_N", "BM.GPU", "g4dn.metal"),
-    *("JAX process: ", "local devices: ["),
+    *("JAX process: ", "local devices: [", "store-based barrier"),
     *("SLURM_JOB", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_GPUS_ON_NODE", "PBS_JOBID"),
 )
 
@@ -49,6 +49,8 @@ _LAUNCH_VARIABLE = r"\b(NNODES|GPUS_PER_NODE)(?:=|:\s*)(\d+)\s*$"
 RANK = "arg:torch_rank"
 CPU_PROCESS = "arg:cpu_process"
 """Names of a global rank, and of DeepSpeed's warning that each process on a CPU prints (real_accelerator.py)."""
+_LAUNCHED = "arg:torch_launcher"
+"""The host or the task of srun whose launcher started a rank, by its label in front of the rank's."""
 
 _WITHOUT_ACCELERATOR = r"\[real_accelerator\.py:\d+:get_accelerator\] Setting accelerator to "
 
@@ -77,6 +79,8 @@ _LINE = (
     ("accelerator", rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),
     # What programs on JAX print of their processes, one a host (jax.process_count).
     ("num_nodes", r"\bJAX process: \d+ ?/ ?(\d+)\b"),
+    # torch before 2.1: its "nodes" are the processes of the default group (distributed_c10d.py _store_based_barrier).
+    ("num_gpus", r"\bCompleted store-based barrier for key:store_based_barrier_key:1 with (\d+) nodes"),
     (CPU_PROCESS, rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),
 )
 _TORCH_LINE = r"^\[[WE]\d{3,4} [^\]]* \w+\.cpp:\d+\]"
@@ -100,6 +104,50 @@ def ranks(lines: pl.DataFrame) -> pl.DataFrame:
     """SETTING_FACTS of the global ranks in front of torch's warnings (c10/util/Logging.cpp), each once a file."""
     mine = lines.filter(pl.col("rank").is_not_null() & pl.col("text").str.contains(_TORCH_LINE))
     return computed_settings(mine.unique(["source", "rank"], keep="first", maintain_order=True), {RANK: pl.col("rank")})
+
+
+def launchers(lines: pl.DataFrame) -> pl.DataFrame:
+    """SETTING_FACTS of the launcher of each of `ranks`, where lines are labelled with it (pdsh, `srun --label`)."""
+    mine = lines.filter(pl.col("rank").is_not_null() & pl.col("text").str.contains(_TORCH_LINE))
+    first = mine.unique(["source", "rank"], keep="first", maintain_order=True)
+    return computed_settings(first, {_LAUNCHED: pl.col("prefix").str.extract(r"^ *(\S+): *\[rank\d+\]")})
+
+
+_OF_SIZE = ("num_gpus", "num_nodes", "gpus_per_node", "dp", "dp_shard")
+
+
+def with_counted_ranks(settings: pl.DataFrame) -> pl.DataFrame:
+    """`settings` of whole files with the number of processes in place of `ranks`, and of nodes in place of `launchers`.
+
+    It counts where none is missing from 0 on, and nothing else in the file states a size: the log of one node of
+    several holds a part of them. Launchers of several ranks each, as many of each, are nodes.
+    """
+    is_rank, is_launched = pl.col("name") == RANK, pl.col("name") == _LAUNCHED
+    if not settings.select(is_rank.any()).item():
+        return settings
+    others, rank = settings.filter(~is_rank & ~is_launched), pl.col("value").cast(pl.Int64, strict=False)
+    known = others.filter(pl.col("name").is_in(_OF_SIZE))
+    unknown = settings.join(known, on="source", how="anti", maintain_order="left")
+    first = unknown.filter(is_rank).unique(["source", "value"], keep="first", maintain_order=True)
+    launched = unknown.filter(is_launched).select("source", "line_no", launcher="value")
+    ranks_of = first.join(launched.unique(["source", "line_no"]), on=["source", "line_no"], how="left")
+    sizes = pl.col("launcher").value_counts().struct.field("count")
+    counted = (
+        ranks_of.group_by("source", maintain_order=True)
+        .agg(
+            pl.col("line_no").max(),
+            most=rank.max(),
+            n=rank.n_unique(),
+            is_labelled=pl.col("launcher").is_not_null().all(),
+            nodes=pl.col("launcher").n_unique(),
+            least=sizes.min(),
+            largest=sizes.max(),
+        )
+        .filter((pl.col("most") > 0) & (pl.col("n") == pl.col("most") + 1))
+    )
+    are_nodes = pl.col("is_labelled") & (pl.col("least") == pl.col("largest")) & (pl.col("least") > 1)
+    values = {"num_gpus": pl.col("n"), "num_nodes": pl.when(are_nodes).then("nodes")}
+    return pl.concat([others, computed_settings(counted, values, setting_source="derived")])
 
 
 def _listed_devices(lines: pl.DataFrame) -> pl.DataFrame:

@@ -74,7 +74,7 @@ class Extract:
         return Facts.concat([of_dialects, Facts.only_events(self._unclaimed(of_dialects.events))]).map(in_order)
 
     def _unclaimed(self, events: pl.DataFrame) -> pl.DataFrame:
-        """The evidence without what Python ignored, and a script's word for its end where a dialect already knows it."""
+        """The evidence without what Python ignored, and without a script's end by which a dialect already knows it."""
         ends = events.filter(kind="training_end").select("source", "line_no", kind=pl.lit(endings.KIND))
         evidence = ignored_exceptions.without_ignored(self.evidence)
         return evidence.join(ends, on=ends.columns, how="anti", maintain_order="left")

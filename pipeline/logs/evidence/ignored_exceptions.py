@@ -1,6 +1,6 @@
-"""Exceptions that Python itself passes over, with a traceback like that of a crash: a run goes on, or has ended, all the same.
+"""Exceptions that Python itself passes over, with a traceback like that of a crash: a run goes on, or has ended before.
 
-Sources of the wording: CPython's unraisable hook, of finalizers, callbacks and functions called at exit (Python/errors.c
+Sources of the wording: CPython's hook of finalizers, callbacks and functions called at exit (Python/errors.c
 `_PyErr_WriteUnraisableMsg`; `Error in atexit._run_exitfuncs` up to 3.9), and `logging.Handler.handleError`.
 """
 
@@ -16,7 +16,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         KIND,
         ("Exception ignored ", "atexit._run_exitfuncs", "--- Logging error ---"),
-        r"^\s?Exception ignored (?:in|while|on)\b|^\s?Error in atexit\._run_exitfuncs:\s*$|^\s?--- Logging error ---\s*$",
+        r"^\s?Exception ignored (?:in|while|on)\b|^\s?Error in atexit\._run_exitfuncs:\s*$|"
+        r"^\s?--- Logging error ---\s*$",
     ),
 )
 """(kind of vocab.EVENT_KIND, literals of which a line holds one, expression): arguments of `patterns.Pattern`."""
@@ -33,9 +34,9 @@ def without_ignored(events: pl.DataFrame) -> pl.DataFrame:
     if sources.is_empty():
         return events
     numbered = events.with_row_index("row")
-    of_sources = numbered.filter(pl.col("source").is_in(sources.implode())).sort("source", "line_no", maintain_order=True)
+    in_order = numbered.filter(pl.col("source").is_in(sources.implode())).sort("source", "line_no", maintain_order=True)
     ignored: list[int] = []
-    for part in of_sources.partition_by("source", "rank"):
+    for part in in_order.partition_by("source", "rank"):
         ignored += _ignored(part.select("row", "line_no", "kind").iter_rows())
     return numbered.filter(~pl.col("row").is_in(ignored)).drop("row")
 

@@ -132,7 +132,8 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         "num_nodes",
         ("node", "host", "machine"),
         re.compile(
-            r"(?i)\b(?:using|on|with|across|over)\s+(?P<value>\d+)\s+"
+            # Of torch's barriers the nodes are processes.
+            r"(?i)^(?!.*\bbarrier\b).*?\b(?:using|on|with|across|over)\s+(?P<value>\d+)\s+"
             r"(?:(?:node|host|machine)\(s\)|(?:nodes|hosts|machines)\b)"
         ),
     ),

@@ -210,9 +210,12 @@ def test_assumes_no_context_parallelism_where_all_other_degrees_are_stated(
         ({"zero_stage": 0, "mbs": 2, "gbs": 64}, (None, None, None, None)),
         ({"zero_stage": 3, "mbs": 2, "gbs": 64, "ep": 8}, (None, None, None, None)),
         ({"zero_stage": 3, "mbs": 2, "gbs": 64, "tp": 2}, (8, 2, 1, 4)),
+        ({"mbs": 8, "gbs": 128}, (16, 1, 1, 1)),
+        ({"mbs": 8, "gas": 2, "gbs": 256}, (16, 1, 1, 2)),
+        ({"mbs": 8, "gbs": 64}, (None, None, None, None)),
     ],
 )
-def test_assumes_data_parallelism_alone_where_states_are_sharded_and_no_degree_is_stated(
+def test_assumes_data_parallelism_alone_where_states_are_sharded_or_all_share_a_batch_and_no_degree_is_stated(
     known: Row, layout: tuple[int | None, ...]
 ) -> None:
     run = normalise(are_whole=True, **NOTHING | {"num_gpus": 16, "framework": "other"} | known)

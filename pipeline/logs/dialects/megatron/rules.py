@@ -168,9 +168,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
     CombinedSetting("precision", _precision(), ("arg:bf16",)),
     CombinedSetting("zero_stage", _zero_stage(), ("arg:use_distributed_optimizer", "arg:deepspeed")),
     CombinedSetting("recompute", _recompute(), ("arg:recompute_granularity", "arg:checkpoint_activations")),
-    CombinedSetting(
-        "num_kv_heads", _kv_heads(), ("arg:num_key_value_heads", "arg:num_query_groups", "num_heads")
-    ),
+    CombinedSetting("num_kv_heads", _kv_heads(), ("arg:num_key_value_heads", "arg:num_query_groups", "num_heads")),
     CombinedSetting("head_dim", _head_dim(), ("arg:kv_channels", "arg:qk_head_dim")),
     CombinedSetting("kv_lora_rank", pl.when(_IS_MLA).then(_whole("kv_lora_rank")), ("arg:kv_lora_rank",)),
     CombinedSetting("q_lora_rank", _q_lora_rank(), ("arg:q_lora_rank",)),

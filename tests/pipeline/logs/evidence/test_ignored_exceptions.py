@@ -14,7 +14,9 @@ STEPS = "".join(
     "learning rate: 2.500000E-05 | global batch size:   256 | lm loss: 9.125000E+00 | loss scale: 1.0 |\n"
     for step in range(1, 10)
 )
-AT_EXIT = "Exception ignored in atexit callback: <function update_table at 0x7f26>\n" + TRACE.format("FileNotFoundError")
+AT_EXIT = "Exception ignored in atexit callback: <function update_table at 0x7f26>\n" + TRACE.format(
+    "FileNotFoundError"
+)
 
 
 def kinds(text: str) -> list[str]:
