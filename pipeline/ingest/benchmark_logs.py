@@ -7,7 +7,7 @@ from dataclasses import replace
 import polars as pl
 
 from sweepscope.pipeline.ingest.line_numbers import rows_of
-from sweepscope.pipeline.logs.benchmarks.read import read_benchmark
+from sweepscope.pipeline.logs.benchmarks.read import read_benchmark, read_end
 from sweepscope.pipeline.logs.evidence import endings, ignored_exceptions, jobs, symptoms
 from sweepscope.pipeline.logs.facts import RUN_HEADER, Facts
 
@@ -30,10 +30,13 @@ def with_benchmark(source: int, sample: pl.DataFrame, read: Facts, known: Facts)
     steps = pl.concat([mine.steps, read.steps]) if read.steps.is_empty() else read.steps
     events = pl.concat([mine.events, read.events])
     used = pl.concat([steps["line_no"], events["line_no"]])
-    if sample["block"].n_unique() != 1 or (used > sample["line_no"][-1]).any():
+    if (used > sample["line_no"][-1]).any():
         return None  # lines are missing, and headers among them
-    failed = events.filter(~pl.col("kind").is_in(_NO_FAILURES))["line_no"]
-    found = read_benchmark(sample, steps, set(failed))
+    failed = set(events.filter(~pl.col("kind").is_in(_NO_FAILURES))["line_no"])
+    if sample["block"].n_unique() == 1:
+        found = read_benchmark(sample, steps, failed)
+    else:  # so they are, but for those of the end
+        found = read_end(sample.filter(pl.col("block") == pl.col("block").last()), steps, failed)
     if found is None:
         return None
     found = found.map(lambda rows: rows.with_columns(source=pl.lit(source, pl.Int64)))

@@ -54,12 +54,17 @@ _CHINESE = {
     "隐藏维度": "hidden dim",
     "注意力头数": "attention heads",
     "层数": "layers",
+    "模型参数量": "model params",
+    "模型参数": "model params",
     "模型": "model",
     "耗时": "time",
     "用时": "time",
     "时间": "time",
     "显存": "memory",
     "参数量": "params",
+    "总参数": "total params",
+    "参数总数": "total params",
+    "参数总量": "total params",
     "数据并行": "data parallel",
     "张量并行": "tensor parallel",
     "模型并行": "model parallel",
@@ -308,7 +313,8 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"train step timing|(?:time )?metrics end to end|"  # the second: torchtitan
         r"(?:elapsed )?time (?:per|a) (?:step|iter(?:ation)?|batch|it|global step)|(?:sec(?:ond)?s?|ms|s) (?:per )?"
         r"(?:step|it|iter|iteration|batch)|delta t|time it|time iter|time step|time batch|step avg|ms step|t step",
-        r"time|took|duration|t|elapsed time|seconds|secs|ms|speed|train time",
+        r"time|took|duration|t|elapsed time|seconds|secs|ms|speed|train time|times? costs?|costs? times?|time used|"
+        r"used time",
     ),
     "tokens_per_s": (
         r"(?:train )?(?:tok(?:en)?s?|toks) (?:per |p )?s(?:ec(?:ond)?s?)?|tps|(?:token )?throughput(?: tok(?:en)?s?)?"

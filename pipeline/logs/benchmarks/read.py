@@ -28,6 +28,8 @@ _MEMORY = "mem_peak_"
 _TIMES = ("step_time_s", "tokens_per_s", "tokens_per_s_per_gpu")
 _MOST_OTHERS = 20_000
 """Lines that are no steps: a log with more is no plain loop over launches."""
+_END = 2_000
+"""Last lines of such a log, in which its summary is looked for."""
 
 Row = tuple[int, str]
 Steps = Mapping[int, tuple[int, float | None]]
@@ -69,7 +71,7 @@ def read_benchmark(sample: pl.DataFrame, steps: pl.DataFrame, failed: Collection
     numbers = {line_no: (step, loss) for line_no, step, loss in known.iter_rows()}
     others = [row for row in rows if row[0] not in numbers]
     if len(others) > _MOST_OTHERS:
-        return None
+        return read_end(sample.tail(_END), steps, failed)
     speaking = sample.filter(pl.col("text").str.contains(MEASURED_WORDS) & ~pl.col("line_no").is_in(list(numbers)))
     measuring = {row[0] for row in speaking.select("line_no", "text").iter_rows() if summary([row])}
     begins = headers(rows, Printed(numbers, {*failed, *measuring}))
@@ -78,6 +80,11 @@ def read_benchmark(sample: pl.DataFrame, steps: pl.DataFrame, failed: Collection
     if not measuring:
         return None
     return _alone(others, failed=bool(failed)) if steps.is_empty() else _behind_steps(others, steps, failed)
+
+
+def read_end(end: pl.DataFrame, steps: pl.DataFrame, failed: Collection[int]) -> Facts | None:
+    """Facts of the summary in the last lines of a log too long to be read for headers; the arguments as above."""
+    return None if steps.is_empty() else _behind_steps(end.select("line_no", "text").rows(), steps, failed)
 
 
 def _launches(begins: Sequence[int], others: Sequence[Row], numbers: Steps, failed: Collection[int]) -> list[_Launch]:

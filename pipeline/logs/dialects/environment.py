@@ -19,7 +19,7 @@ LITERALS = (
     *("A100-SXM", "Detected GPU model:", "GeForce ", "Quadro ", "TITAN ", "Radeon "),
     *("Setting accelerator to CPU", ".cpp:"),
     *("xlarge", "highgpu-", "megagpu-", "ultragpu-", "edgegpu-", "g2-standard-", "Standard_N", "BM.GPU", "g4dn.metal"),
-    *("JAX process: ", "local devices: [", "store-based barrier"),
+    *("JAX process: ", "local devices: [", "store-based barrier", "Stage 3 initialize"),
     *("SLURM_JOB", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_GPUS_ON_NODE", "PBS_JOBID"),
 )
 
@@ -81,6 +81,8 @@ _LINE = (
     ("num_nodes", r"\bJAX process: \d+ ?/ ?(\d+)\b"),
     # torch before 2.1: its "nodes" are the processes of the default group (distributed_c10d.py _store_based_barrier).
     ("num_gpus", r"\bCompleted store-based barrier for key:store_based_barrier_key:1 with (\d+) nodes"),
+    # DeepSpeed's report of memory while it sets ZeRO up (runtime/zero/stage3.py).
+    ("zero_stage", r"^Stage (3) initialize (?:beginning|\[begin\])"),
     (CPU_PROCESS, rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),
 )
 _TORCH_LINE = r"^\[[WE]\d{3,4} [^\]]* \w+\.cpp:\d+\]"

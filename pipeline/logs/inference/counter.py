@@ -169,10 +169,12 @@ def _first_epoch(epoch: Series, total: Series | None) -> int:
 def _within_epochs(found: Mapping[Key, Series], epoch: Key, losses: set[int], lines: Sequence[Line]) -> Key | None:
     """The series without a name that counts within each epoch: `[Epoch 2/50][ 100:391] Loss`, `Epoch: [2][100] Loss`.
 
-    It counts up to the same total, or begins anew with nearly every epoch from a first value that few lines have.
+    Where no line has a loss, a name does no harm: `Epoch[2] Batch [20] Speed: 142.3 samples/sec`. It counts up to the
+    same total, or begins anew with nearly every epoch from a first value that few lines have.
     """
     for key, series in found.items():
-        if key[1] or not is_unnamed(key[0]) or not series.is_whole:
+        is_named = not losses and named(key[0], "step") is not None
+        if key[1] or not (is_named or is_unnamed(key[0])) or not series.is_whole:
             continue
         if not losses & set(found[epoch].rows) <= set(series.rows) <= set(found[epoch].rows):
             continue

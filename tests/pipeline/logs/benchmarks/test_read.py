@@ -13,6 +13,12 @@ def test_the_step_time_of_a_summary_is_the_runs() -> None:
     assert (run["step_time_s"], run["step_time_basis"], run["status"]) == (3.62, "summary", "completed")
 
 
+def test_so_is_that_of_a_long_log() -> None:
+    noise = "".join(f"debug: buffer {number} of layer {number % 7} is at 0x{number:08x}\n" for number in range(1_500))
+    text = "".join(line + "\n" + noise for line in STEPS.splitlines())
+    assert run_of(text + SUMMARY)["step_time_s"] == 3.62
+
+
 def test_a_run_that_failed_behind_its_steps_is_not_completed() -> None:
     text = 'Traceback (most recent call last):\n  File "a.py", line 9, in run\n    go()\nValueError: no\n'
     assert run_of(STEPS + SUMMARY + text)["status"] == "crash"
