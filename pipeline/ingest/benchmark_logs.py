@@ -30,7 +30,7 @@ def with_benchmark(source: int, sample: pl.DataFrame, read: Facts, known: Facts)
     steps = pl.concat([mine.steps, read.steps]) if read.steps.is_empty() else read.steps
     events = pl.concat([mine.events, read.events])
     used = pl.concat([steps["line_no"], events["line_no"]])
-    if (used > sample["line_no"][-1]).any():
+    if sample.is_empty() or (used > sample["line_no"][-1]).any():
         return None  # lines are missing, and headers among them
     failed = set(events.filter(~pl.col("kind").is_in(_NO_FAILURES))["line_no"])
     if sample["block"].n_unique() == 1:

@@ -52,6 +52,8 @@ _OF_RUNS = re.compile(r"(?i)(?:dp|tp|pp|cp|ep|mbs|gas|gbs|zero_stage|(?:num|n)_(
 """Names of what differs from run to run, and from step to step does not."""
 _CHANCE = 0.5
 """The most of so many whole numbers that may be expected to rise through all records by chance."""
+_MOST_RISE = 0.8
+"""Of the steps of records: one in five may begin anew."""
 _LEAST_RECORDS = 3
 _MOST_CHARS = 200
 """Of a value; a longer one is a text that a training reads or writes."""
@@ -149,7 +151,8 @@ def is_of_training(head: bytes) -> bool:
         return _first_two(head)[0].keys().isdisjoint(_OF_DATA)
     if is_dllogger(head) or _arrangement(head):
         return True
-    return _is_rising(head) or _rises_with_losses(head) or is_container_log(head) or is_array(head)
+    is_rising = _is_rising(head) or _rises_with_losses(head) or _begins_anew(head)
+    return is_rising or is_container_log(head) or is_array(head)
 
 
 def has_losses(head: bytes) -> bool:
@@ -202,6 +205,24 @@ def _rises_with_losses(head: bytes) -> bool:
         all(type(before) is type(after) is int and before < after for before, after in itertools.pairwise(row))
         for row in rows
     )
+
+
+def _begins_anew(head: bytes) -> bool:
+    """Whether records of steps with a loss rise but for a few, where another start has written to the same file.
+
+    >>> rows = [b'{"step": %d, "train": {"loss": 2.5}}\\n' % step for step in (0, 10, 20, 30, 10, 20, 30, 40)]
+    >>> _begins_anew(b"".join(rows)), _begins_anew(b"".join(rows[::-1]))
+    (True, False)
+    """
+    records = [_object(line) for line in head.lstrip().split(b"\n")]
+    steps = [
+        count
+        for one in records
+        if (count := _count(one)) is not None
+        and any(_LOSS.fullmatch(name) and isinstance(value, float) for name, value in _leaves(one))
+    ]
+    rises = sum(before < after for before, after in itertools.pairwise(steps))
+    return len(steps) >= _LEAST_RECORDS and rises >= _MOST_RISE * (len(steps) - 1)
 
 
 def _leaves(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
