@@ -26,6 +26,8 @@ _DIGITS = 2
 _LETTER = re.compile(r"l|tr|trn|train(?:ing)?")
 """Names that say no more than that it is of the training."""
 _PARTS = 5
+_RESTARTS = 0.25
+"""Of lines, the most at which steps begin anew."""
 _SIGMAS = 4.0
 _NOISE = 0.05
 """Of the changes from line to line, the least that go up: of a learning rate or a time left none do."""
@@ -40,7 +42,7 @@ def with_nameless_loss(lines: Sequence[Line], found: Mapping[Key, Series]) -> li
     """
     if prints_losses(found):
         return list(lines)
-    alike = [key for key, series in found.items() if _may_be(key) and _comes_down(series)]
+    alike = [key for key, series in found.items() if _may_be(key) and _comes_down(_by_step(series, lines))]
     if len(alike) != 1:
         return list(lines)
     key = alike[0]
@@ -53,6 +55,19 @@ def with_nameless_loss(lines: Sequence[Line], found: Mapping[Key, Series]) -> li
 def _may_be(key: Key) -> bool:
     label, role, quantity = key
     return not role and not quantity and (is_unnamed(label) or _LETTER.fullmatch(label) is not None)
+
+
+def _by_step(series: Series, lines: Sequence[Line]) -> Series:
+    """The values in the order of the first whole number of their lines, where that begins anew: of several launches."""
+    counts = [
+        next((one.number for one in lines[row].fields if one.is_whole and not one.role), None) for row in series.rows
+    ]
+    known = [count for count in counts if count is not None]
+    falls = sum(after < before for before, after in pairwise(known))
+    if len(known) < len(counts) or not 0 < falls <= _RESTARTS * len(known):
+        return series
+    order = sorted(range(len(known)), key=known.__getitem__)
+    return Series(series.key, [series.rows[at] for at in order], [series.fields[at] for at in order])
 
 
 def _comes_down(series: Series) -> bool:

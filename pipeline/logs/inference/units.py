@@ -46,7 +46,7 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
     (rf"ms{_PER}{_STEP}", Unit("ms", "step time", ("step_time",))),
     (rf"{_SECOND}{_PER}{_STEP}", Unit("s", "step time", ("step_time",))),
     (
-        rf"(?:t|tera)flop/?s?(?:\s?/?\s?(?:s(?:ec)?))?(?:\s?/\s?{_CARD})?",
+        rf"(?:(?:t|tera)flop/?s?|(?-i:TF)(?:/s)?)(?:\s?/?\s?(?:s(?:ec)?))?(?:\s?/\s?{_CARD})?",
         Unit("TFLOPs", "flops", ("tflops_per_gpu",)),
     ),
     (

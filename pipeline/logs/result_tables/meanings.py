@@ -78,6 +78,11 @@ class Meaning:
     sure: int = 0
 
 
+_STATISTIC = re.compile("^(?:mean|avg|average|median|p50|typical|steady(?: state)?) (?=.)")
+"""Words in front of what a run's steps took in the middle."""
+_OF_STEP = re.compile("(?:train(?:ing)? )?(?:step|iter(?:ation)?)")
+
+
 def meanings(header: Sequence[str], columns: Sequence[Sequence[str]]) -> dict[int, Meaning]:
     """What each column means, by its place; of two that mean one thing the surer.
 
@@ -129,7 +134,10 @@ def _result(name: str, cells: Sequence[str]) -> Meaning | None:
 
 
 def measured(label: str, unit: Unit | None) -> str | None:
-    """The column of `steps` that a label and its unit name."""
+    """The column of `steps` that a label and its unit name: `mean_step_s` is the time of a step."""
+    label = _STATISTIC.sub("", label)
+    if unit and unit.quantity == "time" and _OF_STEP.fullmatch(label):
+        return "step_time"
     named = {column for column, sure in step_columns(label) if column in OF_STEPS and sure <= OF_STEPS[column][1]}
     if unit and unit.columns:
         named = named & {*unit.columns} or {unit.columns[0]}

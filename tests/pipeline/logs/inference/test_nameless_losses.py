@@ -53,6 +53,20 @@ def test_a_number_that_comes_down_as_a_loss_does_is_one(form: Callable[[int, flo
     assert times == ([0.312] if "312" in form(0, 1) else [])
 
 
+def test_launches_of_a_loop_print_losses_without_a_name() -> None:
+    """Each is shorter than what shows a loss: together, in the order of their steps, they do."""
+    launches = (
+        f"+ torchrun --nproc_per_node 8 pretrain.py --mbs {mbs} --gbs 256 --seq-length 4096\n"
+        + "".join(f"{step:>4d}/30 | {LOSSES[step * 4 - mbs]:.4f} | 3.41 sec | 132 TF\n" for step in range(5, 31, 5))
+        for mbs in (1, 2, 3, 4, 6, 8)
+    )
+    tables = tables_of({"loop.log": "".join(launches)})
+    runs = tables["runs"].sort("line_no")
+    assert runs.select("mbs", "last_step").rows() == [(mbs, 30) for mbs in (1, 2, 3, 4, 6, 8)]
+    assert tables["steps"]["loss"].null_count() == 0
+    assert runs["tflops_per_gpu_logged"].unique().to_list() == [132.0]
+
+
 @pytest.mark.parametrize(
     "values",
     [

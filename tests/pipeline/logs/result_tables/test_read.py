@@ -33,6 +33,8 @@ MEASURES = {
         ("iter time (ms)", 1e-3, "{:.1f}"),
         ("s/it", 1.0, "{:.4f}"),
         ("elapsed time per iteration (ms)", 1e-3, "{:.1f} ms"),
+        ("mean_step_s", 1.0, "{:.4f}"),
+        ("p50 iter ms", 1e-3, "{:.1f}"),
     ),
     "mfu_logged": (("mfu", 1.0, "{:.4f}"), ("MFU (%)", 1e-2, "{:.2f}"), ("mfu_pct", 1e-2, "{:.2f}%")),
     "mem_peak_allocated_bytes": (
