@@ -1,4 +1,4 @@
-"""Entry point: page config, navigation, style. No logic; run with `sweepscope dashboard` or `streamlit run`."""
+"""Entry point: page config, navigation, colours. No logic; `sweepscope dashboard` serves it with its style sheet."""
 
 from __future__ import annotations
 

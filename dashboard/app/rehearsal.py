@@ -23,6 +23,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import Runtime
 from streamlit.runtime.session_manager import SessionClient
 
+from sweepscope.dashboard.app.document import is_visit
 from sweepscope.pipeline.io.event_log import event
 
 _LOG = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class Readers:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
-        if scope["type"] == "http" and b"text/html" in dict(scope["headers"]).get(b"accept", b""):
+        if scope["type"] == "http" and is_visit(scope):
             self._seen.note()
         if scope["type"] != "websocket":
             await self._app(scope, receive, send)

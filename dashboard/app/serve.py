@@ -17,9 +17,9 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 from streamlit.starlette import App
 
-from sweepscope.dashboard.app import api, compressed, editing
-from sweepscope.dashboard.app.base_url import BaseUrl
+from sweepscope.dashboard.app import api, compressed, editing, frontend
 from sweepscope.dashboard.app.compressed import CompressedStatic
+from sweepscope.dashboard.app.document import Document
 from sweepscope.dashboard.app.monitoring import Monitoring
 from sweepscope.dashboard.app.rehearsal import Readers, Seen, rehearse
 from sweepscope.dashboard.navigation import PAGES
@@ -31,7 +31,7 @@ from sweepscope.pipeline.store.home import Home
 _LOG = logging.getLogger(__name__)
 _STATIC = Path(st.__file__).parent / "static" / "static"
 _SCRIPT = Path(__file__).parent.parent / "streamlit_app.py"
-_OF_MOST_PAGES = ("index", "protobuf", "StreamlitMarkdown", "arrowFormatUtils", "DataFrame", "PlotlyChart")
+_OF_MOST_PAGES = ("index", "protobuf", "StreamlitMarkdown", "arrowFormatUtils", "DataFrame", frontend.CHARTS)
 """The larger scripts of the frontend that a page with a table and a chart asks for."""
 _QUICK = frozenset({"plans", "node", "live", "runs", "sql", "health"})
 """Files of pages that cost a first reader less than half a second, and the server memory if they were run before."""
@@ -64,7 +64,7 @@ def main(host: str, port: str) -> None:
             Middleware(Guard, access=access),
             Middleware(Readers, seen=seen),
             Middleware(CompressedStatic, root=_STATIC),
-            Middleware(BaseUrl),
+            Middleware(Document, tags=frontend.tags(_STATIC)),
         ],
         on_script_error=_say_briefly,
     )

@@ -11,16 +11,16 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
+from importlib import import_module
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
 from sweepscope.dashboard.charts import narrow
-from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.file_names import picture_name
 from sweepscope.dashboard.format.numbers import plain
+from sweepscope.dashboard.format.style_sheet import colors
 from sweepscope.dashboard.format.symbols import Mark
 from sweepscope.dashboard.format.theme import Theme, named_theme, template
 from sweepscope.dashboard.queries.query import Query
@@ -28,7 +28,9 @@ from sweepscope.dashboard.selection.filters import NARROWING, chips, parse_query
 from sweepscope.dashboard.widgets import urls
 from sweepscope.dashboard.widgets.charts_last import last
 
-_STYLE = (Path(__file__).parents[1] / "assets" / "style.css").read_text()
+# plotly takes a pandas that another thread is importing for one that is there, and fails: no page draws before this
+import_module("pandas")
+
 PICTURE_FORMATS = {"png": "PNG", "svg": "SVG"}
 HOW_TO_READ = "How to read this page, and what it hides"
 _TITLE = "page_title"  # key of the session's state: names the pictures of its charts
@@ -36,6 +38,7 @@ _CAPTION = "page_caption"  # key of the session's state: what is printed in them
 _CAPTION_HEIGHT = 16  # px
 _CAPTION_CHARS = 110  # what fits below a chart of half a page
 _NARROW_CHARS = 60  # and on a phone
+_UNSTATED_HEIGHT = 450  # px: plotly's own
 _HARDLY_CUT = 24  # px beyond the edge that hide nothing of interest
 HIGH_CONTRAST = "high_contrast"  # key of the session's state, and of the switch in the sidebar
 WINDOW_WIDTH = "window_width"  # key of the session's state that it is kept under
@@ -57,10 +60,8 @@ def is_narrow() -> bool:
 
 
 def style(current: Theme) -> None:
-    """The style sheet with the theme's colours as CSS variables."""
-    variables = names("page ink soft mute axis rule surface accent cell hatch completed warning failed")
-    declared = "".join(f"--ss-{name}:{getattr(current, name)};" for name in variables)
-    st.html(f"<style>:root{{{declared}}}{_STYLE}</style>")
+    """Gives the document's style sheet the colours of a theme."""
+    st.html(f"<style>{colors(current)}</style>")
 
 
 def rich(text: str) -> str:
@@ -227,7 +228,8 @@ def chart(
         narrow.fit(figure, current_theme().page)
     config = _config(key, is_zoomable=is_zoomable)
     selecting: dict[str, Any] = {} if on_select is None else {"on_select": on_select, "selection_mode": "points"}
-    last(partial(st.plotly_chart, figure, key=key, alt=alt, theme=None, config=config, **selecting))
+    draw = partial(st.plotly_chart, figure, key=key, alt=alt, theme=None, config=config, **selecting)
+    last(draw, height=figure.layout.height or _UNSTATED_HEIGHT, key=key)
 
 
 def _add_caption(figure: go.Figure) -> None:

@@ -1,5 +1,7 @@
 """Charts are sent to the browser last, each to its place: headline, figures and tables are read while plotly loads.
 
+The place has the chart's height from the beginning, so that nothing moves under a reader when the chart comes.
+
 A browser evaluates plotly, five megabytes, when the first chart of a tab arrives: for a second it draws nothing else
 and answers no click. What the server sent before the chart is on screen by then, and what it sent after it is not.
 """
@@ -14,6 +16,7 @@ from typing import ParamSpec
 
 import streamlit as st
 
+PLACE = "place_"
 _P = ParamSpec("_P")
 _waiting: ContextVar[list[Callable[[], object]] | None] = ContextVar("waiting", default=None)
 """What is to be drawn at the end of the innermost `charts_last`; None outside of any."""
@@ -34,13 +37,19 @@ def charts_last() -> Iterator[None]:
     _draw(waiting)
 
 
-def last(draw: Callable[[], object]) -> None:
-    """Has `draw` draw where this is called, after all else of the page or fragment; at once outside of both."""
+def last(draw: Callable[[], object], *, height: int, key: str) -> None:
+    """Has `draw` draw where this is called, after all else of the page or fragment; at once outside of both.
+
+    Args:
+        draw: draws one element.
+        height: its height in pixels.
+        key: names the place among those of the page; the style sheet knows all places by the prefix PLACE.
+    """
     waiting = _waiting.get()
     if waiting is None:
         draw()
         return
-    place = st.container()
+    place = st.container(height=height, border=False, key=f"{PLACE}{key}")
 
     def draw_there() -> None:
         with place:

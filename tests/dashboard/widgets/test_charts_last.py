@@ -21,7 +21,7 @@ def test_what_waits_is_drawn_after_the_rest_and_in_its_place() -> None:
 
         drawn = st.session_state.setdefault("drawn", [])
         with charts_last():
-            last(lambda: (drawn.append("chart"), st.markdown("chart")))
+            last(lambda: (drawn.append("chart"), st.markdown("chart")), height=100, key="chart")
             drawn.append("table")
             st.markdown("table")
 
@@ -40,11 +40,11 @@ def test_in_a_fragment_it_waits_for_the_end_of_the_fragment() -> None:
 
         @fragment
         def part(name: str) -> None:
-            last(lambda: drawn.append(f"chart of {name}"))
+            last(lambda: drawn.append(f"chart of {name}"), height=100, key=name)
             drawn.append(name)
 
         with charts_last():
-            last(lambda: drawn.append("chart of the page"))
+            last(lambda: drawn.append("chart of the page"), height=100, key="page")
             part("part")
             drawn.append("page")
 
@@ -55,7 +55,7 @@ def test_in_a_fragment_it_waits_for_the_end_of_the_fragment() -> None:
 
 def test_outside_of_a_page_nothing_waits() -> None:
     drawn: list[str] = []
-    last(lambda: drawn.append("chart"))
+    last(lambda: drawn.append("chart"), height=100, key="chart")
     assert drawn == ["chart"]
 
 
@@ -64,10 +64,10 @@ def test_charts_above_an_error_are_drawn() -> None:
 
     def fail() -> None:
         with charts_last():
-            last(lambda: drawn.append("chart"))
+            last(lambda: drawn.append("chart"), height=100, key="chart")
             raise LookupError
 
     with pytest.raises(LookupError):
         fail()
-    last(lambda: drawn.append("after"))
+    last(lambda: drawn.append("after"), height=100, key="after")
     assert drawn == ["chart", "after"]

@@ -1,4 +1,4 @@
-"""The first document tells the browser where the server is; other answers pass unchanged."""
+"""The first document has the server's address and the style sheet; other answers pass unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from sweepscope.dashboard.app.base_url import SCRIPT, BaseUrl
+from sweepscope.dashboard.app.document import SCRIPT, Document
+from sweepscope.dashboard.format.style_sheet import sheet
 
 PAGE = "<!DOCTYPE html><html><head><title>x</title></head><body></body></html>"
 
@@ -31,12 +32,13 @@ def _missing(_request: object) -> Response:
 def client() -> TestClient:
     routes = [Route("/best", _page), Route("/text", _text), Route("/missing", _missing)]
     app = Starlette(routes=routes, middleware=[Middleware(GZipMiddleware, minimum_size=1)])
-    return TestClient(BaseUrl(app), headers={"accept": "text/html,*/*;q=0.8"})
+    return TestClient(Document(app), headers={"accept": "text/html,*/*;q=0.8"})
 
 
-def test_a_document_begins_with_the_script(client: TestClient) -> None:
+def test_a_document_begins_with_the_script_and_ends_with_the_style_sheet(client: TestClient) -> None:
     answer = client.get("/best")
-    assert answer.text == PAGE.replace("<head>", f"<head>{SCRIPT.decode()}")
+    with_script = PAGE.replace("<head>", f"<head>{SCRIPT.decode()}")
+    assert answer.text == with_script.replace("</body>", f"<style>{sheet()}</style></body>")
     assert answer.headers["content-length"] == str(len(answer.content))
     assert "etag" not in answer.headers
 

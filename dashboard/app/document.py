@@ -1,9 +1,11 @@
-"""Where the server is, written into the first document, so that the browser need not try.
+"""What the first document says beyond Streamlit's: where the server is, how pages look, and what they begin with.
 
 Streamlit's frontend takes the address of a page, `/best`, for a possible base of the server: it asks for
 `/best/_stcore/health` before it asks for `/_stcore/health`, and the browser's console shows two errors on each visit
 (`frontend/connection/src/utils.ts`, `getPossibleBaseUris`). Pages have one segment, so that the base is the folder of
 the address, behind a proxy that adds a path, too.
+
+The style sheet is there before the first element. As an element of the page it came after others, which then moved.
 """
 
 from __future__ import annotations
@@ -11,20 +13,29 @@ from __future__ import annotations
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_HEAD = b"<head>"
+from sweepscope.dashboard.format.style_sheet import sheet
+
+_HEAD, _END = b"<head>", b"</body>"
 SCRIPT = b'<script>window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href}</script>'
 _OF_THE_FILE = ("etag", "last-modified")
 
 
-class BaseUrl:
-    """ASGI middleware that adds SCRIPT to HTML documents; all else passes unchanged."""
+class Document:
+    """ASGI middleware that adds SCRIPT, the style sheet and further tags to HTML documents; all else passes unchanged.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Args:
+        app: what comes next.
+        tags: for the end of the document.
+    """
+
+    def __init__(self, app: ASGIApp, *, tags: str = "") -> None:
         self._app = app
+        # behind the frontend's own rules, which it adds to the head: of two alike the last one counts
+        self._last = f"<style>{sheet()}</style>{tags}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http" or scope["method"] != "GET" or not _is_visit(scope):
+        if scope["type"] != "http" or scope["method"] != "GET" or not is_visit(scope):
             await self._app(scope, receive, send)
             return
         # eight kilobytes, to be read here
@@ -41,12 +52,16 @@ class BaseUrl:
             else:
                 body += message.get("body", b"")
                 if not message.get("more_body"):
-                    await _send_document(start, body, send)
+                    await _send_document(start, self._completed(body), send)
 
         await self._app(scope, receive, forward)
 
+    def _completed(self, body: bytes) -> bytes:
+        return body.replace(_HEAD, _HEAD + SCRIPT, 1).replace(_END, self._last + _END, 1)
 
-def _is_visit(scope: Scope) -> bool:
+
+def is_visit(scope: Scope) -> bool:
+    """Whether a request is for a document, by what it accepts."""
     return b"text/html" in dict(scope["headers"]).get(b"accept", b"")
 
 
@@ -55,8 +70,7 @@ def _is_document(message: Message) -> bool:
     return message["status"] == 200 and headers.get("content-type", "").startswith("text/html")
 
 
-async def _send_document(start: Message, body: bytes, send: Send) -> None:
-    document = body.replace(_HEAD, _HEAD + SCRIPT, 1)
+async def _send_document(start: Message, document: bytes, send: Send) -> None:
     headers = MutableHeaders(raw=start["headers"])
     headers["content-length"] = str(len(document))
     for name in _OF_THE_FILE:  # they name the file's content, which this is not
