@@ -21,6 +21,9 @@ _MAX_LABEL = 44
 _LINE = 15  # pixels that a second line of a name takes
 _PART = " · "
 
+_Track = tuple[int, float, str]
+"""Row, bytes and colour of a bar."""
+
 
 def draw_waterfall(parts: Sequence[Bar], theme: Theme) -> go.Figure:
     """From the estimate to the card: levels from 0, gaps between them; what nothing explains is hatched."""
@@ -56,17 +59,20 @@ def draw_peaks(
     """One track per run, as long as its card: allocated, what is reserved beyond, and a diamond for the estimate."""
     figure, layer = go.Figure(), Layer()
     widest = max([1.0, *(size / GIB for size in rows["mem_total_bytes"].drop_nulls())])
+    cards: list[_Track] = []
+    reached: list[_Track] = []
+    inner: list[_Track] = []
     for position, row in enumerate(rows.iter_rows(named=True)):
         card, allocated = row["mem_total_bytes"], row["mem_peak_allocated_bytes"]
         reserved, used = row["mem_peak_reserved_bytes"], row["mem_used_max_bytes"]
         is_picked = row["run_id"] == picked
         if card:
-            _bar(figure, position, 0, card, theme.cell, theme=theme)
+            cards.append((position, card, theme.cell))
         outer = max((size for size in (reserved, used) if size is not None), default=None)
         if outer is not None:
-            _bar(figure, position, 0, outer, theme.hatch, theme=theme)
+            reached.append((position, outer, theme.hatch))
         if allocated is not None:
-            _bar(figure, position, 0, allocated, theme.accent if is_picked else theme.axis, theme=theme)
+            inner.append((position, allocated, theme.accent if is_picked else theme.axis))
         mark = STATUS[row["status"]]
         known = outer or allocated
         estimate = row["est_mem_bytes"]
@@ -76,6 +82,8 @@ def draw_peaks(
         text = f"{mark.symbol} {far if far and known is None else shown}"
         text = f"<b>{text}</b>" if row["status"] == "oom" else text
         _label(layer, (card or known or 0) / GIB, position, text, theme)
+    for tracks in (cards, reached, inner):  # each over the one before
+        _tracks(figure, tracks)
     layer.lay_on(figure)
     estimates = enumerate(rows["est_mem_bytes"])
     _diamonds(figure, [(position, size / GIB) for position, size in estimates if size and size <= widest * GIB], theme)
@@ -161,6 +169,22 @@ def _bar(
         width=0.66,
         hoverinfo="skip",
         marker={"color": color, "line": {"width": 0}, **({"pattern": pattern} if is_hatched else {})},
+        unselected={"marker": {"opacity": 1}},
+    )
+
+
+def _tracks(figure: go.Figure, tracks: Sequence[_Track]) -> None:
+    """Bars from 0, as one trace: one for each would cost the browser more."""
+    if not tracks:
+        return
+    positions, sizes, colors = zip(*tracks, strict=True)
+    figure.add_bar(
+        x=[size / GIB for size in sizes],
+        y=list(positions),
+        orientation="h",
+        width=0.66,
+        hoverinfo="skip",
+        marker={"color": list(colors), "line": {"width": 0}},
         unselected={"marker": {"opacity": 1}},
     )
 

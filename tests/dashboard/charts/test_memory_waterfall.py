@@ -72,3 +72,26 @@ def test_gaps_say_their_sign_and_a_zero_stays() -> None:
     assert figure.data[2].base[0] == 4.0
     assert figure.data[2].x[0] == 1.0
     assert figure.data[2].marker.pattern.shape == "/"
+
+
+def test_tracks_of_many_runs_are_three_traces_and_a_missing_size_has_no_bar() -> None:
+    sizes = [(80, 70, 60), (None, 70, None), (80, None, 40), (None, None, None)]
+    frame = pl.DataFrame(
+        [
+            row(
+                run_id=str(i),
+                mem_total_bytes=card and card * GIB,
+                mem_peak_reserved_bytes=reserved and reserved * GIB,
+                mem_peak_allocated_bytes=allocated and allocated * GIB,
+            )
+            for i, (card, reserved, allocated) in enumerate(sizes)
+        ],
+        infer_schema_length=None,
+    )
+    figure = draw_peaks(frame, ["x"] * 4, [""] * 4, LIGHT, "2")
+    bars = [trace for trace in figure.data if trace.type == "bar"]
+    assert [list(zip(bar.y, bar.x, bar.marker.color, strict=True)) for bar in bars] == [
+        [(0, 80.0, LIGHT.cell), (2, 80.0, LIGHT.cell)],
+        [(0, 70.0, LIGHT.hatch), (1, 70.0, LIGHT.hatch)],
+        [(0, 60.0, LIGHT.axis), (2, 40.0, LIGHT.accent)],
+    ]
