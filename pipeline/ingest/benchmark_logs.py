@@ -35,8 +35,12 @@ def with_benchmark(source: int, sample: pl.DataFrame, read: Facts, known: Facts)
     failed = set(events.filter(~pl.col("kind").is_in(_NO_FAILURES))["line_no"])
     if sample["block"].n_unique() == 1:
         found = read_benchmark(sample, steps, failed)
+        # What a dialect does not take for a step's time is none.
+        if found is not None and read.steps.is_empty() and not mine.steps.is_empty():
+            found = found if found.events.filter(kind=RUN_HEADER).height else None
     else:  # so they are, but for those of the end
-        found = read_end(sample.filter(pl.col("block") == pl.col("block").last()), steps, failed)
+        end = sample.filter(pl.col("block") == pl.col("block").last())
+        found = None if read.steps.is_empty() else read_end(end, steps, failed)
     if found is None:
         return None
     found = found.map(lambda rows: rows.with_columns(source=pl.lit(source, pl.Int64)))

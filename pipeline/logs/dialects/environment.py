@@ -85,7 +85,8 @@ _LINE = (
     ("zero_stage", r"^Stage (3) initialize (?:beginning|\[begin\])"),
     (CPU_PROCESS, rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),
 )
-_TORCH_LINE = r"^\[[WE]\d{3,4} [^\]]* \w+\.cpp:\d+\]"
+# Warnings only: an error of the watchdog comes from every rank but the one that all wait for.
+_TORCH_WARNING = r"^\[W\d{3,4} [^\]]* \w+\.cpp:\d+\]"
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
@@ -104,13 +105,13 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 
 def ranks(lines: pl.DataFrame) -> pl.DataFrame:
     """SETTING_FACTS of the global ranks in front of torch's warnings (c10/util/Logging.cpp), each once a file."""
-    mine = lines.filter(pl.col("rank").is_not_null() & pl.col("text").str.contains(_TORCH_LINE))
+    mine = lines.filter(pl.col("rank").is_not_null() & pl.col("text").str.contains(_TORCH_WARNING))
     return computed_settings(mine.unique(["source", "rank"], keep="first", maintain_order=True), {RANK: pl.col("rank")})
 
 
 def launchers(lines: pl.DataFrame) -> pl.DataFrame:
     """SETTING_FACTS of the launcher of each of `ranks`, where lines are labelled with it (pdsh, `srun --label`)."""
-    mine = lines.filter(pl.col("rank").is_not_null() & pl.col("text").str.contains(_TORCH_LINE))
+    mine = lines.filter(pl.col("rank").is_not_null() & pl.col("text").str.contains(_TORCH_WARNING))
     first = mine.unique(["source", "rank"], keep="first", maintain_order=True)
     return computed_settings(first, {_LAUNCHED: pl.col("prefix").str.extract(r"^ *(\S+): *\[rank\d+\]")})
 

@@ -42,3 +42,8 @@ def test_launchers_of_several_ranks_each_are_nodes() -> None:
 def test_a_task_per_rank_is_no_node_per_rank() -> None:
     run = run_of(STEPS + "".join(warnings(range(rank, rank + 1), f"{rank}: ") for rank in range(4)))
     assert (run["num_gpus"], run.get("num_nodes")) == (4, None)
+
+
+def test_errors_of_the_ranks_that_wait_for_another_count_nothing() -> None:
+    errors = warnings(range(7)).replace(":[W507", ":[E507")
+    assert run_of(STEPS + errors).get("num_gpus") is None
