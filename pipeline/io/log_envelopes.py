@@ -41,6 +41,10 @@ _TIMES = (
     *("timestamp", "time", "ts", "@timestamp", "asctime", "datetime", "date", "receiveTimestamp", "ingestionTime"),
     *("eventtime", "__REALTIME_TIMESTAMP"),
 )
+_PAYLOADS = ("jsonPayload", "content", "_source")
+"""Objects within an object: Google Cloud's where the message was one itself, Datadog's, Elasticsearch's."""
+_EVENTS = re.compile(rb'\s*\{\s*"(?:events|entries|hits|logs)"\s*:\s*(?=\[\s*\{)')
+"""An array within an object, as of `aws logs get-log-events`."""
 _METRIC = re.compile(r"(?:.*[_/.])?(?:step|iteration|iter|epoch|loss)")
 _OF_DATA = ("text", "content")
 """Messages of records that may as well be documents with a date (C4's)."""
@@ -73,9 +77,10 @@ def envelope(head: bytes) -> Callable[[Iterable[bytes]], Iterator[bytes]] | None
     if is_message_log(head) and not is_container_log(head):
         is_turned = _is_newest_first([_time(_object(line)) for line in head.split(b"\n")[:-1]])
         return lambda chunks: _unpacked(_turned(chunks) if is_turned else chunks, _message_of)
-    for line_of, is_wrapped in ((_text_of, is_container_log), (dllogger_line, is_dllogger)):
-        if is_wrapped(head):
-            return partial(_unpacked, text_of=line_of)
+    if is_container_log(head):
+        return lambda chunks: _unpacked(chunks, _container_lines())
+    if is_dllogger(head):
+        return partial(_unpacked, text_of=dllogger_line)
     if is_array(head):
         return _lines_of_array
     if rearrange := _arrangement(head):
@@ -128,8 +133,11 @@ def is_array(head: bytes) -> bool:
 
     >>> is_array(b'[\\n  {"message": "step: 1"'), is_array(b"[2026-01-01 10:00:00] step 1")
     (True, False)
+    >>> is_array(b'{"events": [{"timestamp": 1763600000000, "message": "a"'), is_array(b'{"events": [{"name": "x"')
+    (True, False)
     """
-    return re.match(rb'\s*\[\s*\{\s*"', head) is not None
+    array = _EVENTS.sub(b"", head, count=1) if _EVENTS.match(head) else head
+    return re.match(rb'\s*\[\s*\{\s*"', array) is not None and (array is head or b'"message"' in head)
 
 
 def is_message_table(head: bytes) -> bool:
@@ -274,6 +282,8 @@ def _lines_of_array(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield text
         yield from rest
         return
+    if isinstance(found, dict):
+        found = next(value for value in found.values() if isinstance(value, list))
     objects = [item if isinstance(item, dict) else {} for item in found]
     lines = [_line_of(item, json.dumps(item).encode()) for item in objects]
     yield b"".join(reversed(lines) if _is_newest_first(map(_time, objects)) else lines)
@@ -321,10 +331,20 @@ def _is_newest_first(times: Iterable[str]) -> bool:
     return any(a > b for a, b in itertools.pairwise(known)) and all(a >= b for a, b in itertools.pairwise(known))
 
 
-def _text_of(line: bytes) -> bytes:
-    """The text that a container wrote, with its line feed."""
-    text = _object(line).get("log")
-    return text.encode("utf-8", errors="replace") if isinstance(text, str) else line + b"\n"
+def _container_lines() -> Callable[[bytes], bytes]:
+    """The texts that a container wrote, with their line feeds, after their times where they show none themselves."""
+    is_begin = True
+
+    def text_of(line: bytes) -> bytes:
+        nonlocal is_begin
+        found = _object(line)
+        text = found.get("log")
+        if not isinstance(text, str):
+            return line + b"\n"
+        is_whole, is_begin = is_begin and text.endswith("\n"), text.endswith("\n")
+        return _stamped(_time(found), text) if is_whole else text.encode("utf-8", errors="replace")
+
+    return text_of
 
 
 def _message_of(line: bytes) -> bytes:
@@ -369,5 +389,5 @@ def _object(line: bytes) -> Mapping[str, Any]:
         return {}
     if not isinstance(found, dict):
         return {}
-    payload = found.get("jsonPayload")  # Google Cloud's, where the message was an object itself
-    return found | payload if isinstance(payload, dict) else found
+    payload = next((found[name] for name in _PAYLOADS if isinstance(found.get(name), dict)), None)
+    return found if payload is None else found | payload

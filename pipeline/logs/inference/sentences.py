@@ -176,7 +176,11 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
             r"(?:(?:trainable|total|model|learnable)\s)?(?:param(?:eter)?s?\b|参数)"
         ),
     ),
-    ("num_layers", ("layers",), re.compile(r"(?i)\b(?P<value>\d+)\s+(?:transformer\s|decoder\s|hidden\s)?layers\b")),
+    (
+        "num_layers",
+        ("layers",),
+        re.compile(r"(?i)\b(?P<value>\d+)\s+(?:transformer\s|decoder\s|hidden\s)?layers\b(?!\s?[=:]\s?\d)"),
+    ),
     (
         "steps_planned",
         ("training",),
@@ -184,7 +188,7 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ),
     # What an epoch's number counts up to; steps only where epochs are what the log counts (`infer`).
     ("epochs", ("epoch",), re.compile(r"(?i)\bepoch\W{1,3}\d+\s?(?:/|of)\s?(?P<value>\d+)\b(?![.,]\d)")),
-    ("num_heads", ("heads",), re.compile(r"(?i)\b(?P<value>\d+)\s+(?:attention\s)?heads\b")),
+    ("num_heads", ("heads",), re.compile(r"(?i)\b(?P<value>\d+)\s+(?:attention\s)?heads\b(?!\s?[=:]\s?\d)")),
 )
 """Column of `runs`, words in small letters of which any such line has one, and the expression whose group `value` is
 what the sentence says, in units of `magnitude`."""

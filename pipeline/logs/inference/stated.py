@@ -74,6 +74,11 @@ _NEUTRAL = re.compile(
     r"calculated|computed|resulting|user|provided|specified|requested)(?: |$))*"
 )
 """Words in front of a name that do not change what it means."""
+_VALUE = re.compile(r"(?:^|\s)[A-Za-z-]*\d\S*\s+$")
+_OF_PART = re.compile(
+    r"(?i)(?:^|[\W_])(?:layers?|blocks?|stages?|groups?|buckets?|heads?|levels?|phases?|tasks?|scales?|conv)\b"
+)
+"""Words of a part of a model or a training, by whose number the part is called."""
 _DUMPED = re.compile(r"(?:(?:namespace|ordereddict|dict|opts?|options|kwargs|hyperparams|flags|dims|sizes) ?)+")
 """What a dump of all arguments is called, besides neutral words."""
 _OWNER = re.compile(r"(?P<name>[A-Za-z][\w.-]*)[\"']?\s*(?:=>|->|:=|=|:|\.{2,})?\s*$")
@@ -229,7 +234,8 @@ def _of_pair(text: str, hit: re.Match[str], form: str) -> Stated | None:
     for position in _starts(name):
         part = name[position:].lstrip("-")
         *sections, last = re.split(r"[./]", part) if re.fullmatch(r"[\w./-]+", part) else [part]
-        if NOT_OURS.search(words(" ".join(sections))) or (position and not _is_neutral(name[:position])):
+        is_plain = not position or _is_neutral(name[:position]) or _ends_value(name[:position], hit["form"])
+        if NOT_OURS.search(words(" ".join(sections))) or not is_plain:
             continue
         named = _column(words(last), hit["value"], is_whole=position == 0 or name[position - 1] == "(")
         if named is None:
@@ -278,6 +284,16 @@ def _starts(name: str) -> list[int]:
 def _is_neutral(before: str) -> bool:
     """Whether words in front of a name leave its meaning: it is what follows a comma, or words like "using"."""
     return bool(re.search(r"[,(]\s*$", before)) or _NEUTRAL.fullmatch(words(before)) is not None
+
+
+def _ends_value(before: str, form: str) -> bool:
+    """Whether words in front of a name are a value of their own, as its digits show: `NVIDIA H100 80GB HBM3 tp=4`.
+
+    >>> _ends_value("NVIDIA H100 80GB HBM3 ", "="), _ends_value("layer 3 ", "="), _ends_value("vision tower ", "=")
+    (True, False, False)
+    """
+    is_value = form.strip() in ("=", ":") and _VALUE.search(before) is not None
+    return is_value and not _OF_PART.search(before) and not NOT_OURS.search(words(before))
 
 
 def _column(name: str, printed: str, *, is_whole: bool) -> tuple[str, int, str] | None:

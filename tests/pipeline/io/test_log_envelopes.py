@@ -97,3 +97,30 @@ def test_the_journal_of_systemd_is_messages_with_times() -> None:
     ]
     data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
     assert read(data) == b"2025-11-19T12:00:00Z step 1 loss 9.5\n2025-11-19T12:01:00Z step 2, loss 9.25\n"
+
+
+def test_lines_of_a_container_have_their_times_but_those_that_docker_has_split() -> None:
+    texts = ["step 1 loss 9.5\n", "a line that is lo", "ng\n", "[12:00:03] step 2\n"]
+    rows = ({"log": text, "stream": "stdout", "time": f"2026-11-19T12:00:0{at}.5Z"} for at, text in enumerate(texts))
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    assert read(data) == b"2026-11-19T12:00:00.5Z step 1 loss 9.5\na line that is long\n[12:00:03] step 2\n"
+
+
+def test_events_within_an_object_are_messages() -> None:
+    """`aws logs get-log-events`."""
+    events = [{"timestamp": 1763600000000 + 1500 * at, "message": f"step {at}"} for at in range(2)]
+    data = json.dumps({"events": events, "nextForwardToken": "f/1"}).encode()
+    assert is_of_training(data)
+    assert read(data) == b"2025-11-20T00:53:20Z step 0\n2025-11-20T00:53:21.500000Z step 1\n"
+    assert not is_of_training(b'{"events": [{"name": "a"}]}')
+
+
+def test_a_message_within_an_object_of_the_collector_is_one() -> None:
+    """Datadog's archives keep it in `content`, Elasticsearch in `_source`."""
+    rows = (
+        {"id": str(at), name: {"timestamp": f"2026-11-19T12:00:0{at}Z", "message": f"step {at}"}}
+        for at, name in enumerate(("content", "_source"))
+    )
+    assert read("".join(json.dumps(row) + "\n" for row in rows).encode()) == (
+        b"2026-11-19T12:00:00Z step 0\n2026-11-19T12:00:01Z step 1\n"
+    )
