@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sweepscope.dashboard.format.style_sheet import sheet
 
-_HEAD, _END = b"<head>", b"</body>"
+_HEAD, _BODY, _END = b"<head>", b"<body>", b"</body>"
 SCRIPT = b'<script>window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href}</script>'
 _OF_THE_FILE = ("etag", "last-modified")
 
@@ -30,8 +30,10 @@ class Document:
 
     def __init__(self, app: ASGIApp, *, tags: str = "") -> None:
         self._app = app
-        # behind the frontend's own rules, which it adds to the head: of two alike the last one counts
-        self._last = f"<style>{sheet()}</style>{tags}".encode()
+        # behind the frontend's own rules, which it adds to the head, and in front of what pages add below it: of two
+        # alike the last one counts
+        self._style = f"<style>{sheet()}</style>".encode()
+        self._tags = tags.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -57,7 +59,8 @@ class Document:
         await self._app(scope, receive, forward)
 
     def _completed(self, body: bytes) -> bytes:
-        return body.replace(_HEAD, _HEAD + SCRIPT, 1).replace(_END, self._last + _END, 1)
+        styled = body.replace(_HEAD, _HEAD + SCRIPT, 1).replace(_BODY, _BODY + self._style, 1)
+        return styled.replace(_END, self._tags + _END, 1)
 
 
 def is_visit(scope: Scope) -> bool:

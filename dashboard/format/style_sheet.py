@@ -10,11 +10,11 @@ from sweepscope.dashboard.format.theme import DARK, LIGHT, Theme
 _SHEET = Path(__file__).parents[1] / "assets" / "style.css"
 
 
-def colors(theme: Theme, *, is_chosen: bool = False) -> str:
-    """The rule that gives the sheet a theme's colours; one that a page has chosen counts more, wherever it stands."""
+def colors(theme: Theme) -> str:
+    """The rule that gives the sheet a theme's colours."""
     variables = names("page ink soft mute axis rule surface accent cell hatch completed warning failed")
     declared = "".join(f"--ss-{name}:{getattr(theme, name)};" for name in variables)
-    return f"{':root:root' if is_chosen else ':root'}{{{declared}}}"
+    return f":root{{{declared}}}"
 
 
 def sheet() -> str:

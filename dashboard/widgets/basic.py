@@ -61,7 +61,7 @@ def is_narrow() -> bool:
 
 def style(current: Theme) -> None:
     """Gives the document's style sheet the colours of a theme."""
-    st.html(f"<style>{colors(current, is_chosen=True)}</style>")
+    st.html(f"<style>{colors(current)}</style>")
 
 
 def rich(text: str) -> str:

@@ -35,10 +35,10 @@ def client() -> TestClient:
     return TestClient(Document(app), headers={"accept": "text/html,*/*;q=0.8"})
 
 
-def test_a_document_begins_with_the_script_and_ends_with_the_style_sheet(client: TestClient) -> None:
+def test_a_document_has_the_script_in_its_head_and_the_style_sheet_before_what_pages_draw(client: TestClient) -> None:
     answer = client.get("/best")
     with_script = PAGE.replace("<head>", f"<head>{SCRIPT.decode()}")
-    assert answer.text == with_script.replace("</body>", f"<style>{sheet()}</style></body>")
+    assert answer.text == with_script.replace("<body>", f"<body><style>{sheet()}</style>")
     assert answer.headers["content-length"] == str(len(answer.content))
     assert "etag" not in answer.headers
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from sweepscope.dashboard.format.style_sheet import colors, sheet
-from sweepscope.dashboard.format.theme import DARK, LIGHT, LIGHT_HIGH, named_theme
+from sweepscope.dashboard.format.theme import DARK, LIGHT, named_theme
 
 
 @pytest.mark.parametrize("is_high", [False, True])
@@ -23,7 +23,3 @@ def test_the_document_has_the_colours_that_the_system_prefers() -> None:
     before, _, after = sheet().partition("@media (prefers-color-scheme:dark)")
     assert before == colors(LIGHT)
     assert after.startswith(f"{{{colors(DARK)}}}")
-
-
-def test_the_colours_of_a_page_count_more_than_those_of_the_document_behind_it() -> None:
-    assert colors(LIGHT_HIGH, is_chosen=True) == colors(LIGHT_HIGH).replace(":root", ":root:root", 1)
