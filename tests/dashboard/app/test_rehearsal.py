@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,15 @@ def in_streamlit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
                 runtime.stop()
                 await runtime.stopped
 
-        return asyncio.run(beside())
+        return in_thread(beside())
 
     return run
+
+
+def in_thread(work: Coroutine[Any, Any, Any]) -> Any:
+    """Runs a coroutine in a thread of its own: Playwright's loop goes on in that of the tests once it was there."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def ran(folder: Path) -> list[str]:
@@ -146,7 +153,7 @@ def through(seen: Seen, scope: dict[str, Any], messages: int = 0) -> None:
 
     async def send(_message: Any) -> None: ...
 
-    asyncio.run(Readers(app, seen=seen)(scope, receive, send))
+    in_thread(Readers(app, seen=seen)(scope, receive, send))
 
 
 def test_a_document_and_a_message_of_a_browser_are_a_reader() -> None:
