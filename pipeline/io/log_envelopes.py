@@ -341,8 +341,9 @@ def _container_lines() -> Callable[[bytes], bytes]:
         text = found.get("log")
         if not isinstance(text, str):
             return line + b"\n"
-        is_whole, is_begin = is_begin and text.endswith("\n"), text.endswith("\n")
-        return _stamped(_time(found), text) if is_whole else text.encode("utf-8", errors="replace")
+        is_line = is_begin and text.endswith("\n") and "\r" not in text.rstrip("\r\n")  # and no bar that is redrawn
+        is_begin = text.endswith("\n")
+        return _stamped(_time(found), text) if is_line else text.encode("utf-8", errors="replace")
 
     return text_of
 

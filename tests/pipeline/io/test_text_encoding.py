@@ -81,11 +81,12 @@ def kept_by_docker(*texts: str) -> bytes:
 
 
 @pytest.mark.parametrize("size", [1, 7, 8192])
-def test_what_docker_keeps_of_a_container_is_what_it_wrote(size: int) -> None:
+def test_what_docker_keeps_of_a_container_is_what_it_wrote_and_when(size: int) -> None:
     data = kept_by_docker(STEP, '\u001b[32ma "quote"\r100%\n', "half ", "of a line\n", "\ud83d\n")
     data += b'not JSON\n{"other": 1}\n' + kept_by_docker("at the end")
     chunks = [data[at : at + size] for at in range(0, len(data), size)]
-    wanted = STEP + '\x1b[32ma "quote"\r100%\nhalf of a line\n?\nnot JSON\n{"other": 1}\nat the end'
+    at, bar = "2025-05-16T16:39:51.2Z ", '\x1b[32ma "quote"\r100%\n'
+    wanted = f'{at}{STEP}{bar}half of a line\n{at}?\nnot JSON\n{{"other": 1}}\nat the end'
     assert read(*chunks) == wanted.encode()
 
 
