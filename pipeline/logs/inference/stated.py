@@ -75,6 +75,7 @@ _NEUTRAL = re.compile(
 )
 """Words in front of a name that do not change what it means."""
 _VALUE = re.compile(r"(?:^|\s)[A-Za-z-]*\d\S*\s+$")
+"""Text whose last word has digits: a value, or the number of something."""
 _OF_PART = re.compile(
     r"(?i)(?:^|[\W_])(?:layers?|blocks?|stages?|groups?|buckets?|heads?|levels?|phases?|tasks?|scales?|conv)\b"
 )

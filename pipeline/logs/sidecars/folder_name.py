@@ -25,7 +25,9 @@ _NAMES = "|".join(sorted(_TOKENS, key=len, reverse=True))
 _COUNT = re.compile(r"(?:^|[_\-.,/])(\d{1,6})[_\-]?(gpu|node)s?(?=$|[_\-.,/])", re.IGNORECASE)
 """`16gpus`, `4-nodes`."""
 _SIZE = re.compile(r"(?i)\d(?:\.\d+)?[bm](?![a-z0-9])")
+"""What ends the name of a model: `8b`, `1.5B`, `350m`."""
 _MOST_PIECES = 5
+"""Words of such a name, `llama-3.1-8b-instruct-hf`."""
 _TOKEN = re.compile(rf"(?:^|[_\-.,/])({_NAMES})[=\-]?(\d{{1,7}})(?=$|[_\-.,/])", re.IGNORECASE)
 TOKEN_WORDS = rf"(?i)(?:^|[^a-z0-9])(?:{_NAMES})[=\-]?[0-9]"
 """Found in any name with a setting, whatever parts its words."""
