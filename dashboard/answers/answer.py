@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel, Field
 
+from sweepscope.dashboard.format.emphasis import without_marks
 from sweepscope.dashboard.format.numbers import NBSP
 from sweepscope.dashboard.report.section import Section
 from sweepscope.pipeline.text.json_rows import as_json
@@ -60,4 +61,4 @@ def plain(text: str) -> str:
     >>> plain("**TP=2**: 40\\N{NO-BREAK SPACE}%")
     'TP=2: 40 %'
     """
-    return text.replace("**", "").replace(NBSP, " ")
+    return without_marks(text).replace(NBSP, " ")

@@ -116,9 +116,8 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
         "accelerator": st.query_params.get("card"),
         "num_nodes": int(nodes) if nodes.isdecimal() else None,
     }
-    start = explorer.default_setup(setups, models, explorer.wanted(asked, view.chosen))
-    # whatever the nodes: estimates of more of them would else be by other constants
-    usual = explorer.default_setup(setups, models, explorer.wanted({**asked, "num_nodes": None}, view.chosen))
+    # the constants are of the latter: estimates of more nodes would else be by others
+    start, usual = explorer.start_setups(setups, models, asked, view.chosen)
     offered = [*explorer.listed_models(models, st.query_params.get("model", start["model"])), CUSTOM]
     unlisted = option_texts.left_out(offered, models, noun="model", most="runs", parameter="model")
     model = choices.select("Model", "model", offered, start["model"], width=190, help=unlisted)

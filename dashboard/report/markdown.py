@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from sweepscope.dashboard.format import columns, numbers
+from sweepscope.dashboard.format.emphasis import BOLD
 from sweepscope.dashboard.report.page import shown_value
 from sweepscope.dashboard.report.section import Listing, Section
 
 _SPECIAL = re.compile(r"([\\`\[\]|*_#<>~])")
-_BOLD = re.compile(r"\*\*(.+?)\*\*")
 
 
 def markdown(title: str, about: str, parts: Sequence[Section]) -> str:
@@ -27,7 +27,7 @@ def escaped(text: str) -> str:
     '**36 %** of \\\\<runs\\\\> \\\\[x\\\\](y)'
     """
     plain = " ".join(text.replace(numbers.NBSP, " ").split())
-    pieces = _BOLD.split(plain)  # every second one was bold
+    pieces = BOLD.split(plain)  # every second one was bold
     return "".join(
         f"**{_SPECIAL.sub(_BACKSLASHED, piece)}**" if index % 2 else _SPECIAL.sub(_BACKSLASHED, piece)
         for index, piece in enumerate(pieces)

@@ -12,6 +12,7 @@ import polars as pl
 from sweepscope.dashboard.charts import heatmap
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import names
+from sweepscope.dashboard.format.emphasis import without_marks
 from sweepscope.dashboard.format.metrics import offered
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.queries import cells as cell_queries
@@ -150,7 +151,7 @@ def _pages(of: Site, further: Sequence[tuple[str, str, Section]]) -> Iterator[Si
     yield SitePage("runs.html", "Runs", [_runs(of)])
     for run_id in sorted(of.run_ids):
         part = run_section.run(of.con, run_id, of.theme)
-        yield SitePage(f"run-{run_id}.html", "", [_stamped(of, part, part.meta.replace("**", ""))])
+        yield SitePage(f"run-{run_id}.html", "", [_stamped(of, part, without_marks(part.meta))])
 
 
 def _overview(

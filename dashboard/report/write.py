@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.emphasis import without_marks
 from sweepscope.dashboard.format.theme import LIGHT
 from sweepscope.dashboard.queries.reader import Answers, Reader
 from sweepscope.dashboard.report.build import Asked, sections
@@ -60,7 +61,7 @@ def _summary(part: Section) -> dict[str, object]:
     return {
         "section": part.key,
         "title": part.title,
-        "answer": part.answer.replace("**", "").replace(numbers.NBSP, " "),
+        "answer": without_marks(part.answer).replace(numbers.NBSP, " "),
         "origins": list(part.origins),
         "charts": [picture.title for picture in part.pictures],
         "sql": {name: query.runnable() for name, query in part.queries.items()},

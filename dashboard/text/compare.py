@@ -102,7 +102,9 @@ def _why_none(one: Subject, race: Race) -> str:
     if run["status"] == "completed" and run["tokens_per_s"] is not None and run["num_gpus"] is None:
         return "does not state its number of GPUs"
     if run["status"] == "completed":
-        return "logs no step time and no throughput" if run["origin"] != "published" else "is published without one"
+        if run["origin"] == "published":
+            return f"is published without {'an MFU' if race.standings and race.measure == 'utilisation' else 'a speed'}"
+        return "logs no step time and no throughput"
     return in_sentence(ended(run))
 
 

@@ -16,7 +16,7 @@ from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.slices import Other, Slice
 from sweepscope.dashboard.text import failures
-from sweepscope.dashboard.text.cell import cell_name
+from sweepscope.dashboard.text.cell import cell_name, lead
 from sweepscope.dashboard.view_models.cells import best_first
 from sweepscope.dashboard.view_models.failures import overall_rate
 
@@ -47,7 +47,10 @@ def answer(cells: pl.DataFrame) -> str:
         return f"**No run has completed in this grid yet**: {count(tried, 'try', 'tries')} so far."
     if winners.height == 1:
         only = winners.row(0, named=True)
-        return f"**One result so far:** {cell_name(only)} reaches {performance(only)} with {only['layout']}."
+        if only["runner_up_run_id"] is None:
+            return f"**One result so far:** {cell_name(only)} reaches {performance(only)} with {only['layout']}."
+        layouts = f"**{count(only['layouts_completed'], 'layout')} of {cell_name(only)} completed.**"
+        return f"{layouts} The best is {only['layout']}: {performance(only)}, {lead(only)}."
     return " ".join(part for part in (_common_strategy(winners), _pattern(winners), _close_races(winners)) if part)
 
 

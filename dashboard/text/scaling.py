@@ -130,16 +130,17 @@ def _steepest(drawn: pl.DataFrame, noun: str) -> str:
         .drop_nulls(["before", "kept"])
         .join(adjacent, on=["before", "size"])
         .group_by("before", "size")
-        .agg(pl.col("kept").mean())
+        .agg(pl.col("kept").mean(), lines=pl.len())
         .sort("kept", "size")
     )
     if steps.height < 2:
         return ""
-    before, size, kept = steps.select("before", "size", "kept").row(0)
+    before, size, kept, lines = steps.row(0)
+    on_average = " on average" if steps["lines"].max() != 1 else ""
     if kept > 0.98:
-        return " No step costs more than 2 % on average."
+        return f" No step costs more than 2 %{on_average}."
     step = f"{number(before)} to {count(size, noun)}"
-    return f" The costliest step is {step}: it loses {percent(1 - kept, 0)} on average."
+    return f" The costliest step is {step}: it loses {percent(1 - kept, 0)}{on_average if lines > 1 else ''}."
 
 
 def meta(points: pl.DataFrame, lines: Sequence[str], chosen: Slice) -> str:

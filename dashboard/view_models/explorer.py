@@ -174,6 +174,20 @@ def default_setup(setups: pl.DataFrame, models: Mapping[str, ModelShape], wanted
     return rows.row(0, named=True)
 
 
+def start_setups(
+    setups: pl.DataFrame, models: Mapping[str, ModelShape], asked: Mapping[str, Any], grid: Slice | None
+) -> tuple[Row, Row]:
+    """(what the selectors start from, the same whatever the nodes that are asked for), as `default_setup` gives them.
+
+    Nodes choose among the runs of the model on its card, so that choosing them changes neither.
+    """
+    usual = default_setup(setups, models, wanted({**asked, "num_nodes": None}, grid))
+    on_card = setups.filter(model=usual["model"], accelerator=usual["accelerator"])
+    if asked.get("model") not in (None, usual["model"]) or on_card.is_empty():
+        return usual, usual
+    return default_setup(on_card, models, wanted(asked, grid)), usual
+
+
 @dataclass(frozen=True)
 class Pick:
     """The layout that should be fastest in a cell, as a row of a search, with its likely MFU and interval.

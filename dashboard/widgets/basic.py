@@ -18,6 +18,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from sweepscope.dashboard.charts import narrow
+from sweepscope.dashboard.format.emphasis import BOLD, without_marks
 from sweepscope.dashboard.format.file_names import picture_name
 from sweepscope.dashboard.format.numbers import plain
 from sweepscope.dashboard.format.style_sheet import colors
@@ -69,8 +70,10 @@ def rich(text: str) -> str:
 
     >>> rich("**36 %** of <runs>")
     '<b>36 %</b> of &lt;runs&gt;'
+    >>> rich("**First sign:** *** STEP 5.0 CANCELLED ***")
+    '<b>First sign:</b> *** STEP 5.0 CANCELLED ***'
     """
-    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html.escape(text, quote=False))
+    return BOLD.sub(r"<b>\1</b>", html.escape(text, quote=False))
 
 
 def _whole_names(text: str) -> str:
@@ -240,7 +243,7 @@ def _add_caption(figure: go.Figure) -> None:
     asked, _ = parse_query({name: st.query_params.get_all(name) for name in st.query_params})
     filters = [chip.label for chip in chips(asked) if chip.name in NARROWING]  # the head names the grid
     page, head = st.session_state.get(_TITLE, ""), st.session_state.get(_CAPTION, "")
-    text = " · ".join(part for part in (page, *filters, head) if part).replace("**", "")
+    text = without_marks(" · ".join(part for part in (page, *filters, head) if part))
     title = {
         "text": plain(textwrap.shorten(text, _NARROW_CHARS if is_narrow() else _CAPTION_CHARS, placeholder=" …")),
         "font": {"size": 10, "color": current_theme().mute},

@@ -159,8 +159,12 @@ def _spread_of_cell(done: pl.DataFrame) -> tuple[float, str]:
     ratios = np.log(done["step_time_s"].to_numpy() / _centre(done)) if done.height else np.zeros(0)
     found = conformal_interval(ratios, f"{len(ratios)} runs of this cell")
     if found is None:
-        return float("nan"), f"spread unknown: only {len(ratios)} comparable runs"
+        return float("nan"), f"spread unknown: {_too_few(len(ratios))}"
     return max(float(np.log(found.middle / found.low)), 0.02) / BOUND, found.basis
+
+
+def _too_few(runs: int) -> str:
+    return "no comparable run" if not runs else f"only {runs} comparable run{'s' if runs > 1 else ''}"
 
 
 def _hours(request: Request, belief: Belief, steps: int, startup_s: float | None) -> Array:

@@ -74,10 +74,15 @@ def _topologies(request: Request) -> Array:
     return kept
 
 
+def chunk_counts(request: Request) -> list[int]:
+    """Chunks on each stage to try, 1 among them: those that divide the layers, alone or with embedding and head."""
+    layers = request.asked.shape.num_layers
+    return sorted({*divisors(layers, request.max_vpp), *divisors(layers + 2, request.max_vpp)})
+
+
 def _schedules(request: Request) -> list[tuple[int, int]]:
     """(code, chunks on each stage) of every schedule to try; V forms have two chunks, only interleaving a choice."""
-    layers = request.asked.shape.num_layers
-    chunks = sorted({*divisors(layers, request.max_vpp), *divisors(layers + 2, request.max_vpp)})
+    chunks = chunk_counts(request)
     tried = [SCHEDULES.index(word) for word in request.schedules]
     found = []
     for code in tried:

@@ -17,7 +17,7 @@ from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDU
 from sweepscope.pipeline.estimate.physics.memory import stage_memory
 from sweepscope.pipeline.estimate.physics.schedule import V_SHAPED
 from sweepscope.pipeline.estimate.physics.stages import stage_layers
-from sweepscope.pipeline.estimate.search.enumerate import Request, blocks, divisors, launch_codes, lay_out
+from sweepscope.pipeline.estimate.search.enumerate import Request, blocks, chunk_counts, divisors, launch_codes, lay_out
 
 MESH = ("tp", "pp", "cp")
 FOLLOWING = ("ep", "vpp", "mbs", "zero_stage")
@@ -90,12 +90,13 @@ def _candidates(request: Request, name: str) -> list[int]:
     shape, gpus = request.asked.shape, request.num_gpus
     if name == "zero_stage":
         return list(request.zero_stages)
+    if name == "vpp":
+        return chunk_counts(request)
     whole, limit = {
         "tp": (gpus, min(shape.num_heads, request.max_tp or gpus)),
         "pp": (gpus, min(shape.num_layers, request.max_pp or gpus)),
         "cp": (gpus, request.max_cp),
         "ep": (max(shape.num_experts, 1), request.max_ep),
-        "vpp": (shape.num_layers, request.max_vpp),
         "mbs": (request.gbs, request.max_mbs),
     }[name]
     return divisors(whole, limit)

@@ -110,7 +110,7 @@ def test_a_run_without_a_speed_is_told_with_the_reason() -> None:
         "**None of these has a speed to compare:**"
     )
     published = compared("p", origin="published", tokens_per_s_per_gpu=None, mfu=None)
-    assert "B is published without one" in sentence_on(subject("A", failed()), subject("B", published))
+    assert "B is published without a speed" in sentence_on(subject("A", failed()), subject("B", published))
 
 
 def test_of_more_than_two_the_fastest_is_named_with_those_left_behind() -> None:
@@ -143,6 +143,9 @@ def test_other_models_are_compared_in_points_of_their_peak() -> None:
     )
     assert "tokens/s do not compare" in text
     assert "The figure of C is not comparable" in text
+    silent = compared("s", origin="published", model="Llama 8B", mfu=None, tokens_per_s_per_gpu=None)
+    text = sentence_on(subject("A", compared()), subject("B", other), subject("C", silent))
+    assert "(C is published without an MFU)" in text
     assert sentence_on(subject("A", compared()), subject("B", other)).startswith(
         "**Llama 3.1 405B (B) reaches 41.0 % of its peak, 19.4 points more than Llama 8B (A)**."
     )

@@ -44,7 +44,8 @@ def test_close_races_are_counted() -> None:
     ("rows", "start"),
     [
         ([empty()], "**No run has completed in this grid yet**: 1 try so far."),
-        ([cell(), empty()], "**One result so far:** 8.86B on 16 nodes reaches"),
+        ([cell(runner_up_run_id=None), empty()], "**One result so far:** 8.86B on 16 nodes reaches"),
+        ([cell(layouts_completed=5), empty()], "**5 layouts of 8.86B on 16 nodes completed.** The best is DP16 TP8"),
     ],
 )
 def test_too_few_rows_say_so(rows: list[Row], start: str) -> None:

@@ -64,7 +64,13 @@ def test_the_answer_names_the_chosen_baseline() -> None:
 
 
 def test_flat_curves_are_not_dramatised() -> None:
-    assert answer(*curve("8B", n1=0.4, n2=0.399, n4=0.398)).endswith("No step costs more than 2 % on average.")
+    assert answer(*curve("8B", n1=0.4, n2=0.399, n4=0.398)).endswith("No step costs more than 2 %.")
+    two = (*curve("8B", n1=0.4, n2=0.399, n4=0.398), *curve("80B", n1=0.3, n2=0.299, n4=0.298))
+    assert answer(*two).endswith("No step costs more than 2 % on average.")
+
+
+def test_what_one_line_loses_is_no_average() -> None:
+    assert answer(*_8B).endswith("The costliest step is 2 to 4 nodes: it loses 74 %.")
 
 
 def test_lines_without_mfu_have_the_same_answer() -> None:

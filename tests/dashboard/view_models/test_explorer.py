@@ -94,6 +94,26 @@ def test_the_first_question_is_of_the_grid_that_pages_begin_with() -> None:
     assert explorer.wanted({"model": None}, None) == {}
 
 
+@pytest.mark.parametrize("model", ["Llama 3 8B", "Llama 3 70B"])
+def test_choosing_nodes_chooses_no_other_card(model: str) -> None:
+    """A model without runs on so many nodes got the card, sequence and batch of whichever model had some."""
+    rows = setups({}, {"model": "Abacus 1B", "num_nodes": 32, "accelerator": "V100-SXM-32GB", "seq_len": 2048})
+    models = {"Llama 3 8B": LLAMA, "Abacus 1B": LLAMA, "Llama 3 70B": LLAMA}
+    asked = {"model": model, "accelerator": None, "num_nodes": None}
+    start, usual = explorer.start_setups(rows, models, asked, None)
+    assert start == usual
+    assert start["accelerator"] == "H100-SXM-80GB"
+    assert explorer.start_setups(rows, models, {**asked, "num_nodes": 32}, None) == (start, usual)
+
+
+def test_nodes_choose_among_the_runs_of_the_model_on_its_card() -> None:
+    rows = setups({}, {"num_nodes": 8, "gbs_tokens": 2**22}, {"num_nodes": 8, "accelerator": "A100-SXM-80GB"})
+    asked = {"model": "Llama 3 8B", "accelerator": None, "num_nodes": 8}
+    start, usual = explorer.start_setups(rows, {"Llama 3 8B": LLAMA}, asked, None)
+    assert (start["num_nodes"], start["gbs_tokens"], start["accelerator"]) == (8, 2**22, "H100-SXM-80GB")
+    assert usual["num_nodes"] == 4
+
+
 def test_without_runs_the_first_question_is_a_known_model() -> None:
     start = explorer.default_setup(setups({"accelerator": "CPU"}), {"Llama 3 8B": LLAMA}, {})
     assert (start["model"], start["accelerator"]) == ("Llama 3 8B", "H100-SXM-80GB")

@@ -107,7 +107,7 @@ def test_without_a_record_there_is_no_chance_only_the_estimate() -> None:
     advice = next_runs(cell.request, cell.runs)
     assert advice.candidates["chance"].is_null().all()
     assert advice.candidates["believed_lo_s"].is_null().all()
-    assert "only 1 comparable runs" in advice.basis
+    assert advice.basis == "spread unknown: only 1 comparable run"
     best = advice.candidates.row(0, named=True)
     assert best["gain"] == pytest.approx(12.0 / best["est_step_time_s"] - 1)
 
@@ -119,6 +119,8 @@ def test_a_cell_without_measurements_proposes_what_is_expected_to_be_fastest() -
     assert advice.candidates["gain"].is_null().all()
     assert advice.candidates["believed_step_time_s"].is_sorted()
     assert advice.candidates["why"].str.ends_with("nothing was measured in this cell yet.").all()
+    unknown = only_cell(runs({"tp": 8, "status": "timeout", "step_time_s": None, "framework": "home-made"}))
+    assert next_runs(unknown.request, unknown.runs).basis == "spread unknown: no comparable run"
 
 
 def test_cells_keep_frameworks_and_batches_apart_and_say_why_not() -> None:

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES
-from sweepscope.pipeline.estimate.search.enumerate import launch_codes
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.rows.asking import question_on
+from sweepscope.pipeline.estimate.search.enumerate import Request, launch_codes
 from sweepscope.pipeline.estimate.search.search import search
 from sweepscope.pipeline.estimate.search.whatif import (
     MESH,
@@ -22,6 +24,7 @@ from sweepscope.pipeline.estimate.search.whatif import (
     resolve,
     schedules_for,
 )
+from sweepscope.pipeline.reference.clusters import find_cluster
 from sweepscope.pipeline.reference.models import find_model, shape_of
 from tests.pipeline.estimate.search.test_search import every_layout, request
 from tests.properties import draws
@@ -68,6 +71,20 @@ def test_a_search_can_be_reached_by_its_knobs() -> None:
         speed = estimate(asked.asked, layouts_for(asked, [choice])).tokens_per_s_per_gpu.item()
         assert speed == pytest.approx(row["est_tokens_per_s_per_gpu"], rel=1e-12)
         assert found.layouts["est_tokens_per_s_per_gpu"][found.rank(speed) - 1] == pytest.approx(speed)
+
+
+@pytest.mark.parametrize("model", ["Llama 2 7B", "Llama 2 13B", "Llama 3 8B", "Llama 3 70B", "Mixtral 8x7B"])
+@pytest.mark.parametrize("accelerator", ["V100-SXM-32GB", "A100-SXM-80GB"])
+def test_the_fastest_layout_of_a_search_is_a_position_of_the_knobs(model: str, accelerator: str) -> None:
+    """Chunks that a search tries, and knobs do not offer, made the knobs show another layout than the headline."""
+    row, cluster = find_model(model), find_cluster(accelerator)
+    assert row is not None
+    assert cluster is not None
+    asked = question_on(cluster, shape_of(row), 2048, "bf16", choose=choose_profile, framework=None)
+    of = Request(asked, num_gpus=32 * cluster.gpus_per_node, gbs=2048)
+    for found in search(of, top=40).layouts.rows(named=True):
+        best = Choice.of(found)
+        assert resolve(of, best, {}) == (best, [])
 
 
 def test_places_count_every_layout_that_fits() -> None:
