@@ -163,7 +163,9 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
     if isinstance(shape, str):
         return shape
     name = "a model of this shape" if model == CUSTOM else model
-    return Setup(name, shape, accelerator, count, sequence, batch, framework, precision, by=by)
+    origin = view.chosen.origin if view.chosen else None
+    software = estimator_pick.software_of(view.store, origin, accelerator, framework)
+    return Setup(name, shape, accelerator, count, sequence, batch, framework, precision, by=by, software=software)
 
 
 def _precision(cluster: Cluster | None) -> Precision:

@@ -49,6 +49,16 @@ ORDER BY origin = $origin DESC, runs DESC, model, num_nodes"""
     return Query(sql, {"origin": origin})
 
 
+def software(origin: str, accelerator: str) -> Query:
+    """Versions that completed runs of an origin on an accelerator state, with the latest start of each."""
+    sql = f"""SELECT framework, framework_version, torch_version, max(started_at) AS started_at
+FROM runs
+WHERE {_RANKED} AND origin = $origin AND accelerator = $accelerator
+GROUP BY framework, framework_version, torch_version
+ORDER BY ALL"""
+    return Query(sql, {"origin": origin, "accelerator": accelerator})
+
+
 def cell(
     origin: str | None, model: str, shape: ModelShape, question: Mapping[str, object], framework: str | None
 ) -> Query:

@@ -17,7 +17,7 @@ from sweepscope.dashboard.sections import advisor
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text.explorer import constants
 from sweepscope.dashboard.view_models import explorer
-from sweepscope.dashboard.view_models.explorer import Pick, Setup
+from sweepscope.dashboard.view_models.explorer import UNKNOWN_SOFTWARE, Pick, Setup, Software
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.whatif import Choice
 from sweepscope.pipeline.reference.clusters import find_cluster
@@ -36,13 +36,26 @@ def _shapes_of(store: Store, origin: str | None, models: tuple[str, ...]) -> dic
     return explorer.store_models(queries.of_models(origin, models).run(store.con))
 
 
+def software_of(store: Store, origin: str | None, accelerator: str | None, framework: str | None) -> Software:
+    """The newest software of an origin's runs on a card; unknown of published ones, each of which has its own."""
+    if origin in (None, "published") or accelerator is None:
+        return UNKNOWN_SOFTWARE
+    return explorer.newest_software(queries.software(str(origin), accelerator).run(store.con), framework)
+
+
 def setup_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Setup | None:
     """The question that a row of the grid asks, by the constants of `framework`; None where it cannot be estimated."""
     shape = _shapes_of(store, chosen.origin, (cell["model"],)).get(cell["model"])
-    return setup_of(shape, chosen, cell, framework)
+    return setup_of(shape, chosen, cell, framework, software_of(store, chosen.origin, chosen.accelerator, framework))
 
 
-def setup_of(shape: ModelShape | None, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Setup | None:
+def setup_of(
+    shape: ModelShape | None,
+    chosen: Slice,
+    cell: Mapping[str, Any],
+    framework: str | None,
+    software: Software = UNKNOWN_SOFTWARE,
+) -> Setup | None:
     """The same of a cell whose model has this shape."""
     nodes, gpus = cell["num_nodes"], cell["num_gpus"]
     cluster = find_cluster(chosen.accelerator) if chosen.accelerator else None
@@ -50,7 +63,15 @@ def setup_of(shape: ModelShape | None, chosen: Slice, cell: Mapping[str, Any], f
     if shape is None or cluster is None or not (nodes and gpus and batch and length) or batch % length or gpus % nodes:
         return None
     return Setup(
-        cell["model"], shape, cluster.accelerator, nodes, length, batch, framework, gpus_per_node=gpus // nodes
+        cell["model"],
+        shape,
+        cluster.accelerator,
+        nodes,
+        length,
+        batch,
+        framework,
+        gpus_per_node=gpus // nodes,
+        software=software,
     )
 
 
@@ -104,8 +125,9 @@ def picks_for_empty(store: Store, chosen: Slice, grid: pl.DataFrame, usual: str 
     is_tried = ~pl.col("cell_state").is_in(["not_run", "planned"])
     searched = empty.sort(is_tried, maintain_order=True).head(MOST_EMPTY)
     shapes = _shapes_of(store, chosen.origin, tuple(sorted(set(searched["model"]))))
+    software = software_of(store, chosen.origin, chosen.accelerator, usual)
     for cell in searched.to_dicts():
-        pick = _picked(setup_of(shapes.get(cell["model"]), chosen, cell, usual))
+        pick = _picked(setup_of(shapes.get(cell["model"]), chosen, cell, usual, software))
         if pick is not None and pick.row is not None:
             found[cell["model"], cell["scale"]] = pick
     return found
@@ -121,7 +143,9 @@ def proposed(
     found, cells = [], list(cells)
     shapes = _shapes_of(store, chosen.origin, tuple(sorted({cell["model"] for cell in cells})))
     for cell in cells:
-        setup = setup_of(shapes.get(cell["model"]), chosen, cell, cell["framework"] or usual)
+        framework = cell["framework"] or usual
+        software = software_of(store, chosen.origin, chosen.accelerator, framework)
+        setup = setup_of(shapes.get(cell["model"]), chosen, cell, framework, software)
         if setup is None:
             continue
         request = setup.request(own_constants())

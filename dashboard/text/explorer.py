@@ -122,8 +122,15 @@ def meta(setup: Setup, request: Request, found: Found) -> str:
     return (
         f"{size} · {number(request.num_gpus)} {cluster.accelerator}, {cluster.gpus_per_node} per node{precision} · "
         f"sequence {number(setup.seq_len)}, {token_count(setup.gbs_tokens)}-token batch · "
-        f"{constants(request.asked.profile, found.ranked_by)}"
+        f"{constants(request.asked.profile, found.ranked_by)}{_software(setup, request.asked.profile)}"
     )
+
+
+def _software(setup: Setup, profile: Profile) -> str:
+    """Of which year the kernels are, where that is the runs' and changes the estimate."""
+    year = setup.software.year
+    counts = year is not None and profile.software_since and profile.about.get("kind") != "fitted"
+    return f", with kernels of {int(year)} as the newest runs have" if year is not None and counts else ""
 
 
 def constants(profile: Profile, ranked_by: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import polars as pl
 
@@ -21,6 +21,7 @@ from sweepscope.pipeline.estimate.rows.asking import ChooseProfile, question_on
 from sweepscope.pipeline.estimate.rows.distinct_rows import distinct_rows
 from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
+from sweepscope.pipeline.estimate.rows.software_year import software_years
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found, search
 from sweepscope.pipeline.estimate.search.whatif import Choice, leanest
@@ -38,11 +39,22 @@ SEQUENCES = tuple(2**power for power in range(10, 21))
 BATCHES = tuple(2**power for power in range(17, 28))
 
 
+class Software(NamedTuple):
+    """What runs state of their software: its year, as of `rows.software_year`, and PyTorch's version; None unknown."""
+
+    year: float | None = None
+    torch_version: str | None = None
+
+
+UNKNOWN_SOFTWARE: Final = Software()
+
+
 @dataclass(frozen=True)
 class Setup:
     """A question without the layout. `gbs_tokens` is a multiple of `seq_len`; `framework` None: constants of the card.
 
-    `gpus_per_node` None is the card's usual number. `by` is how the fastest is chosen: AUTO or PHYSICS.
+    `gpus_per_node` None is the card's usual number. `by` is how the fastest is chosen: AUTO or PHYSICS. `software` is
+    that of the runs it is held against, so that a layout has one estimate, whether it was run or not.
     """
 
     model: str
@@ -55,14 +67,31 @@ class Setup:
     precision: Precision = "bf16"
     gpus_per_node: int | None = None
     by: str = AUTO
+    software: Software = UNKNOWN_SOFTWARE
 
     def request(self, choose: ChooseProfile) -> Request:
         """The setup as a search takes it. Raises KeyError for an accelerator without a cluster."""
         cluster = find_cluster(self.accelerator, gpus_per_node=self.gpus_per_node)
         if cluster is None:
             raise KeyError(self.accelerator)
-        asked = question_on(cluster, self.shape, self.seq_len, self.precision, choose=choose, framework=self.framework)
+        asked = question_on(
+            cluster,
+            self.shape,
+            self.seq_len,
+            self.precision,
+            choose=choose,
+            framework=self.framework,
+            stated={"software_year": self.software.year, "torch_version": self.software.torch_version},
+        )
         return Request(asked, num_gpus=self.nodes * cluster.gpus_per_node, gbs=self.gbs_tokens // self.seq_len)
+
+
+def newest_software(rows: pl.DataFrame, framework: str | None) -> Software:
+    """The newest software of runs, of those of `framework` where it has any; `rows` of `queries.explorer.software`."""
+    dated = rows.with_columns(year=software_years(rows)).drop_nulls("year").sort("year", "torch_version")
+    of_framework = dated.filter(framework=framework) if framework is not None else dated.clear()
+    newest = (of_framework if of_framework.height else dated).tail(1)
+    return Software(*newest.select("year", "torch_version").row(0)) if newest.height else UNKNOWN_SOFTWARE
 
 
 @lru_cache(maxsize=48)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -14,9 +15,12 @@ from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.view_models import explorer, explorer_layout
 from sweepscope.dashboard.view_models.explorer import Setup
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.rows.estimate_rows import predict
+from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.search.whatif import Choice
 from sweepscope.pipeline.reference.clusters import Precision
 from sweepscope.pipeline.reference.models import find_model, shape_of
+from tests.dashboard.store_rows import run_row
 
 LLAMA = shape_of(find_model("Llama 3 8B") or {})
 SETUP = Setup("Llama 3 8B", LLAMA, "H100-SXM-80GB", 2, 8192, 16 * 8192)
@@ -62,6 +66,45 @@ def test_constants_are_for_what_they_were_fitted_on(
 ) -> None:
     setup = replace(SETUP, accelerator=accelerator, framework=framework, precision=precision)
     assert setup.request(choose_profile).asked.profile.name == constants
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [{"torch_version": None}, {"torch_version": "2.12.0"}, {"torch_version": "2.4.1", "framework_version": "2.0"}],
+)
+def test_a_layout_has_one_estimate_whether_it_was_run_or_not(stated: dict[str, Any]) -> None:
+    """Runs were estimated with the kernels of their year, and the fastest layout beside them with those of 2024."""
+    layout = {"dp": 16, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "zero_stage": 1, "mbs": 2, "gas": 4, "recompute": "none"}
+    shape = {name: value for name, value in (find_model("Llama 3 8B") or {}).items() if name in run_row()}
+    named = {
+        "accelerator": "H100-SXM-80GB",
+        "framework": "other",
+        "gbs_tokens": 128 * 4096,
+        "seq_len": 4096,
+        "gbs": 128,
+    }
+    at = {"framework_version": None, "started_at": datetime(2026, 11, 9), **stated}
+    run = run_row(**{**shape, **layout, **named, **at}, precision="bf16")
+    of = explorer.newest_software(pl.DataFrame([run]), "other")
+    setup = Setup("Llama 3 8B", LLAMA, "H100-SXM-80GB", 2, 4096, 128 * 4096, "other", software=of)
+    answer = explorer_layout.answer_for(setup.request(choose_profile), Choice(mbs=2, zero_stage=1))
+    estimated = predict(read_rows(pl.DataFrame([run], infer_schema_length=None)))
+    assert answer.step_time_s == pytest.approx(estimated["est_step_time_s"][0])
+
+
+def test_the_newest_software_is_that_of_the_framework_where_it_ran() -> None:
+    schema = {"framework": pl.String, "framework_version": pl.String, "torch_version": pl.String}
+    rows = pl.DataFrame(
+        [
+            {"framework": "nemo", "framework_version": "24.09", "torch_version": None},
+            {"framework": "torchtitan", "framework_version": None, "torch_version": "2.8.0"},
+            {"framework": "torchtitan", "framework_version": None, "torch_version": "nightly"},
+        ],
+        schema=schema,
+    ).with_columns(started_at=pl.lit(None, pl.Datetime))
+    assert explorer.newest_software(rows, "nemo") == (2024.7, None)
+    assert explorer.newest_software(rows, "litgpt") == (2025.6, "2.8.0")
+    assert explorer.newest_software(rows.clear(), "nemo") == explorer.UNKNOWN_SOFTWARE
 
 
 def test_the_first_question_is_the_one_with_most_runs() -> None:
