@@ -80,16 +80,51 @@ def _assumed_params() -> pl.Expr:
 
     As many KV heads as heads; an MLP of 8 h^2, which both the plain one of width 4h and the gated one of width 8h/3
     have (Shazeer 2020, 2002.05202, section 2); gated if its stated width is not 4h; one embedding matrix, since a
-    lookup costs no FLOPs. NULL for experts and latent attention: they have no usual choice.
+    lookup costs no FLOPs. Of a model with experts, as many of the parameters that attention and embeddings leave as
+    experts are active. NULL for latent attention: it has no usual choice.
     """
-    hidden, width = _col("hidden_size"), pl.coalesce(_attention_width(), "hidden_size")
-    kv_share = (_col("num_kv_heads") / _col("num_heads")).fill_null(1.0)
-    attention = hidden * width * (2 + 2 * kv_share)
+    hidden, attention = _col("hidden_size"), _assumed_attention()
     is_gated = _col("gated_mlp").fill_null(_col("ffn_hidden_size") != 4 * hidden)
     stated_mlp = pl.when(is_gated).then(3).otherwise(2) * hidden * _col("ffn_hidden_size")
     embeddings = _col("vocab_size") * hidden * pl.when(~_col("tie_word_embeddings")).then(2).otherwise(1)
-    total = _col("num_layers") * (attention + pl.coalesce(stated_mlp, 8.0 * hidden * hidden)) + embeddings
-    return pl.when(_col("num_experts").is_null() & _col("kv_lora_rank").is_null()).then(total)
+    dense = _col("num_layers") * (attention + pl.coalesce(stated_mlp, 8.0 * hidden * hidden)) + embeddings
+    share = _col("experts_per_token") / _col("num_experts")
+    sparse = _col("num_layers") * attention + _col("vocab_size") * hidden + _params_of_experts() * share
+    total = pl.when(_col("num_experts").is_null()).then(dense).otherwise(sparse)
+    return pl.when(_col("kv_lora_rank").is_null()).then(total)
+
+
+def _assumed_attention() -> pl.Expr:
+    """Parameters of a layer's attention, with as many KV heads as heads unless stated."""
+    kv_share = (_col("num_kv_heads") / _col("num_heads")).fill_null(1.0)
+    return _col("hidden_size") * pl.coalesce(_attention_width(), "hidden_size") * (2 + 2 * kv_share)
+
+
+def _params_of_experts() -> pl.Expr:
+    """What attention and embeddings, two matrices unless they are tied, leave of the stated parameters for experts.
+
+    NULL of models that have dense layers or shared experts besides, and where nothing is left.
+    """
+    matrices = pl.when(_col("tie_word_embeddings")).then(1).otherwise(2)
+    left = (
+        _col("params") - _col("num_layers") * _assumed_attention() - matrices * _col("vocab_size") * _col("hidden_size")
+    )
+    is_all = (_col("num_dense_layers").fill_null(0) == 0) & (_col("shared_expert_ffn_hidden_size").fill_null(0) == 0)
+    return pl.when(is_all & (left > 0)).then(left)
+
+
+def fill_expert_width(runs: pl.DataFrame) -> pl.DataFrame:
+    """`runs` with the MLP's width as that of each expert, where the stated parameters show that it is.
+
+    Configurations of models without dense layers often have one width, as Mixtral's `intermediate_size`.
+    """
+    width = _col("ffn_hidden_size")
+    each = _col("num_layers") * _col("num_experts") * _col("hidden_size") * width
+    is_of_expert = pl.any_horizontal(
+        ((_params_of_experts() - matrices * each) / _col("params")).abs() < LABEL_TOLERANCE for matrices in (2, 3)
+    )
+    found = pl.when(is_of_expert).then(width)
+    return runs.with_columns(expert_ffn_hidden_size=pl.coalesce("expert_ffn_hidden_size", found))
 
 
 def _named_size() -> pl.Expr:

@@ -116,6 +116,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         r"micro (?:seqs|sequences|samples)|micro train batch size|device train microbatch size|"
         r"(?:samples|imgs|images|videos) per gpu|"
         r"batch gpu",
+        r"micro",
     ),
     "gbs": (
         r"(?:train(?:ing)? )?(?:global|effective|total)(?: train(?:ing)?)? (?:batch ?size|batch|bsz?)"
@@ -188,6 +189,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         r"(?:use )?(?:activation|gradient|grad) ?(?:re)?checkpoint(?:ing|s)?(?: mode)?|recompute(?: granularity)?|"
         r"activation recompute|checkpoint activations|(?:activation )?remat(?:erialization)?(?: (?:mode|policy))?|"
         r"(?:activation|grad(?:ient)?|act) ckpt(?: mode)?",
+        r"ac(?: mode)?",
     ),
     "steps_planned": (
         r"(?:max|total|num(?:ber)?(?: of)?|n)(?: num)?(?: (?:train(?:ing)?|optim(?:ization|izer)|update|gradient))? ?"
@@ -200,6 +202,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         r"(?:total |trainable |num(?:ber)?(?: of)?|n|model|total num(?:ber)?(?: of)? |all )? ?(?:trainable )?"
         r"(?:model )?param(?:eter)?s?(?: count)?|model size|param count|parameters total",
     ),
+    "active_params": (r"(?:num |n |total )?activ(?:e|ated) (?:model )?param(?:eter)?s?(?: count)?",),
     "model": (r"model name(?: or path)?|base model|pretrained model name or path|model id", r"model|arch(?:itecture)?"),
     "torch_version": (r"(?:py)?torch version|(?:py)?torch",),
     "cuda_version": (r"cuda version",),

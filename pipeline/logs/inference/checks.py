@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from statistics import median
 
 from sweepscope.pipeline.logs.declared.units import KINDS, PER_LINE
 from sweepscope.pipeline.logs.inference.columns import HIGH, LOW, MEDIUM, Guess
 from sweepscope.pipeline.logs.inference.series import Key, Line, Series
+from sweepscope.pipeline.logs.inference.step_clock import seconds_by_time_left, step_clock
 from sweepscope.pipeline.logs.inference.units import AMOUNTS, FACTORS
 
-_LEAST_SECONDS = 8.0
-"""Time between two lines that the clock, which shows seconds, tells well enough."""
 _LONG_STEP = 60.0
 _RAW_DIGITS = 10
 """Behind the point, of a number that was printed as it is."""
 _ALIKE = 1.6
 """Two figures agree within this factor; between lines there is more than the steps."""
+_SAME = 1.15
+"""Of one time by two figures of the same lines."""
+_FLOPS = {"TFLOPs": 1e12, "PFLOPs": 1e15, "GFLOPs": 1e9}
 _OF_ALL = re.compile(r"\b(?:total|global|overall|aggregate|all|cluster|job)\b")
-_STEPS_PER_SECOND = re.compile(
-    r"(?i)\b(?:global[ _]?)?(?:steps?|iter(?:ation)?s?)(?:/| per |_per_)s(?:ec(?:ond)?)?\s*[:=]\s*"
-    r"(\d+(?:\.\d+)?(?:e-?\d+)?)\b"
-)
-_MEAN_TIME = re.compile(
-    r"(?i)\b(?:average|avg|mean|median)[ _](?:(?:time|duration)[ _](?:per|of a)[ _](?:step|iter(?:ation)?)|"
-    r"(?:step|iter(?:ation)?)[ _](?:time|duration))\s*[:=]\s*(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(s|ms)(?:ec(?:ond)?s?)?\b"
-)
-"""What scripts print at their end: `Average step time: 0.160s`."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +35,7 @@ class Evidence:
         settings: believed values by column.
         clock: what `seconds` come from, in words.
         ranks: how many print the counter.
+        witnesses: seconds of a step by other figures, and what they are, for times that no clock tells.
     """
 
     seconds: float | None
@@ -50,6 +43,7 @@ class Evidence:
     settings: Mapping[str, float]
     clock: str = "the clock"
     ranks: int = 1
+    witnesses: Sequence[tuple[float, str]] = ()
 
     @property
     def batch_tokens(self) -> float | None:
@@ -66,11 +60,18 @@ class Evidence:
         return None
 
 
-def evidence(counter: Series, lines: Sequence[Line], settings: Mapping[str, str], of_a_step: float = 1.0) -> Evidence:
+def evidence(
+    counter: Series,
+    total: Series | None,
+    lines: Sequence[Line],
+    settings: Mapping[str, str],
+    of_a_step: float = 1.0,
+) -> Evidence:
     """What the lines and the settings tell about a step.
 
     Args:
         counter: what numbers the lines.
+        total: what stands behind the counter's slash.
         lines: the sample.
         settings: believed values by column.
         of_a_step: by how much the counter moves in one step: the batch of one that counts samples.
@@ -81,62 +82,16 @@ def evidence(counter: Series, lines: Sequence[Line], settings: Mapping[str, str]
             numbers[column] = float(value)
         except ValueError:
             continue
-    rates, gaps = _by_clock(counter, lines)
-    interval = median(gaps) / of_a_step if gaps else 1.0
+    clock = step_clock(counter, lines, of_a_step)
+    left = seconds_by_time_left(counter, total, lines)
+    witnesses = ((left * of_a_step, "the time that is left"),) if left else ()
     ranks = len({lines[row].rank for row in counter.by_row})
-    if rates:
-        return Evidence(median(rates) * of_a_step, interval, numbers, ranks=ranks)
-    if mean := _mean_time(lines):
-        return Evidence(mean, interval, numbers, clock="the mean at the end", ranks=ranks)
-    return Evidence(_by_rate(lines), interval, numbers, clock="the printed rate of steps", ranks=ranks)
-
-
-def _mean_time(lines: Sequence[Line]) -> float | None:
-    """Seconds per step by the last summary that states them with a unit."""
-    stated = (_MEAN_TIME.search(line.text) for line in reversed(lines))
-    return next((float(one[1]) * FACTORS[one[2].lower()] for one in stated if one), None)
-
-
-def _by_rate(lines: Sequence[Line]) -> float | None:
-    """Seconds per step by the rate that lines print, as of TensorFlow's StepCounterHook: `global_step/sec: 0.694`."""
-    rates = [float(hit[1]) for line in lines if (hit := _STEPS_PER_SECOND.search(line.text))]
-    return 1 / median(rates) if rates and median(rates) > 0 else None
-
-
-def _by_clock(counter: Series, lines: Sequence[Line]) -> tuple[list[float], list[float]]:
-    """Seconds per step of stretches that the clock can tell, and steps from line to line."""
-    rates: list[float] = []
-    gaps: list[float] = []
-    begun: dict[tuple[int, int | None], tuple[datetime, float]] = {}
-    last: dict[tuple[int, int | None], float] = {}
-    for row, one in counter.by_row.items():
-        line, number = lines[row], one.number
-        if number is None:
-            continue
-        stream = (line.block, line.rank)
-        before = last.get(stream)
-        if before is not None and number > before:
-            gaps.append(number - before)
-        elif before is not None:
-            begun.pop(stream, None)
-        last[stream] = number
-        if line.ts is None:
-            continue
-        if stream not in begun:
-            begun[stream] = (line.ts, number)
-            continue
-        since, at = begun[stream]
-        seconds = (line.ts - since).total_seconds()
-        if seconds < 0:
-            begun[stream] = (line.ts, number)
-        elif seconds >= _LEAST_SECONDS and number > at:
-            rates.append(seconds / (number - at))
-            begun[stream] = (line.ts, number)
-    return rates, gaps
+    return Evidence(clock.seconds, clock.interval, numbers, clock.source, ranks, witnesses)
 
 
 def checked(guesses: Sequence[Guess], found: Mapping[Key, Series], known: Evidence) -> list[Guess]:
     """The guesses with the units and confidences that what is known leaves them."""
+    known = replace(known, witnesses=(*known.witnesses, *_by_figures(guesses, found, known)))
     times = [
         _time(guess, found[guess.key], known, has_mean=_has_mean(guess.key, found))
         if guess.column == "step_time"
@@ -152,6 +107,22 @@ def checked(guesses: Sequence[Guess], found: Mapping[Key, Series], known: Eviden
         _rate(guess, found[guess.key], known, seconds, tflops) if guess.column == "tokens_per_s" else guess
         for guess in times
     ]
+
+
+def _by_figures(guesses: Sequence[Guess], found: Mapping[Key, Series], known: Evidence) -> Iterator[tuple[float, str]]:
+    """Seconds of a step by the batch and a rate of the same lines: of the whole job, or of one card."""
+    tokens, cards = known.batch_tokens, known.settings.get("num_gpus")
+    params = known.settings.get("active_params") or known.settings.get("params")
+    for guess in guesses:
+        value = found[guess.key].median * AMOUNTS.get(guess.word or "", 1.0)
+        if not tokens or not value > 0:
+            continue
+        if guess.column == "tokens_per_s":
+            yield tokens / value, "batch and tokens/s of all cards"
+        if guess.column in ("tokens_per_s", "tokens_per_s_per_gpu") and cards and cards > 1:
+            yield tokens / (value * cards), "batch and tokens/s of one card"
+        if guess.column == "tflops_per_gpu" and cards and params and (scale := _FLOPS.get(guess.word or "TFLOPs")):
+            yield 6 * params * tokens / (value * scale * cards), "batch and FLOPs"
 
 
 def _has_mean(key: Key, found: Mapping[Key, Series]) -> bool:
@@ -170,11 +141,23 @@ def _time(guess: Guess, series: Series, known: Evidence, *, has_mean: bool) -> G
     many = f"the time of {known.interval:g} steps"
     if not known.seconds:
         is_doubtful = factor == 1.0 and guess.sure and known.interval > 1
-        return _doubted(guess, f"it may be {many}") if is_doubtful else guess
+        return _by_witness(guess, series.median * factor, known) if is_doubtful else guess
     share = series.median * factor / known.seconds
     if known.interval > 1 and _alike(share, known.interval) and not _alike(share, 1.0):
         return _since_line(guess, guess.word, f"by {known.clock} it is {many}")
     return _doubted(guess, f"longer than by {known.clock}") if share > 2 * _ALIKE else guess
+
+
+def _by_witness(guess: Guess, seconds: float, known: Evidence) -> Guess:
+    """A time that no clock tells and that may be of several steps: read where all other figures that fit it agree."""
+    many = f"the time of {known.interval:g} steps"
+    of_one = [how for other, how in known.witnesses if _is_same(seconds, other)]
+    of_many = [how for other, how in known.witnesses if _is_same(seconds, other * known.interval)]
+    if of_one and not of_many:
+        return replace(guess, confidence=MEDIUM, reason=f"{guess.reason}; of one step by {of_one[0]}")
+    if of_many and not of_one:
+        return _since_line(guess, guess.word or "s", f"by {of_many[0]} it is {many}")
+    return _doubted(guess, f"it may be {many}")
 
 
 def _with_unit(guess: Guess, series: Series, known: Evidence, *, has_mean: bool) -> Guess:
@@ -255,7 +238,11 @@ def tokens_of_a_step(
     return rate * seconds or None
 
 
-def _alike(one: float, other: float) -> bool:
+def _alike(one: float, other: float, within: float = _ALIKE) -> bool:
     if one <= 0 or other <= 0:
         return False
-    return abs(math.log(one / other)) < math.log(_ALIKE)
+    return abs(math.log(one / other)) < math.log(within)
+
+
+def _is_same(one: float, other: float) -> bool:
+    return _alike(one, other, _SAME)

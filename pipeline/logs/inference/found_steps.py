@@ -67,6 +67,7 @@ def steps_of(
         found,
         evidence(
             in_order(found[counter.key], lines) if counter.is_lines else found[counter.key],
+            found.get((counter.key[0], "of", counter.key[2])),
             lines,
             settings,
             of_a_step(counter, settings),

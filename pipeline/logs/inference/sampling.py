@@ -15,7 +15,7 @@ _BAR = r"[0-9]{1,3}%\|[^|]*\| *[0-9.]+\w?/[0-9.]+\w? \[[^\]]*\]\s*$"
 """A bar with nothing but its count, as redrawn many times a second."""
 _LEAST = 10
 
-Row = tuple[int, str, int, int | None, datetime | None]
+Row = tuple[int, str, int, int | None, datetime | None, str | None]
 """Number, text, block, rank and time of a line."""
 
 
@@ -23,9 +23,11 @@ def sampled(sample: pl.DataFrame) -> list[Row]:
     """Lines with numbers: those at the begin and the end, and stretches from between; each stretch is a block.
 
     Args:
-        sample: `line_no`, `text`, `block`, `rank` and `ts` of lines, in order.
+        sample: `line_no`, `text`, `block`, `rank`, `ts` and `prefix` of lines, in order.
     """
-    numbered = sample.select("line_no", "text", "block", "rank", "ts").filter(pl.col("text").str.contains("[0-9]"))
+    numbered = sample.select("line_no", "text", "block", "rank", "ts", "prefix").filter(
+        pl.col("text").str.contains("[0-9]")
+    )
     if numbered.height > ENOUGH:
         numbered = _without_redraws(numbered)
     if numbered.height <= ENOUGH:

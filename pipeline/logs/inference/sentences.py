@@ -16,7 +16,7 @@ _CARD = (
     r"(?:Cloud )?TPU[ -]?v\d[a-z]?(?!\w)|(?:Huawei )?Ascend[ -]?910\w{0,3}(?!\w))"
 )
 _CARDS = (
-    r"(?i)^(?!.*\bnodes?\b).*?(?:\b(?:on|using|with)|\b(?:gpus?|hardware|accelerators?|devices?) ?[:=]) ?"
+    r"(?i)^(?!.*\bnodes?\b).*?(?:\b(?:on|using|with)|\b(?:gpus?|hardware|accelerators?|devices?)(?:\(\))? ?[:=]) ?"
     r"{count}\s?[x×]\s?{card}"
 )
 """How many cards of which kind: `on 8x A100-SXM4-80GB`; of a line that names nodes the number may be that of each."""
@@ -27,6 +27,12 @@ _NODES_OF_CARDS = (
     r"(?:of|with|having|each with|x|×|\() ?{count}(?:\s?[x×]\s?|\s){card}"
 )
 """Nodes with so many cards each: `2 nodes of 8x H100`, `4 nodes x 8 A100-80GB`, `2 nodes (8x MI300X)`."""
+_CARDS_OF_NODES = r"(?i)(?<![\w.,-]){nodes}\s?[x×]\s?{count}(?:\s?[x×]\s?|\s){card}"
+"""Nodes by cards without a word: `16 x 8 A100-80GB`, `4x8xH100`."""
+_OF_RANKS = (
+    r"(?<!local )(?<!local_)(?<!node )(?<!jax )\b(?:rank|process)\s*[:#=]?\s*\d+\s*"
+    r"(?:/|\bof\b|\bout of\b)\s*(?P<value>\d+)\b(?!\.\d)"
+)
 _USED, _NODES = ("on ", "using ", "with "), ("nodes", "hosts", "machines", "servers")
 _LENGTH = r"(?:(?:sequence|context|seq|ctx)[ _-]?(?:length|len|window)|seqlen|ctx)"
 
@@ -41,11 +47,10 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     (
         "num_gpus",
         ("rank", "process"),
-        re.compile(
-            r"(?i)(?<!local )(?<!local_)(?<!node )(?<!jax )\b(?:rank|process)\s*[:#=]?\s*\d+\s*"
-            r"(?:/|\bof\b|\bout of\b)\s*(?P<value>\d+)\b(?!\.\d)"
-        ),
+        re.compile(rf"(?i)^(?!.*\b(?:TPU|jax)\b).*?{_OF_RANKS}"),
     ),
+    # On TPUs, JAX has one process for all chips of a host.
+    ("num_nodes", ("process",), re.compile(rf"(?i)^(?=.*\bTPU\b).*?{_OF_RANKS}")),
     ("num_gpus", ("x", "×"), re.compile(_CARDS.format(count=r"(?P<value>\d{1,6})", card=_CARD))),
     ("accelerator", ("x", "×"), re.compile(_CARDS.format(count=r"\d{1,6}", card=f"(?P<value>{_CARD})"))),
     ("num_gpus", _USED, re.compile(_SOME_CARDS.format(count=r"(?P<value>[1-9]\d{0,5})", card=_CARD))),
@@ -64,6 +69,21 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         "accelerator",
         _NODES,
         re.compile(_NODES_OF_CARDS.format(nodes=r"\d{1,5}", count=r"\d{1,2}", card=f"(?P<value>{_CARD})")),
+    ),
+    (
+        "num_nodes",
+        ("x", "×"),
+        re.compile(_CARDS_OF_NODES.format(nodes=r"(?P<value>\d{1,5})", count=r"\d{1,2}", card=_CARD)),
+    ),
+    (
+        "gpus_per_node",
+        ("x", "×"),
+        re.compile(_CARDS_OF_NODES.format(nodes=r"\d{1,5}", count=r"(?P<value>\d{1,2})", card=_CARD)),
+    ),
+    (
+        "accelerator",
+        ("x", "×"),
+        re.compile(_CARDS_OF_NODES.format(nodes=r"\d{1,5}", count=r"\d{1,2}", card=f"(?P<value>{_CARD})")),
     ),
     (
         "accelerator",
@@ -174,6 +194,13 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         re.compile(
             rf"(?i)(?<![\w.])(?P<value>\d[\d,]*\.?\d*)\s*(?P<magnitude>{'|'.join(MAGNITUDES)})\s*"
             r"(?:(?:trainable|total|model|learnable)\s)?(?:param(?:eter)?s?\b|参数)"
+        ),
+    ),
+    (
+        "active_params",
+        ("activ",),
+        re.compile(
+            r"(?i)(?<![\w.])(?P<value>\d[\d,]*\.?\d*\s?[MBT])\s*(?:active|activated)\b(?!\s(?:experts|layers|tok))"
         ),
     ),
     (

@@ -35,6 +35,7 @@ class Line:
         rank: that printed it; None where that is unknown.
         ts: when it was printed.
         fields: its values.
+        prefix: what launchers and loggers put in front of it.
     """
 
     number: int
@@ -44,6 +45,7 @@ class Line:
     rank: int | None
     ts: datetime | None
     fields: tuple[Field, ...]
+    prefix: str = ""
 
 
 def line(number: int, text: str, block: int = 0, rank: int | None = None, ts: datetime | None = None) -> Line:

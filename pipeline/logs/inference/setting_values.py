@@ -42,7 +42,8 @@ _SIZED = re.compile(r"/[A-Za-z][\w.]*-[\w.-]*\d[bBmM](?![A-Za-z0-9])[\w.-]*$")  
 SIZE = re.compile(r"\d{1,4}(?:\.\d{1,2})?[bBmM]")
 """A model by its size alone: `--model 8b`."""
 _SAVED = re.compile(r"(?i)(?:checkpoint|ckpt|epoch|step|iter|version)[-_]?\d")  # where a model was saved, and no name
-_LEAST = {"seq_len": 8, "hidden_size": 8, "vocab_size": 16, "params": 1_000}
+_SIZES = ("params", "active_params")
+_LEAST = {"seq_len": 8, "hidden_size": 8, "vocab_size": 16, **dict.fromkeys(_SIZES, 1_000)}
 
 
 def value_of(column: str, printed: str) -> str | None:
@@ -57,8 +58,8 @@ def value_of(column: str, printed: str) -> str | None:
     if column == "zero_stage":
         stage = re.fullmatch("(?i)(?:zero[-_]?)?([0-3])", text)
         return stage[1] if stage else None
-    if column == "params" or column in _COUNTS:
-        number = number_of(text.upper() if column == "params" and SIZE.fullmatch(text) else text)
+    if column in _SIZES or column in _COUNTS:
+        number = number_of(text.upper() if column in _SIZES and SIZE.fullmatch(text) else text)
         if number == 0 and column in COORDINATES:
             return "0"
         if number is None or number != int(number) or number < _LEAST.get(column, 1):

@@ -15,6 +15,7 @@ from math import isclose, prod
 from sweepscope.pipeline.logs.inference.setting_values import COORDINATES
 from sweepscope.pipeline.logs.inference.stated import Stated
 from sweepscope.pipeline.logs.synonyms import CAPACITY, words
+from sweepscope.schemas.thresholds import LABEL_TOLERANCE
 
 _MOST_VALUES = 4
 _NEAR = 1
@@ -55,7 +56,7 @@ def choose(found: Iterable[Stated], step_tokens: float | None = None) -> list[Ch
         if one.column not in COORDINATES or _printed_as(one) not in places:
             by_column.setdefault(one.column, []).append(one)
     ranked = {column: _ranked(ones) for column, ones in _of_shards(by_column).items()}
-    ranked = _of_whole_job(_of_whole_model(_batches(_within_capacity(ranked), step_tokens)))
+    ranked = _of_whole_job(_exact(_of_whole_model(_batches(_within_capacity(ranked), step_tokens))))
     decided = _decide(ranked)
     chosen = []
     for column, values in ranked.items():
@@ -126,6 +127,27 @@ def _of_whole_model(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated
     parts = {one.value for names, one in named if "trainable" in names and _SHARE.match(one.text[one.end :])}
     kept = whole or [one for _, one in named if one.value not in parts]
     return {column: ones for column, ones in {**ranked, "params": kept}.items() if ones}
+
+
+def _exact(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:
+    """The candidates without parameters that are rounded, where the same number is stated with more digits.
+
+    `--model-size 7b` above `6.74 B parameters`.
+    """
+
+    def is_rounded(one: Stated, others: Sequence[Stated]) -> bool:
+        digits = len(one.value.rstrip("0"))
+        return any(
+            len(other.value.rstrip("0")) > digits and isclose(int(one.value), int(other.value), rel_tol=LABEL_TOLERANCE)
+            for other in others
+        )
+
+    kept = {
+        column: [one for one in ranked[column] if not is_rounded(one, ranked[column])]
+        for column in ("params", "active_params")
+        if column in ranked
+    }
+    return {**ranked, **kept}
 
 
 def _of_whole_job(ranked: Mapping[str, list[Stated]]) -> dict[str, list[Stated]]:

@@ -55,8 +55,22 @@ _OPTION = re.compile(
 # A name of several words with only its value behind it, between commas: `NVIDIA H100, world size 16, seq len 2048`.
 _CLAUSE = re.compile(
     r"(?:^|[,;|(\[]\s*|:\s+)(?P<name>[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,4})(?P<form> )(?P<open>)"
+    r"(?P<value>\d{1,3}(?:,\d{3})+|\d+)(?: (?:seqs?|sequences|samples))?(?=\s*(?:[;|()\]]|,(?!\d)|$))"
+)
+# The same with names of one word: `layers 32, hidden 4096, heads 32`. One alone may be anything.
+_SHORT_CLAUSE = re.compile(
+    r"(?:^|[,;|(\[]\s*|:\s+)(?P<name>[A-Za-z][\w-]*)(?P<form> )(?P<open>)"
     r"(?P<value>\d{1,3}(?:,\d{3})+|\d+)(?=\s*(?:[;|()\]]|,(?!\d)|$))"
 )
+_LISTED = frozenset(
+    (
+        *("tp", "pp", "cp", "ep", "dp", "mbs", "gbs", "gas", "seq_len", "num_layers", "hidden_size", "num_heads"),
+        *("num_kv_heads", "ffn_hidden_size", "vocab_size", "num_experts", "experts_per_token"),
+    )
+)
+"""Columns that short clauses state; of the others, names of one word are words of any sentence."""
+_FEWEST = 2
+"""Short clauses that support each other."""
 # Dimensions of a mesh, by one word each: `data=8 tensor=4 pipeline=2`. One alone may be anything.
 _FORMS = ((_RECORD, "words"), (_OPTION, "option"), (_PAIR, ""), (_CHINESE_PAIR, "words"), (_CLAUSE, "words"))
 DIMENSION = re.compile("data|fsdp|tensor|model|pipe(?:line)?|stage|context|sequence|expert")
@@ -70,12 +84,14 @@ _NEUTRAL = re.compile(
     r"(?:(?:using|use|the|an?|models?|training|train|config|cfg|args?|hparams|set|settings?|with|number|of|num|total|"
     r"global|actual|current|our|is|has|and|for|at|job|run|trainer|my|transformer|gpt|llama|decoder|network|net|distributed|"
     r"dist|ddp|data|dataset|mesh|parallel|parallelism|configured|initialized|default|selected|loaded|effective|value|"
-    r"parameter|option|arguments|hyperparameters|pretrain|pretraining|finetune|torch|pytorch|host|"
+    r"param(?:eter)?s?|option|arguments|hyperparameters|pretrain|pretraining|finetune|torch|pytorch|host|"
     r"calculated|computed|resulting|user|provided|specified|requested)(?: |$))*"
 )
 """Words in front of a name that do not change what it means."""
 _VALUE = re.compile(r"(?:^|\s)[A-Za-z-]*\d\S*\s+$")
 """Text whose last word has digits: a value, or the number of something."""
+_SCRIPT = re.compile(r"(?:^|\s)\S+\.(?:py|sh)\s+$")
+"""Text that ends with the script of a command, behind which its options begin: `pretrain.py model=llama3-8b`."""
 _OF_PART = re.compile(
     r"(?i)(?:^|[\W_])(?:layers?|blocks?|stages?|groups?|buckets?|heads?|levels?|phases?|tasks?|scales?|conv)\b"
 )
@@ -195,6 +211,17 @@ def _in_line(text: str) -> Iterator[Stated]:
             if found:
                 taken.add(hit.start("value"))
                 yield found
+    listed = [
+        (hit, found)
+        for hit in _SHORT_CLAUSE.finditer(text)
+        if hit.start("value") not in taken
+        and (found := _of_pair(text, hit, "words")) is not None
+        and found.column in _LISTED
+    ]
+    if len({found.column for _, found in listed}) >= _FEWEST:
+        for hit, found in listed:
+            taken.add(hit.start("value"))
+            yield found
     dimensions = [hit for hit in _MESH.finditer(text) if hit.start("value") not in taken]
     if len({hit["name"] for hit in dimensions}) > 1:
         columns = _columns_of_mesh({hit["name"]: hit["value"] for hit in dimensions})
@@ -288,12 +315,19 @@ def _is_neutral(before: str) -> bool:
 
 
 def _ends_value(before: str, form: str) -> bool:
-    """Whether words in front of a name are a value of their own, as its digits show: `NVIDIA H100 80GB HBM3 tp=4`.
+    """Whether words in front of a name are a value of their own, as its digits show: `NVIDIA H100 80GB HBM3 tp=4`,
+    or a command's script.
 
     >>> _ends_value("NVIDIA H100 80GB HBM3 ", "="), _ends_value("layer 3 ", "="), _ends_value("vision tower ", "=")
     (True, False, False)
+    >>> _ends_value("pretrain.py ", "=")
+    True
     """
-    is_value = form.strip() in ("=", ":") and _VALUE.search(before) is not None
+    if form.strip() not in ("=", ":"):
+        return False
+    if _SCRIPT.search(before):
+        return True
+    is_value = _VALUE.search(before) is not None
     return is_value and not _OF_PART.search(before) and not NOT_OURS.search(words(before))
 
 

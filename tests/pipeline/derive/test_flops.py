@@ -121,3 +121,34 @@ def test_simulated_runs_rank_by_mfu_as_by_throughput(simulated: pl.DataFrame) ->
     ranks = known.select(pl.col("mfu", "tokens_per_s_per_gpu").rank("ordinal").over("model", "seq_len", "accelerator"))
     assert ranks.height > 60
     assert ranks["mfu"].to_list() == ranks["tokens_per_s_per_gpu"].to_list()
+
+
+SPARSE: Row = dict.fromkeys(SMOLLM) | {
+    "model": "ours-sparse",
+    "num_layers": 48,
+    "hidden_size": 2048,
+    "num_heads": 32,
+    "num_kv_heads": 4,
+    "head_dim": 128,
+    "ffn_hidden_size": 768,
+    "vocab_size": 151_936,
+    "num_experts": 128,
+    "experts_per_token": 8,
+    "params": 30_530_000_000,
+}
+"""Qwen3-30B-A3B's shape (its config.json), as a trainer of one's own may state it: one width, and not whose."""
+
+
+def test_the_only_width_of_a_model_is_that_of_its_experts_where_the_parameters_show_it() -> None:
+    runs = completed(SPARSE, SPARSE | {"ffn_hidden_size": 6144}, SPARSE | {"params": None})
+    assert runs["expert_ffn_hidden_size"].to_list() == [768, None, None]
+
+
+def test_of_experts_of_unknown_width_as_many_parameters_are_active_as_experts() -> None:
+    whole, unknown, shared = completed(
+        SPARSE | {"active_params": 3_350_000_000},
+        SPARSE | {"ffn_hidden_size": None},
+        SPARSE | {"ffn_hidden_size": None, "shared_expert_ffn_hidden_size": 768},
+    )["flops_per_token"].to_list()
+    assert unknown == pytest.approx(whole, rel=0.1)
+    assert shared is None
