@@ -6,6 +6,7 @@ links and network, with sources). An unknown card has no cluster: nothing is gue
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal
@@ -109,7 +110,8 @@ def find_cluster(
 
     Args:
         accelerator: any spelling of the card.
-        gpus_per_node: accelerators of a host, where it is not the usual number.
+        gpus_per_node: accelerators of a host, where it is not the usual number. Where a host has more of a package of
+            several devices than there are packages in it, each is one device: eight MI250X of a host are its dies.
         gpus_per_domain: accelerators that links join, where it is not the usual number. Links end at the host unless
             the card is sold in racks whose links join hosts: there a host of any size leaves the domain as it is.
 
@@ -119,11 +121,15 @@ def find_cluster(
     >>> half = find_cluster("H100", gpus_per_node=4)
     >>> half.gpus_per_node, half.gpus_per_domain
     (4, 4)
+    >>> [find_cluster("MI250X", gpus_per_node=count).accelerator for count in (4, 8)]
+    ['MI250X', 'MI250X-GCD']
     """
     name = canonical_accelerator(accelerator)
     row = _cards().get(name) if name else None
     if row is None:
         return None
+    if gpus_per_node and row["device_of_package"] and gpus_per_node > _number(row["usual_gpus_per_node"]):
+        row = _cards()[str(row["device_of_package"])]
     usual_host, usual_domain = int(_number(row["usual_gpus_per_node"])), int(_number(row["usual_gpus_per_domain"]))
     host = gpus_per_node or usual_host
     domain = gpus_per_domain or (max(usual_domain, host) if usual_domain > usual_host else host)
@@ -144,6 +150,62 @@ def find_cluster(
         has_multicast=bool(row["has_multicast"]),
         direct_peers=int(_number(row["direct_peers"])) if is_direct else 0,
         board_power_w=_number(row["board_power_w"]) if row["board_power_w"] else None,
+    )
+
+
+UNKNOWN: Final = "unknown"
+"""Generation of cards that no table here has."""
+ASSUMED_MEMORY_BYTES: Final = 80e9
+"""Of a card whose memory nothing says."""
+_BYTES_PER_FLOP: Final = 4e-3
+"""Memory's bytes per FLOP of the peak in 16 bit, of a card whose bandwidth nothing says: H100, MI300X, B200 and Gaudi 2
+have 3.4 to 5.7 per thousand."""
+_LINK_BYTES_PER_FLOP: Final = 4e-4
+"""Links' bytes per FLOP, one direction: the same four have 3.4 to 6.1 per ten thousand."""
+_ASSUMED_NETWORK: Final = 25e9
+"""Of each card, in bytes/s: a port of 200 Gb/s."""
+_ASSUMED_PROCESSORS: Final = 100
+_SIZE_IN_NAME: Final = re.compile(r"(?i)(\d+)\s*-?(gi?b)\b")
+
+
+@dataclass(frozen=True)
+class DataSheet:
+    """What is stated of a card, beside its name: dense peaks in FLOP/s, bytes, bytes/s. None where it is not."""
+
+    peak_flops: float
+    peak_flops_fp8: float | None = None
+    memory_bytes: float | None = None
+    memory_bytes_per_s: float | None = None
+    link_bytes_per_s: float | None = None
+
+
+def cluster_of_sheet(
+    accelerator: str, sheet: DataSheet, *, gpus_per_node: int | None = None, gpus_per_domain: int | None = None
+) -> Cluster:
+    """The cluster of a card that no table has, by its data sheet; what that leaves open is as data centers have it.
+
+    A size of memory that the name ends in counts where the sheet has none.
+
+    >>> other = cluster_of_sheet("Biren BR104 32GB", DataSheet(256e12), gpus_per_node=8)
+    >>> other.generation, other.memory_bytes, other.memory_bytes_per_s
+    ('unknown', 32000000000.0, 1024000000000.0)
+    """
+    host = gpus_per_node or 8
+    size = _SIZE_IN_NAME.search(accelerator)
+    named = float(size[1]) * (2.0**30 if size[2].casefold() == "gib" else 1e9) if size else None
+    return Cluster(
+        accelerator=accelerator,
+        generation=UNKNOWN,
+        peak_flops=sheet.peak_flops,
+        peak_flops_fp8=max(sheet.peak_flops_fp8 or 0.0, sheet.peak_flops),
+        peak_flops_fp4=max(sheet.peak_flops_fp8 or 0.0, sheet.peak_flops),
+        memory_bytes=sheet.memory_bytes or named or ASSUMED_MEMORY_BYTES,
+        memory_bytes_per_s=sheet.memory_bytes_per_s or _BYTES_PER_FLOP * sheet.peak_flops,
+        link_bytes_per_s=sheet.link_bytes_per_s or _LINK_BYTES_PER_FLOP * sheet.peak_flops,
+        network_bytes_per_s=_ASSUMED_NETWORK,
+        gpus_per_node=host,
+        gpus_per_domain=gpus_per_domain or host,
+        processors=_ASSUMED_PROCESSORS,
     )
 
 

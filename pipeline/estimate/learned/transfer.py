@@ -71,6 +71,11 @@ def load_transfers(path: Path = TABLES) -> tuple[Transfer, ...]:
     )
 
 
+def is_measured(generation: str) -> bool:
+    """Whether any bundled table has runs on a generation of cards."""
+    return any(one.generation == generation for one in load_transfers())
+
+
 def quantiles_of(ratios: Array) -> tuple[float, ...]:
     """QUANTILES of log ratios, rounded."""
     at = (np.arange(QUANTILES) + 0.5) / QUANTILES

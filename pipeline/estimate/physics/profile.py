@@ -126,6 +126,7 @@ class Profile:
     schedule: str = "1f1b"
     fuses_accumulation: bool = False
     is_launch_open: bool = False
+    is_loss_open: bool = False
     is_dispatch_open: bool = False
     is_experts_overlap_open: bool = False
     is_send_open: bool = False

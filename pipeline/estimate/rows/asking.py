@@ -9,10 +9,18 @@ from sweepscope.pipeline.estimate.physics.fabrics import fabric_of, with_fabric
 from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
-from sweepscope.pipeline.estimate.rows.refusals import no_cluster
+from sweepscope.pipeline.estimate.rows.refusals import is_processor, no_cluster
 from sweepscope.pipeline.estimate.rows.stated_facts import with_choices, with_facts, with_usual, with_usual_facts
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
-from sweepscope.pipeline.reference.clusters import Cluster, Precision, find_cluster, with_network
+from sweepscope.pipeline.reference.clusters import (
+    UNKNOWN,
+    Cluster,
+    DataSheet,
+    Precision,
+    cluster_of_sheet,
+    find_cluster,
+    with_network,
+)
 from sweepscope.pipeline.reference.model_shape import ModelShape
 from sweepscope.pipeline.reference.vocabulary import framework_of
 
@@ -24,13 +32,42 @@ ChooseProfile = Callable[[str, str | None], Profile]
 
 def cluster_of(row: dict[str, Any]) -> Cluster | None:
     """The cluster of a row, on the network that it states per accelerator or by the cards of its hosts."""
-    cluster = find_cluster(
-        row["accelerator"], gpus_per_node=row["gpus_per_node"], gpus_per_domain=row["gpus_per_domain"]
-    )
+    hosts = {"gpus_per_node": row["gpus_per_node"], "gpus_per_domain": row["gpus_per_domain"]}
+    cluster = find_cluster(row["accelerator"], **hosts)
+    if cluster is None and (sheet := _sheet_of(row)) is not None:
+        cluster = cluster_of_sheet(row["accelerator"], sheet, **hosts)
     stated = row["network_gbit_per_s"]
     if cluster is not None and not stated and row["nic_gbit_per_s"] and row["nics_per_node"]:
         stated = row["nic_gbit_per_s"] * row["nics_per_node"] / cluster.gpus_per_node
     return with_network(cluster, stated) if cluster is not None and stated else cluster
+
+
+def _sheet_of(row: dict[str, Any]) -> DataSheet | None:
+    """What a row states of an accelerator that no table has; None without a peak, or for a processor."""
+    if not row["peak_tflops_bf16"] or is_processor(row["accelerator"]):
+        return None
+
+    def stated(name: str, unit: float) -> float | None:
+        return unit * row[name] if row[name] else None
+
+    return DataSheet(
+        peak_flops=1e12 * row["peak_tflops_bf16"],
+        peak_flops_fp8=stated("peak_tflops_fp8", 1e12),
+        memory_bytes=stated("device_memory_gb", 1e9),
+        memory_bytes_per_s=stated("memory_gb_per_s", 1e9),
+        link_bytes_per_s=stated("link_gb_per_s", 1e9),
+    )
+
+
+def _assumed_of(cluster: Cluster) -> list[str]:
+    """What stands for the data of a card that no table has."""
+    if cluster.generation != UNKNOWN:
+        return []
+    memory, speed, links = (
+        1e-9 * value for value in (cluster.memory_bytes, cluster.memory_bytes_per_s, cluster.link_bytes_per_s)
+    )
+    peak = f"{cluster.accelerator} by its peak of {1e-12 * cluster.peak_flops:g} TFLOP/s"
+    return [f"{peak}, {memory:.0f} GB at {speed:.0f} GB/s, links of {links:.0f} GB/s"]
 
 
 def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Question | None, str, list[str]]:
@@ -60,7 +97,7 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
         asked, usual = with_constants(choose(cluster.generation, None))
         left = f"constants of {cluster.generation.capitalize()}, not those fitted to other runs of {framework}"
         usual = [left, *usual]
-    return asked, "", assumed + roughly + usual
+    return asked, "", _assumed_of(cluster) + assumed + roughly + usual
 
 
 def question_on(

@@ -29,7 +29,7 @@ from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
 from sweepscope.pipeline.estimate.rows.needed_recompute import with_needed_recompute
 from sweepscope.pipeline.estimate.rows.open_ends import OPEN_ENDS, open_ends, with_open_ends
 from sweepscope.pipeline.estimate.rows.open_layouts import with_open_layouts
-from sweepscope.pipeline.estimate.rows.read_rows import is_partial, read_rows
+from sweepscope.pipeline.estimate.rows.read_rows import SHEET, is_partial, read_rows
 from sweepscope.pipeline.estimate.rows.refusals import is_hybrid, missing, not_understood
 from sweepscope.pipeline.estimate.rows.row_layouts import layouts_of, usual_chunks, zero_stage_of
 from sweepscope.pipeline.estimate.rows.stated_facts import FACTS
@@ -40,7 +40,7 @@ from sweepscope.schemas.tables.estimates import ESTIMATES
 _KEY = (
     *("model", *SHAPE, "stated_params", "seq_len", "accelerator", "precision", "framework", "source_id", "attention"),
     "torch_version",
-    *("gpus_per_node", "gpus_per_domain", "network_gbit_per_s", "nics_per_node", "nic_gbit_per_s", *FACTS),
+    *("gpus_per_node", "gpus_per_domain", "network_gbit_per_s", "nics_per_node", "nic_gbit_per_s", *SHEET, *FACTS),
 )
 
 _PHYSICS = pl.Schema(

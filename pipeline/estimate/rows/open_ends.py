@@ -14,13 +14,23 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from sweepscope.pipeline.estimate.learned.transfer import is_measured
+from sweepscope.pipeline.estimate.physics.elementwise import OPERATORS
 from sweepscope.pipeline.estimate.physics.estimate import Estimate, step_seconds
 from sweepscope.pipeline.estimate.physics.layouts import Layouts
 from sweepscope.pipeline.estimate.physics.profile import with_values
 from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.reference.clusters import UNKNOWN
 
 OPEN_ENDS: Final = pl.Schema({"fast_share": pl.Float64(), "slow_share": pl.Float64()})
 """Step time with the fastest and with the slowest of what is open, over the estimate; NULL where nothing is."""
+
+SHARES_OF_PEAK: Final = (0.44, 0.85)
+"""What products reach at least and at most of the peak of a card that nothing is known of: as on MI300X and on Gaudi 2,
+the ends of those that anything is known of (`data/calibration`)."""
+SHARES_OF_PUBLISHED: Final = (0.87, 1.18)
+"""The same beside the constants of a generation that no bundled table has runs on: as far as fits to a framework's runs
+lie from the constants of their generation (Blackwell's Megatron-LM, Ampere's)."""
 
 _Values = Mapping[str, float | bool | str]
 
@@ -30,6 +40,12 @@ def _ends(asked: Question) -> tuple[_Values, _Values]:
     profile, has_experts = asked.profile, asked.shape.num_experts > 0
     fast: dict[str, float | bool | str] = {}
     slow: dict[str, float | bool | str] = {}
+    if profile.about.get("kind") != "fitted" and not is_measured(asked.cluster.generation):
+        is_known = asked.cluster.generation != UNKNOWN
+        shares = [profile.gemm_peak_share * end for end in SHARES_OF_PUBLISHED] if is_known else SHARES_OF_PEAK
+        slow["gemm_peak_share"], fast["gemm_peak_share"] = shares
+    if profile.is_loss_open:
+        fast["head_bytes_per_logit"] = min(profile.head_bytes_per_logit, OPERATORS["loss"].forms["fused"].moved)
     if profile.is_launch_open:
         fast["kernel_launch_s"], slow["kernel_launch_s"] = profile.compiled_launch_s, profile.eager_launch_s
     if profile.is_dispatch_open and has_experts:

@@ -38,6 +38,9 @@ _NUMBERS = (
 _RATES = ("network_gbit_per_s", "nic_gbit_per_s", "bucket_mb")
 """Positive numbers that need not be whole: Gb/s per accelerator, and of one network card of `nics_per_node`; megabytes
 of a bucket of gradients."""
+SHEET = ("peak_tflops_bf16", "peak_tflops_fp8", "device_memory_gb", "memory_gb_per_s", "link_gb_per_s")
+"""Of an accelerator that no table here has (`clusters.DataSheet`): dense peaks, memory and its bandwidth, links one
+direction. Tables state peaks of known ones, too, which nothing is asked of: a cell that is no number is none."""
 _TEXTS = (
     *("model", "accelerator", "precision", "recompute", "pipeline_schedule", "framework", "source_id"),
     *("flash_attention", "attention", "attention_kernel", "cluster", "recompute_modules", "torch_version", *PRECISIONS),
@@ -84,6 +87,10 @@ def _number(name: str) -> pl.Expr:
     return pl.col(name).cast(pl.Float64, strict=False)
 
 
+def _is_positive(name: str) -> pl.Expr:
+    return _number(name).is_finite() & (_number(name) > 0)
+
+
 def _is_whole(name: str) -> pl.Expr:
     """Whether cells hold a whole number that such a column can have."""
     number = _number(name)
@@ -96,7 +103,7 @@ def _with_all(frame: pl.DataFrame) -> pl.DataFrame:
     renames = {old: new for old, new in RENAMED.items() if old in frame.columns and new not in frame.columns}
     frame = frame.rename(renames)
     wanted = {
-        **dict.fromkeys((*_NUMBERS, *_RATES), pl.Float64),
+        **dict.fromkeys((*_NUMBERS, *_RATES, *SHEET), pl.Float64),
         **dict.fromkeys((*_TEXTS, *_WORDS, "zero_stage"), pl.String),
         **dict.fromkeys(_BOOLEANS, pl.Boolean),
     }
@@ -147,7 +154,7 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
         "recompute_modules", pl.col("recompute_modules"), _are_modules(frame["recompute_modules"])
     )
     misread |= {name: _misread(name, pl.col(name), _clean(name).is_in(known)) for name, known in words.items()}
-    is_rate = {name: _number(name).is_finite() & (_number(name) > 0) for name in _RATES if name in filled}
+    is_rate = {name: _is_positive(name) for name in _RATES if name in filled}
     misread |= {name: _misread(name, pl.col(name), is_good) for name, is_good in is_rate.items()}
     params = pl.lit(None, pl.Float64)
     if size is not None:
@@ -162,6 +169,7 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
             for name in numbers
         ),
         *(pl.when(is_good).then(_number(name)).alias(name) for name, is_good in is_rate.items()),
+        *(pl.when(_is_positive(name)).then(_number(name)).alias(name) for name in SHEET if name in filled),
         *(pl.col(name).cast(pl.String) for name in _TEXTS),
         *(pl.when(_clean(name).is_in(known)).then(_clean(name)).alias(name) for name, known in words.items()),
         stated_sharding=pl.col("zero_stage").cast(pl.String).str.strip_chars(),
@@ -170,7 +178,7 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     )
     empty = {
         **dict.fromkeys((name for name in _NUMBERS if name not in filled), pl.Int64),
-        **dict.fromkeys((name for name in _RATES if name not in filled), pl.Float64),
+        **dict.fromkeys((name for name in (*_RATES, *SHEET) if name not in filled), pl.Float64),
         **dict.fromkeys((name for name in _WORDS if name not in filled), pl.String),
     }
     return typed.with_columns(

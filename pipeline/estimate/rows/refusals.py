@@ -8,11 +8,16 @@ from typing import Any
 from sweepscope.pipeline.estimate.rows.read_rows import HYBRID
 
 
+def is_processor(accelerator: str) -> bool:
+    """Whether what a row names as its accelerator is the host's processor."""
+    return bool(re.search(r"(?i)\b(cpu|xeon|epyc)\b", accelerator))
+
+
 def no_cluster(accelerator: str) -> str:
     """Why an accelerator without a cluster is not modelled."""
-    if re.search(r"(?i)\b(cpu|xeon|epyc)\b", accelerator):
+    if is_processor(accelerator):
         return f"{accelerator} is no accelerator: only GPUs and TPUs are modelled"
-    return f"unknown accelerator: {accelerator} (add it to data/hardware/links.csv)"
+    return f"unknown accelerator: {accelerator} (state its dense peak in 16 bit, in a column peak_tflops_bf16)"
 
 
 def not_understood(row: dict[str, Any]) -> str:

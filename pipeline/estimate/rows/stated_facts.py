@@ -22,11 +22,13 @@ OVERLAPS: Final = {"overlap_tp": "tp_hidden", "overlap_dp": "dp_hidden", "overla
 PRECISIONS: Final = {
     "grad_precision": ("bf16", "fp16", "fp32"),
     "moment_precision": ("bf16", "fp16", "fp32", "fp8"),
+    "master_precision": ("bf16", "fp16", "fp32"),
     "activation_precision": ("bf16", "fp16", "fp8", "fp4"),
     "dispatch_precision": ("bf16", "fp16", "fp8"),
 }
-"""Columns of precisions and what they can be: of gradients exchanged and kept, of the optimizer's moments, of what
-products keep for their gradients, of tokens on their way to experts."""
+"""Columns of precisions and what they can be: of gradients exchanged and kept, of the optimizer's moments and of the
+weights that it updates (in 16 bit the model's own, without a copy), of what products keep for their gradients, of
+tokens on their way to experts."""
 FACTS: Final = (
     *("flash_attention", "attention_kernel", "fused_accumulation", "recompute_modules", "nodes_per_token", "bucket_mb"),
     *("bf16_layers", "token_dispatcher", "overlap_ep", "software_year", "execution", "fp8_scaling"),
@@ -279,11 +281,12 @@ def has_tuned_attention(row: dict[str, Any], framework: str | None, profile: Pro
 
 def _open(row: dict[str, Any], framework: str | None, profile: Profile) -> dict[str, bool]:
     """Which choices nothing says (`rows.open_ends`): of dispatchers and what hides them, since there is DeepEP, and of
-    sends between stages where nothing is known of the framework."""
+    the loss and of sends between stages where nothing is known of the framework."""
     is_recent = (row["software_year"] or math.inf) >= FIRST_DEEPEP
     return {
         "is_dispatch_open": is_recent and row["token_dispatcher"] is None and not row["nodes_per_token"],
         "is_experts_overlap_open": is_recent and row["overlap_ep"] is None,
+        "is_loss_open": row["loss_kernel"] is None and row["execution"] != "compiled" and not usual_kernels(framework),
         "is_send_open": row["overlap_pp"] is None and not usual_kernels(framework) and not profile.sends_beside,
     }
 
@@ -294,8 +297,11 @@ def _kept_otherwise(row: dict[str, Any]) -> dict[str, Any]:
     if (precision := row["grad_precision"]) is not None:
         is_short = canonical_precision(precision) in SIXTEEN_BIT
         changes["grad_bytes"] = changes["grad_held_bytes"] = 2.0 if is_short else 4.0
-    if row["moment_precision"] is not None:
-        changes["optimizer_bytes"] = 4.0 + 2.0 * _width(row["moment_precision"])
+    if row["moment_precision"] is not None or row["master_precision"] is not None:
+        has_copy = canonical_precision(row["master_precision"] or "fp32") not in SIXTEEN_BIT
+        # PyTorch's Adam keeps moments in the type of the weights that it updates (`torch/optim/adam.py: zeros_like`).
+        moments = row["moment_precision"] or row["master_precision"]
+        changes["optimizer_bytes"] = 4.0 * has_copy + 2.0 * _width(moments)
     if row["activation_precision"] is not None:
         changes["kept_product_bytes"] = _width(row["activation_precision"])
     if row["dispatch_precision"] is not None:

@@ -28,6 +28,11 @@ from sweepscope.schemas.tables.published import ACCELERATORS
         ("AMD Instinct MI300X-192GB", "MI300X"),
         ("NVIDIA RTX A6000", "RTX-A6000"),
         ("Tesla T4", "T4"),
+        ("NVIDIA GeForce RTX 5090", "RTX-5090"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000-Blackwell"),
+        ("Intel(R) Data Center GPU Max 1550", "Max-1550"),
+        ("AMD Instinct MI300A", "MI300A"),
+        ("Ascend910B", "Ascend-910B"),
         ("cpu", "CPU"),
     ],
 )

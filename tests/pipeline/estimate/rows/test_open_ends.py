@@ -78,3 +78,12 @@ def test_sends_of_an_unknown_framework_may_run_beside_compute() -> None:
 def test_oneflow_sends_beside_compute_without_chunks() -> None:
     many = {**DENSE, "grad_accum": "64"}
     assert estimated(many, framework="oneflow")["est_time_pp_s"] < 0.5 * estimated(many)["est_time_pp_s"]
+
+
+def test_of_a_framework_that_nothing_is_known_of_the_loss_may_be_one_kernel() -> None:
+    small = {**DENSE, "model": "Qwen2.5 0.5B", "num_gpus": "8", "pp": "1", "seq_len": "1024", "micro_batch_size": "16"}
+    small |= {"execution": "graphs", "framework": "a script of mine"}
+    unknown, fused = estimated(small), estimated(small, loss_kernel="fused")
+    assert fused["est_step_time_s"] < 0.9 * unknown["est_step_time_s"]
+    assert unknown["est_step_time_lo_s"] == pytest.approx(fused["est_step_time_lo_s"])
+    assert below(estimated(small, loss_kernel="sharded")) == pytest.approx(below(fused))

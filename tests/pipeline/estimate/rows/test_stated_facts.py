@@ -92,6 +92,21 @@ def test_small_buckets_pay_for_each_call() -> None:
     assert small["est_time_dp_s"] > 1.2 * usual["est_time_dp_s"]
 
 
+@pytest.mark.parametrize(
+    ("facts", "bytes_per_parameter"),
+    [
+        ({}, 12.0),
+        ({"master_precision": "fp32"}, 12.0),
+        ({"moment_precision": "bf16"}, 8.0),
+        ({"master_precision": "bf16"}, 4.0),
+        ({"master_precision": "bf16", "moment_precision": "fp32"}, 8.0),
+    ],
+)
+def test_weights_that_are_updated_in_16_bit_have_no_copy(facts: dict[str, str], bytes_per_parameter: float) -> None:
+    usual, said = estimated()["est_mem_optimizer_bytes"], estimated(**facts)["est_mem_optimizer_bytes"]
+    assert said / usual == pytest.approx(bytes_per_parameter / 12.0)
+
+
 MOE = {
     **ROW,
     **{"model": "DeepSeek-V3", "accelerator": "H800", "num_gpus": "256", "dp": "64", "tp": "1", "pp": "4", "vpp": "1"},
