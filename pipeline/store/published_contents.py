@@ -19,6 +19,7 @@ from sweepscope.pipeline.logs.facts import EVIDENCE
 from sweepscope.pipeline.logs.runs import kept_elsewhere
 from sweepscope.pipeline.logs.runs.job_outputs import job_outputs, may_be_output, of_one_job
 from sweepscope.pipeline.logs.runs.listed_runs import listed_runs
+from sweepscope.pipeline.logs.runs.rank_logs import rank_logs, states_rank
 from sweepscope.pipeline.logs.runs.same_runs import RATES, SAME, near_each_other, same_runs
 from sweepscope.pipeline.scheduler.match_jobs import match
 from sweepscope.pipeline.scheduler.reconcile import changes, reconcile
@@ -81,13 +82,20 @@ def _changed(lake: Lake, release: Release) -> Changes:
     jobs = lake.read("scheduler_jobs", release=release)
     histories = _files(lake, release, "history", "tracker")
     tables = _files(lake, release, "bench_csv")
-    if jobs.is_empty() and histories.is_empty() and tables.is_empty() and not _has_outputs(lake, release):
+    ranks = lake.read("arguments", ["run_id", "name", "value"], states_rank(), release=release)
+    has_sources = not (jobs.is_empty() and histories.is_empty() and tables.is_empty() and ranks.is_empty())
+    if not has_sources and not _has_outputs(lake, release):
         return {}
     runs = lake.read("runs", predicate=pl.col("origin") != "published", release=release)
     outputs = _outputs(runs, jobs)
     again = pl.concat(
-        [_repeated_runs(lake, release, runs, histories), _listed_runs(lake, release, runs, tables), outputs]
-    )
+        [
+            _repeated_runs(lake, release, runs, histories),
+            _listed_runs(lake, release, runs, tables),
+            rank_logs(runs, ranks),
+            outputs,
+        ]
+    ).unique("run_id", keep="first", maintain_order=True)
     if jobs.is_empty() and again.is_empty():
         return {}
     runs = runs.join(again, on="run_id", how="left", maintain_order="left", suffix="_found")

@@ -1,12 +1,16 @@
 """A custom script that prints nothing but a progress bar with its loss: `tqdm(loader)` and `set_postfix(loss=..)`.
 
+Or without a loss, below a caption that names the training: `tqdm(loader, desc="Training")`, and `Iteration` of the
+loops in transformers' first examples (examples/run_glue.py: `tqdm(train_dataloader, desc="Iteration")`).
+
 Or nothing at all before it fails under accelerate's launcher, which says what it started with (commands/launch.py: `The
 following values were not passed to `accelerate launch``, and the failed command as a list of arguments). Options under
 the usual names are settings.
 
 tqdm's format (std.py format_meter): `Epoch 1:  30%|###  | 300/1000 [01:00<02:20,  5.00it/s, loss=2.31]`. Such bars are
 drawn by others, too (Lightning, Colossal-AI's examples), so this dialect reads only files that no other one knows.
-A bar without a loss may count anything: downloads, tokens, shards. It is no sign of a training, and no step.
+A bar without a loss or such a caption may count anything: downloads, tokens, shards. It is no sign of a training, and
+no step. A captioned one counts only where no bar of its file has a loss.
 
 A bar counts the batches of its epoch; steps go on over the bars of a file, as long as each was full before the next one
 began. Of bars with different lengths the one that is drawn most is the training's; bars named after an evaluation are
@@ -40,6 +44,13 @@ _BAR = (
     r"^(?P<name>[^|\r]*?) *\d{1,3}%\|[^|]*\| *(?P<done>\d+)/(?P<total>\d+) \[(?P<clock>[\d:]+)<[^\]]*"
     rf"(?:it/s|s/it), (?P<postfix>(?:train_)?loss=(?P<shown_loss>{NUMBER})(?:, [^\]]*)?)\]"
 )
+_CAPTIONED = (
+    r"^(?P<name>(?i:(?:pre-?)?training(?: (?:progress|steps?|batch(?:es)?|loop|iterations?))?"
+    r"(?: epoch)?(?: \d+(?:/\d+)?)?|iteration)): *\d{1,3}%\|[^|]*\| *(?P<done>\d+)/(?P<total>\d+) "
+    r"\[(?P<clock>[\d:]+)<[^\],]*,[^\],]*\]"  # what stands behind the rate may be a loss in the script's own words
+)
+_OF_WHOLE = r"^(?i:(?:pre-?)?training (?:progress|steps?)): *\d{1,3}%\|[^|]*\| *\d+/([1-9]\d*) \["
+"""A bar whose caption says that it counts the whole training rather than an epoch of it: its total is the plan."""
 _BESIDE = {
     "tokens_per_s": r"(?:^|, )(?:train_)?(?:tok(?:en)?s?(?:/|_per_|_)s(?:ec(?:ond)?)?|tps)=",
     "learning_rate": r"(?:^|, )(?:lr|learning_rate)=",
@@ -57,7 +68,10 @@ _FULL = 0.9
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """STEP_FACTS of redraws with a loss, as facts that `finalize` makes steps of: the total is that of the bar."""
     found = lines.with_columns(bar=pl.col("text").str.extract_groups(_BAR)).unnest("bar").drop_nulls("done")
+    captioned = lines.with_columns(bar=pl.col("text").str.extract_groups(_CAPTIONED)).unnest("bar").drop_nulls("done")
+    captioned = captioned.join(found, on=["source", "line_no"], how="anti", maintain_order="left")
     found = found.filter(~pl.col("name").str.contains(_EVALUATION))
+    found = pl.concat([found, captioned], how="diagonal")
     whole = found.with_columns(
         step=pl.col("done").cast(pl.Int64, strict=False),
         steps_planned=pl.col("total").cast(pl.Int64, strict=False),
@@ -76,6 +90,7 @@ def _shown(begin: str) -> pl.Expr:
 def finalize(facts: Facts) -> Facts:
     """Steps counted over the bars of each file, with their time."""
     drawn = facts.steps.sort("source", "line_no", maintain_order=True)
+    drawn = drawn.filter(pl.col("loss").is_not_null() | pl.col("loss").is_null().all().over("source"))
     most = drawn.group_by("source", "steps_planned", maintain_order=True).agg(n=pl.len())
     main = most.sort("n", descending=True, maintain_order=True).unique("source", keep="first", maintain_order=True)
     rows = drawn.join(main.select("source", "steps_planned"), on=["source", "steps_planned"], how="semi")
@@ -145,7 +160,10 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         value=pl.col("option").str.extract(_OPTION, 2),
         setting_source=pl.lit("command_line"),
     )
-    started = matched_settings(lines, [("num_gpus", r"^\s*`--num_processes` was set to a value of `([1-9]\d*)`")])
+    started = matched_settings(
+        lines,
+        [("num_gpus", r"^\s*`--num_processes` was set to a value of `([1-9]\d*)`"), ("steps_planned", _OF_WHOLE)],
+    )
     return pl.concat([conform(named.drop_nulls("name"), SETTING_FACTS), started, environment.settings(lines)])
 
 
@@ -155,19 +173,30 @@ def _column_of(option: str) -> str | None:
 
 
 _SIGNATURES = tuple(f"{unit}, {name}=" for unit in ("it/s", "s/it") for name in ("loss", "train_loss"))
+_COUNTED = ("progress", "step", "steps", "loop", "batch", "batches", "iteration", "iterations")
+_CAPTIONS = (
+    *("raining: ", "raining Epoch ", "raining epoch ", "teration: "),
+    *(f"raining {what}: " for word in _COUNTED for what in (word, word.title())),
+)
+_BEGUN = tuple(f"{caption}  0%|" for caption in _CAPTIONS if caption.endswith(": "))
+_BEGUN += tuple(f"raining {epoch} {first}:   0%|" for epoch in ("Epoch", "epoch") for first in ("0", "1"))
+"""What tqdm draws first, and no text about a training holds."""
 
 DIALECT = Dialect(
     name="other",
     module=__name__,
-    signature_literals=(*_SIGNATURES, _LAUNCHED),
+    signature_literals=(*_SIGNATURES, *_BEGUN, _LAUNCHED),
     steps=steps,
     settings=settings,
     sidecars=(*wandb_files.WANDB, *sacred_files.SACRED),
     histories=HISTORIES,
     finalize=finalize,
     literals_by_function={
-        "steps": _SIGNATURES,
-        "settings": ("CalledProcessError: Command '[", "`--num_processes` was set", *environment.LITERALS),
+        "steps": (*_SIGNATURES, *_CAPTIONS),
+        "settings": (
+            *("CalledProcessError: Command '[", "`--num_processes` was set", *environment.LITERALS),
+            *(begun for begun in _BEGUN if "rogress" in begun or "tep" in begun),
+        ),
     },
     is_last_resort=True,
 )

@@ -21,6 +21,7 @@ _EARLY = tuple(
     f"{first}{gap}{last}" for first in ("arly", "ARLY") for gap in " _-" for last in ("stop", "Stop", "STOP")
 )
 _EARLY += ("arlyStop", "arlystop")
+_WHOLE = ("complete", "finished", "done")
 _STOPPED = (
     r"(?:no (?:\w+ )?improvement|stopp(?:ed|ing)|since|because|"
     r"patience (?:was )?(?:reached|exhausted|exceeded|ran out)|"
@@ -50,6 +51,13 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"(?i)\[early[ _-]?stop(?:ped)?\]\W*(?:[abd-z0-9]|c[^o]|$)|"
         r"(?i)(?:^|[^\w\s]\s*|\d\s+)early[ _-]?stopp(?:ing|ed)\W*$|"
         rf"(?i)\[early[ _-]?stopping\]\W*{_STOPPED}|{_BEGIN}early[ _-]?stop(?:ping|ped)?\W+{_STOPPED}",
+    ),
+    # Of the whole, with what it reached: `run complete @ step 9000`. A bare `Run completed` may be one of a sweep's.
+    (
+        KIND,
+        tuple(f"{of}{gap}{word}" for of in ("un", "ob", "xperiment") for gap in (" ", " is ") for word in _WHOLE),
+        rf"{_BEGIN}(?:the )?(?:run|job|experiment) (?:is )?(?:complete|finished|done) ?[@:|,;(-] ?.*\b"
+        r"(?:step|iter(?:ation)?|epoch|update)s?\b\W{0,3}\d",
     ),
     (
         KIND,

@@ -26,6 +26,8 @@ _LONGER, _MUCH_LONGER = 5, 20
 """Times as long as between most lines: the silence in front of each launch, and in front of most of them. A person or
 a scheduler takes as long to start the next one.
 """
+_MOSTLY = 0.95
+"""Share of the launches with a long silence in front of them: one may be started right after the one before failed."""
 _ALIKE = 0.5
 """Of the launches that print more than the line, the share that go on as another one does."""
 _DATED = 0.8
@@ -68,8 +70,10 @@ def restart_line(rows: Sequence[_Row], rule: StepRule | None) -> str | None:
 
 
 def _are_late(silences_s: Sequence[float], usual_s: float) -> bool:
-    is_long = all(silence >= max(_LEAST_SILENCE_S, _LONGER * usual_s) for silence in silences_s)
-    return bool(silences_s) and is_long and median(silences_s) >= _MUCH_LONGER * usual_s
+    """Whether nearly all are long. A negative one, between logs that were put together, is as good as none."""
+    forward = [silence for silence in silences_s if silence >= 0]
+    long = [silence for silence in forward if silence >= max(_LEAST_SILENCE_S, _LONGER * usual_s)]
+    return bool(long) and len(long) >= _MOSTLY * len(forward) and median(forward) >= _MUCH_LONGER * usual_s
 
 
 def _silence_s(before: _Row, after: _Row) -> float | None:

@@ -85,14 +85,16 @@ def _dumped_again(facts: Facts) -> pl.DataFrame:
 def _without_evaluations(dumps: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """`dumps` but for those behind the end of a file's last training that no step and no failure follows.
 
-    What evaluates a model reads its configuration once more, and may print it into the same file.
+    It has ended where it says so, or with the last of the steps that it plans. What evaluates a model reads its
+    configuration once more, and may print it into the same file.
     """
     if dumps.is_empty():
         return dumps
     is_end = pl.col("kind").is_in(_TRAINED_KINDS)
     is_failure = ~is_end & ~pl.col("kind").is_in(["launch", jobs.KIND, *symptoms.KINDS])
     events = facts.events.select("source", "line_no", is_end=is_end, is_failure=is_failure)
-    ended = events.filter("is_end").group_by("source").agg(ended=pl.col("line_no").max())
+    ended = pl.concat([events.filter("is_end").select(LINES.names()), _last_planned(facts)])
+    ended = ended.group_by("source").agg(ended=pl.col("line_no").max())
     failed = events.filter("is_failure").group_by("source").agg(failed=pl.col("line_no").max())
     steps = pl.concat(
         part.drop_nulls("step").group_by("source").agg(pl.col("line_no").max()) for part in _slices(facts)
@@ -100,9 +102,23 @@ def _without_evaluations(dumps: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     known = dumps
     for frame in (ended, failed, steps.group_by("source").agg(stepped=pl.col("line_no").max())):
         known = known.join(frame, on="source", how="left", maintain_order="left")
-    is_behind = (pl.col("stepped") < pl.col("ended")) & (pl.col("ended") < pl.col("line_no"))
+    is_behind = (pl.col("stepped") <= pl.col("ended")) & (pl.col("ended") < pl.col("line_no"))
     is_evaluation = is_behind & ~(pl.col("failed") > pl.col("line_no")).fill_null(value=False)
     return known.filter(~is_evaluation.fill_null(value=False)).select(LINES.names())
+
+
+def _last_planned(facts: Facts) -> pl.DataFrame:
+    """LINES of steps that reach the number of them that their file plans."""
+    planned = pl.col("value").cast(pl.Int64, strict=False)
+    stated = facts.settings.filter(name="steps_planned").select("source", planned=planned)
+    printed = facts.steps.lazy().select("source", planned="steps_planned").group_by("source").agg(pl.max("planned"))
+    plans = pl.concat([stated, printed.collect()]).drop_nulls().group_by("source").agg(pl.col("planned").max())
+    if plans.is_empty():
+        return pl.DataFrame(schema=LINES)
+    return pl.concat(
+        part.join(plans, on="source").filter(pl.col("step") >= pl.col("planned")).select(LINES.names())
+        for part in _slices(facts)
+    )
 
 
 def _without_other_ranks(lines: pl.DataFrame, facts: Facts) -> pl.DataFrame:

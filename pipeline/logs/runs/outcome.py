@@ -8,7 +8,8 @@
 3. Otherwise the earliest of: a collective that hung, an NCCL error, and what the scheduler or the user did. The others
    follow from it, and so do later exceptions, SIGTERMs and exit codes. An exception before one of them is its cause:
    the other ranks wait in vain for the one that raised it.
-4. An exception; then nodes that did not find each other (torchrun's rendezvous), since a dead node is not found either.
+4. An exception, but for one that the run had raised before and trained on: what catches it the one time does so the
+   other; then nodes that did not find each other (torchrun's rendezvous), since a dead node is not found either.
 5. Processes that died without a stated reason. If all workers were terminated (SIGTERM), the signal came from outside:
    `cancelled`, see `runs.terminated`. SIGKILL alone is a `crash` of low confidence: it may come from the host's OOM
    killer, a scheduler or a user, and those that report it (the kernel, Slurm, LSF, Flux) were considered above. A
@@ -101,7 +102,7 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
         now: the moment of reading, for `running`.
     """
     seen = events.join(attempts.select("key", "last_step_line", "previous_step_line"), on="key", maintain_order="left")
-    at_end = without_echoes(seen.filter(_is_behind("last_step_line")))
+    at_end = without_echoes(_without_caught(seen).filter(_is_behind("last_step_line")))
     is_recent, role = _is_behind("previous_step_line"), pl.col("role")
     of_all = seen.join(_OF_ALL, on="kind").filter(
         pl.when(role == "certain").then(is_recent).when(role == "survived").then(~is_recent).otherwise(True)
@@ -119,6 +120,14 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
         confidence = pl.when(holds).then(pl.lit(sure)).otherwise(confidence)
         evidence = pl.when(holds).then(why).otherwise(evidence)
     return rows.select("key", status=status, status_confidence=confidence, status_evidence=evidence)
+
+
+def _without_caught(seen: pl.DataFrame) -> pl.DataFrame:
+    """`seen` without exceptions that the run had survived, word for word, before it logged its last two steps."""
+    is_exception = pl.col("kind") == "exception"
+    survived = seen.filter(is_exception & ~pl.col("is_secondary") & (pl.col("line_no") < pl.col("previous_step_line")))
+    same = seen.filter(is_exception).join(survived, on=["key", "text"], how="semi")
+    return seen.join(same, on=["key", "kind", "text"], how="anti", maintain_order="left")
 
 
 _Rule = tuple[pl.Expr, pl.Expr, str, pl.Expr]

@@ -136,3 +136,42 @@ def test_a_training_whose_last_bar_is_full_is_completed(tmp_path: Path) -> None:
     full = run_of(tmp_path, first + "".join(bar(n, 4, n) for n in range(1, 5)) + "\nsaved\n")
     assert (full["status"], full["status_evidence"]) == ("completed", "the progress bar is full: 4/4")
     assert run_of(tmp_path, first + bar(1, 4, 1) + bar(2, 4, 2) + "\n")["status"] != "completed"
+
+
+def captioned(done: int, total: int, seconds: int, caption: str) -> str:
+    return bar(done, total, seconds, loss=None, name=caption).replace(", lr=0.001", "")
+
+
+@pytest.mark.parametrize("caption", ["Training Progress: ", "Pre-training steps: "])
+def test_a_bar_that_names_the_training_has_its_steps_and_its_plan(caption: str, tmp_path: Path) -> None:
+    text = "".join(captioned(n, 50, 40 * n, caption) for n in range(8)) + "\n"
+    assert rows_of(tmp_path, text) == [(1, None, None), *((n, None, 40.0) for n in range(2, 8))]
+    run = run_of(tmp_path, text)
+    assert (run["last_step"], run["steps_planned"], run["status"]) == (7, 50, "truncated")
+
+
+def test_bars_of_epochs_that_name_the_training_go_on_and_plan_nothing(tmp_path: Path) -> None:
+    epochs = ("".join(captioned(n, 4, 2 * n, "Iteration: ") for n in range(5)) + "\n" for _ in range(3))
+    run = run_of(tmp_path, "".join(epochs))
+    assert (run["steps_logged"], run["last_step"], run["status"]) == (12, 12, "completed")
+    assert run.get("steps_planned") is None
+
+
+@pytest.mark.parametrize("caption", ["Evaluating: ", "Loading training data: ", "Tokenizing train split: ", ""])
+def test_a_bar_without_a_loss_or_a_caption_counts_anything(caption: str, tmp_path: Path) -> None:
+    assert not rows_of(tmp_path, "".join(captioned(n, 50, 9 * n, caption) for n in range(8)) + "\n")
+
+
+def test_a_captioned_bar_gives_way_to_one_with_a_loss(tmp_path: Path) -> None:
+    text = "".join(captioned(n, 40, n, "Training: ") for n in range(6)) + "\n"
+    shown = "".join(bar(n, 20, n, loss=3.0 - n / 10) for n in range(1, 9)) + "\n"
+    assert [row[:2] for row in rows_of(tmp_path, text + shown)] == [(n, 3.0 - n / 10) for n in range(1, 9)]
+
+
+def test_a_captioned_bar_that_shows_its_loss_in_other_words_is_read_by_what_it_prints(tmp_path: Path) -> None:
+    shown = (
+        captioned(n, 500, 40 * n, "Training: ").replace("s/it]", f"s/it, Loss: {9 - n / 10:.3f}]") for n in range(1, 30)
+    )
+    text = captioned(0, 500, 0, "Training: ") + "".join(shown) + "\n"
+    run = run_of(tmp_path, text)
+    assert (run["last_step"], run["last_loss"]) == (29, 6.1)

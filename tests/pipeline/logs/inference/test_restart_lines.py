@@ -35,6 +35,17 @@ def test_launches_that_died_before_their_first_step_are_runs_of_their_own(rule: 
     assert tables_of({"training.log": stamped(lines)})["runs"].height == 5
 
 
+def test_a_launch_right_behind_a_failed_one_does_not_hide_the_others() -> None:
+    pauses = [0, *(40 + 9 * at for at in range(30)), 3, 300]
+    lines = [line for silence_s in pauses for line in launch(silence_s=silence_s)]
+    assert tables_of({"training.log": stamped(lines)})["runs"].height >= len(pauses) - 1
+
+
+def test_logs_that_were_put_together_in_another_order_are_parted_too() -> None:
+    lines = [line for silence_s in (0, 213, 62, -86_400, 361) for line in launch(silence_s=silence_s)]
+    assert tables_of({"training.log": stamped(lines)})["runs"].height >= 4
+
+
 def test_launches_with_and_without_steps_are_told_apart_by_the_line_they_begin_with() -> None:
     parts = [(0, range(0)), (90, range(1, 31)), (600, range(0)), (3_600, range(1, 21))]
     lines = [line for silence_s, steps in parts for line in launch(silence_s=silence_s, steps=steps)]

@@ -86,6 +86,8 @@ FAILURE = 'Traceback (most recent call last):\n  File "pretrain_gpt.py", line 7,
         pytest.param(DONE + DUMP + FAILURE, 2, id="a launch that failed"),
         pytest.param(DONE + DUMP + steps(1, 4, minute=7), 2, id="a launch that trains"),
         pytest.param(DUMP, 2, id="a launch behind a training that did not end"),
+        pytest.param(steps(5, 100) + DUMP + "perplexity: 7.31\n", 1, id="an evaluation behind the last planned step"),
+        pytest.param(steps(5, 100) + DUMP + FAILURE, 2, id="a launch behind it that failed"),
     ],
 )
 def test_a_configuration_that_is_dumped_behind_the_end_of_a_training_is_of_an_evaluation(

@@ -115,6 +115,21 @@ CASES: dict[str, tuple[str, str, str]] = {
     "a rank that lost the store": (f"{SOME}\n{RESET}\n{CHILD}", "nccl_error", "medium"),
     "a task failed and slurm ends the step": (f"{SOME}\n{TASK_FAILURE}\n{ENDED}", "crash", "medium"),
     "exception that training survived": (f"{step(1)}\n{RAISED}\n{steps(2, 6)}", "truncated", "low"),
+    "an exception that is caught time and again": (
+        f"{step(1)}\n{RAISED}\n{steps(2, 6)}\n{RAISED}",
+        "truncated",
+        "low",
+    ),
+    "another exception than the one that was caught": (
+        f"{step(1)}\n{RAISED}\n{steps(2, 6)}\n{RAISED.replace('4097', '4098')}",
+        "crash",
+        "high",
+    ),
+    "a worker dies of the exception that was caught before": (
+        f"{step(1)}\n{RAISED}\n{steps(2, 6)}\n{RAISED}\n{CHILD}",
+        "crash",
+        "medium",
+    ),
     "slurm time limit": (f"{SOME}\n{LIMIT}\n{SIGTERM}\n{ABORTED}", "timeout", "high"),
     "exceptions as the time limit ends the ranks": (f"{SOME}\n{LIMIT}\n{RAISED}\n{NCCL}", "timeout", "high"),
     "scancel": (f"{SOME}\n{SCANCEL}\n{SIGTERM}\n{EXIT}", "cancelled", "high"),
