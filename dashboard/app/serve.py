@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 from collections.abc import AsyncIterator
@@ -92,10 +93,22 @@ async def _prepare(seen: Seen) -> None:
     """Does before the first reader comes what the first page would wait for: modules, compression, caches."""
     try:
         await asyncio.to_thread(_load_pages)
+        _take_as_lasting()
         pages = [entry.url for entry in PAGES if not entry.is_hidden and entry.file not in _QUICK]
         await rehearse(["", *pages[1:]], seen.is_at_work)
+        _take_as_lasting()
     except Exception:
         _LOG.exception("event=preparation_failed")  # pages are drawn as well without it, only later
+
+
+def _take_as_lasting() -> None:
+    """Leaves what is in memory now, modules and caches, out of later garbage collections.
+
+    Streamlit collects after each run of a script, in which nothing else of the process goes on: a quarter of a second
+    over all modules, which the page's last messages wait for.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _load_pages() -> None:

@@ -193,10 +193,11 @@ def cut_short(scope: Scope) -> Query:
   JOIN (
     SELECT run_id, model, num_nodes, layout, last_step, steps_planned, step_basis, source_path FROM runs
   ) USING (run_id)
+  WHERE {scope.condition}
 )
 SELECT run_id, model, num_nodes, layout, last_step, steps_planned, duration_s, needed_s, source_path
 FROM tries AS late
-WHERE {scope.condition} AND status = 'timeout'
+WHERE status = 'timeout'
   AND run_id NOT IN (SELECT run_id FROM retry_list)
   AND NOT EXISTS (
     SELECT 1 FROM tries AS other

@@ -76,6 +76,7 @@ SWEEP_COST = Table(
     grain="one row per origin and sweep",
     primary_key=("origin", "sweep"),
     layer="view",
+    is_stored=True,
     nullable_key=("sweep",),
     columns=columns(
         "origin sweep runs_tried runs_completed runs_failed gpu_hours",
@@ -108,6 +109,7 @@ STRETCHED_RUNS = Table(
     grain="one row per stretched run attempt",
     primary_key=("run_id",),
     layer="view",
+    is_stored=True,
     columns=columns(
         "run_id origin sweep framework model num_nodes num_gpus layout status started_at duration_s",
         number("usual_duration_s", "s", "median of completed runs of the same sweep, cell and steps", positive=True),
@@ -126,6 +128,7 @@ RETRY_LIST = Table(
     grain="one row per configuration and sweep, shown by its last attempt that the infrastructure ended",
     primary_key=("run_id",),
     layer="view",
+    is_stored=True,
     redefines=("reason", "status"),
     columns=columns(
         "run_id origin sweep framework model num_nodes num_gpus accelerator seq_len gbs_tokens layout "
