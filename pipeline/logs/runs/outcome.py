@@ -57,6 +57,8 @@ _STOPS = ("timeout", "preempted", "cancelled", "interrupted")
 _LOST = ("hang", "nccl_error")  # a rank lost the others: watchdog and NCCL cannot say why
 _ECHO_OF_LOSS = r"^terminate called|^Fatal Python error: Aborted|DistBackendError"
 """Exceptions by which the watchdog itself ends a rank; it prints `terminate called` in front of its message."""
+_FIRST_CHARS = 40
+"""Of an exception: its class and the first words of what it says."""
 _LONGEST_S = 1000 * 365 * 86_400.0
 _DEAD = ("child_failed", "exit_code", "sigkill", "sigterm", "aborted")
 _FAILED = ("child_failed", "exit_code", "sigkill")
@@ -123,11 +125,15 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
 
 
 def _without_caught(seen: pl.DataFrame) -> pl.DataFrame:
-    """`seen` without exceptions that the run had survived, word for word, before it logged its last two steps."""
+    """`seen` without exceptions that the run had survived before it logged its last two steps.
+
+    Its numbers, and what it quotes behind its first words, may be others the next time.
+    """
     is_exception = pl.col("kind") == "exception"
-    survived = seen.filter(is_exception & ~pl.col("is_secondary") & (pl.col("line_no") < pl.col("previous_step_line")))
-    same = seen.filter(is_exception).join(survived, on=["key", "text"], how="semi")
-    return seen.join(same, on=["key", "kind", "text"], how="anti", maintain_order="left")
+    first_words = pl.col("text").str.replace_all("[0-9]+", "0").str.slice(0, _FIRST_CHARS)
+    known = seen.with_columns(raised=pl.when(is_exception).then(first_words))
+    survived = known.filter(~pl.col("is_secondary") & (pl.col("line_no") < pl.col("previous_step_line")))
+    return known.join(survived, on=["key", "raised"], how="anti", maintain_order="left").drop("raised")
 
 
 _Rule = tuple[pl.Expr, pl.Expr, str, pl.Expr]

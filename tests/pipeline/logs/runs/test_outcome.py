@@ -116,12 +116,12 @@ CASES: dict[str, tuple[str, str, str]] = {
     "a task failed and slurm ends the step": (f"{SOME}\n{TASK_FAILURE}\n{ENDED}", "crash", "medium"),
     "exception that training survived": (f"{step(1)}\n{RAISED}\n{steps(2, 6)}", "truncated", "low"),
     "an exception that is caught time and again": (
-        f"{step(1)}\n{RAISED}\n{steps(2, 6)}\n{RAISED}",
+        f"{step(1)}\n{RAISED}\n{steps(2, 6)}\n{RAISED.replace('4097', '512')}",
         "truncated",
         "low",
     ),
     "another exception than the one that was caught": (
-        f"{step(1)}\n{RAISED}\n{steps(2, 6)}\n{RAISED.replace('4097', '4098')}",
+        f"{step(1)}\n{RAISED}\n{steps(2, 6)}\n{RAISED.replace('sequence length', 'batch size')}",
         "crash",
         "high",
     ),
