@@ -46,6 +46,15 @@ class Evidence:
     witnesses: Sequence[tuple[float, str]] = ()
 
     @property
+    def card_tokens(self) -> float | None:
+        """Tokens of a step of one card of those that share the data; all of them, as long as no degree is stated."""
+        stated = self.settings
+        is_split = any(stated.get(degree, 1.0) > 1 for degree in ("tp", "pp", "cp"))
+        if is_split or not {"mbs", "seq_len"} <= stated.keys():
+            return None
+        return stated["mbs"] * stated.get("gas", 1.0) * stated["seq_len"]
+
+    @property
     def batch_tokens(self) -> float | None:
         """Tokens of a step of the whole job."""
         stated = self.settings
@@ -208,9 +217,11 @@ def _rate(guess: Guess, series: Series, known: Evidence, seconds: float | None, 
     # What the rate would be of one card, and of the whole job, by two figures of the same line.
     flops = tflops * 1e12 / (6 * params) if tflops and params else None
     batch = known.batch_tokens / seconds if known.batch_tokens and seconds else None
+    own = known.card_tokens / seconds if known.card_tokens and seconds and cards else None
     for one, all_, how in (
         (flops, flops * cards if flops and cards else None, "by its FLOPs"),
         (batch / cards if batch and cards else None, batch, "by batch and time of a step"),
+        (own, own * cards if own and cards else None, "by the batch of each card and time of a step"),
     ):
         if all_ and _alike(value, all_):
             return replace(guess, confidence=HIGH, reason=f"{guess.reason}; {how} of all cards")

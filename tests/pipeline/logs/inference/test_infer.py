@@ -1391,3 +1391,27 @@ def test_epochs_with_measures_of_their_own_names_are_trainings() -> None:
     tables = tables_of({"train.log": training("baseline") + training("trm") + training("coupled")})
     assert tables["runs"].select("first_step", "last_step").rows() == [(0, 9)] * 3
     assert tables_of({"a.log": "".join(f"epoch {at}: 0.{at}1\n" for at in range(10))})["runs"].is_empty()
+
+
+@pytest.mark.parametrize(("rate", "column"), [(6_245, "tokens_per_s_per_gpu"), (37_470, "tokens_per_s")])
+def test_a_rate_is_of_one_card_or_of_all_by_the_batch_of_each_card(rate: int, column: str) -> None:
+    head = "+ python train.py --world_size 6 --batch_size 12 --gradient_accumulation_steps 5 --seq_len 1024\n"
+    head += "  LR: 0.0006 | Batch/GPU: 12 | GA: 5\n"
+    text = "".join(
+        f"[Step {step:04d}/1200] train_loss={9 - step / 300:.4f} lr=0.000451 step_time=9.838s tp={rate + step % 7} tok/s\n"
+        for step in range(10, 900, 10)
+    )
+    steps = tables_of({"train.log": head + text})["steps"]
+    assert steps[column].median() == pytest.approx(rate, rel=0.01)
+    other = {"tokens_per_s", "tokens_per_s_per_gpu"} - {column}
+    assert steps[other.pop()].null_count() == steps.height
+
+
+def test_a_rate_of_an_unknown_number_of_cards_stays_that_of_the_job() -> None:
+    head = "+ python train.py --batch_size 1 --seq_len 2048\n"
+    text = "".join(
+        f"Step {step} | Loss: {9 - step / 300:.4f} | Tokens per second: {6_552 + step % 7} | step_time=0.3126s\n"
+        for step in range(10, 900, 10)
+    )
+    steps = tables_of({"train.log": head + text})["steps"]
+    assert steps["tokens_per_s_per_gpu"].null_count() == steps.height
