@@ -59,7 +59,7 @@ def totals(scope: Scope) -> Query:
   count(*) FILTER (outcome = 'running') AS runs_running,
   wilson_low(runs_failed, runs_judged) AS failure_rate_low, wilson_high(runs_failed, runs_judged) AS failure_rate_high,
   count(*) FILTER (outcome = 'held') AS runs_held, sum(gpu_hours_held) AS gpu_hours_held,
-  sum(gpu_hours) AS gpu_hours, spent_on(gpu_hours, is_failure) AS gpu_hours_lost,
+  sum(gpu_hours) AS gpu_hours, spent_on(gpu_hours, is_failure) AS gpu_hours_lost, sum(gpu_hours_kept) AS gpu_hours_kept,
   count(*) FILTER (gpu_hours IS NULL) AS runs_without_gpu_hours,
   count(*) FILTER (is_failure AND gpu_hours IS NULL) AS failures_without_gpu_hours,
   sum(run_usd) AS usd, spent_on(run_usd, is_failure AND run_usd IS NOT NULL) AS usd_lost,

@@ -90,7 +90,15 @@ def _cost(totals: Row) -> str:
     if lost is None:
         return "The cost of the failures is unknown: none of them logged both its duration and its number of GPUs."
     share = f" ({part_of(lost / spent)})" if spent else ""
-    return f"Failures took {hours_figure(lost)} of {hours_text(spent)}{share}."
+    return f"Failures took {hours_figure(lost)} of {hours_text(spent)}{share}{_kept(totals)}."
+
+
+def _kept(totals: Row) -> str:
+    """How much of the failures' hours trained steps from which later attempts went on; empty where none did."""
+    kept, lost = totals["gpu_hours_kept"], totals["gpu_hours_lost"]
+    if not kept or not lost:
+        return ""
+    return f", but {part_of(kept / lost)} of that was kept: later attempts went on from its steps"
 
 
 def _held(totals: Row) -> str:

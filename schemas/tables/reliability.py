@@ -39,6 +39,12 @@ RUN_OUTCOMES = Table(
         number(
             "gpu_hours_held", "GPU·h", "of those, held after the run had completed; NULL where none were", minimum=0
         ),
+        number(
+            "gpu_hours_kept",
+            "GPU·h",
+            "of those, of steps of a failure from which a later attempt of the run went on; NULL where none did",
+            minimum=0,
+        ),
     ),
 )
 

@@ -21,6 +21,27 @@ spent AS (
             ELSE coalesce(gpu_hours, 0) + gpu_hours_held END AS known_gpu_hours
     FROM classed
 ),
+numbered AS (
+    SELECT *, count(*) OVER (PARTITION BY origin, sweep, run_dir, attempt) AS alike
+    FROM spent
+),
+runs_of_attempts AS (
+    -- Attempts are numbered within a directory of one run, and within each log of a directory of several.
+    SELECT
+        *,
+        CASE WHEN max(alike) OVER (PARTITION BY origin, sweep, run_dir) = 1 THEN run_dir ELSE source_path END AS run_path
+    FROM numbered
+),
+continued AS (
+    -- The step to which later attempts of the same run went back at most: those before it were done once and kept.
+    SELECT
+        *,
+        min(first_step) OVER (
+            PARTITION BY origin, sweep, run_path, model, layout
+            ORDER BY attempt ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+        ) AS goes_on_from
+    FROM runs_of_attempts
+),
 billed AS (
     -- The scheduler's hours stand on the last attempt of a job; they cover the attempts before it too.
     SELECT
@@ -30,7 +51,7 @@ billed AS (
             allocated_gpu_hours + coalesce(known_gpu_hours, 0)
                 - coalesce(sum(known_gpu_hours) OVER (PARTITION BY origin, sweep, job_id), 0)
         ) END AS billed_gpu_hours
-    FROM spent
+    FROM continued
 )
 SELECT
     run_id, origin, sweep, status, outcome,
@@ -53,5 +74,8 @@ SELECT
     ) AS duration_s,
     billed_gpu_hours AS gpu_hours,
     greatest(CASE WHEN allocated_gpu_hours IS NOT NULL THEN billed_gpu_hours - gpu_hours END, gpu_hours_held) AS gpu_hours_idle,
-    gpu_hours_held
+    gpu_hours_held,
+    CASE WHEN is_failure_of(status) AND goes_on_from > first_step AND last_step >= first_step THEN
+        gpu_hours * least(goes_on_from - first_step, last_step - first_step + 1) / (last_step - first_step + 1)
+    END AS gpu_hours_kept
 FROM billed

@@ -276,6 +276,32 @@ def test_hours_held_after_the_end_are_no_hours_of_training() -> None:
     assert (rate["runs_completed"], rate["runs_held"], rate["runs_failed"]) == (4, 3, 1)
 
 
+def test_steps_from_which_a_later_attempt_went_on_are_kept() -> None:
+    def tried(name: str, attempt: int, first: int, last: int, **changes: object) -> Row:
+        place = {"run_dir": "/runs/long", "source_path": f"/runs/long/{attempt}.log"}
+        return (
+            died(name, "node_fail", 60) | place | {"attempt": attempt, "first_step": first, "last_step": last} | changes
+        )
+
+    runs = [
+        tried("first", 1, 1, 100),  # 40 of its steps are done again
+        tried("never logged", 2, 1, 1) | {"first_step": None, "last_step": None},
+        tried("second", 3, 61, 160),  # the last one goes on behind it
+        tried("last", 4, 161, 260),
+        # a directory of two runs, each of which began again
+        *(
+            tried(f"{log}{attempt}", attempt, 1, 100, run_dir="/runs/two", source_path=f"/runs/two/{log}.log")
+            for log in "ab"
+            for attempt in (1, 2)
+        ),
+    ]
+    found = {row["run_id"]: row["gpu_hours_kept"] for row in ask("SELECT * FROM run_outcomes", *runs)}
+    hours = 8.0
+    assert found.pop("first") == pytest.approx(0.6 * hours)
+    assert found.pop("second") == pytest.approx(hours)
+    assert set(found.values()) == {None}
+
+
 def test_a_class_whose_hours_nobody_knows_is_unknown_not_zero() -> None:
     (cost,) = ask("SELECT * FROM sweep_cost", ran("a"), died("b", "oom") | {"started_at": None, "ended_at": None})
     assert (cost["gpu_hours_oom"], cost["gpu_hours_hang"]) == (None, 0.0)
