@@ -187,7 +187,8 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "zero_stage": (r"(?:deepspeed )?zero(?: optimization)? stage|zero", r"ds stage|sharding stage"),
     "recompute": (
         r"(?:use )?(?:activation|gradient|grad) ?(?:re)?checkpoint(?:ing|s)?(?: mode)?|recompute(?: granularity)?|"
-        r"activation recompute|checkpoint activations|(?:activation )?remat(?:erialization)?(?: (?:mode|policy))?|"
+        r"act(?:ivation)? recompute(?:ation)?|checkpoint activations|"
+        r"(?:activation )?remat(?:erialization)?(?: (?:mode|policy))?|"
         r"(?:activation|grad(?:ient)?|act) ckpt(?: mode)?",
         r"ac(?: mode)?",
     ),

@@ -155,11 +155,15 @@ class Document:
     labels: str = RANKS
 
 
-def key_regex(key: str, signs: str = ":=") -> str:
+SIGNS_BELOW = r"(?:[:=|│]|\.{2,})"
+"""What parts keys from values in the lines below a step: `| loss | 2.31 |` and `loss .... 2.31`, too."""
+
+
+def key_regex(key: str, signs: str = "[:=]") -> str:
     """Finds a key of pairs, whatever its value."""
-    return rf"""(?:^|[^\w./-])["']?{re.escape(key)}["']?\s*[{signs}]"""
+    return rf"""(?:^|[^\w./-])["']?{re.escape(key)}["']?\s*{signs}"""
 
 
-def pair_regex(key: str, target: Target, signs: str = ":=") -> str:
+def pair_regex(key: str, target: Target, signs: str = "[:=]") -> str:
     """Finds `key=value`, `key: value`, `"key": value`, or `| key | value |` by a bar as sign: the value in a group."""
     return rf"""{key_regex(key, signs)}\s*["']?{value(target)}(?:[^\w.]|\.\s|\.?$)"""

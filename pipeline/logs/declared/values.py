@@ -10,7 +10,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.declared.columns import EPOCH_STEP, STEP_TOKENS, Target
 from sweepscope.pipeline.logs.declared.line_template import Template
-from sweepscope.pipeline.logs.declared.rules import Rule, key_regex, pair_regex
+from sweepscope.pipeline.logs.declared.rules import SIGNS_BELOW, Rule, key_regex, pair_regex
 from sweepscope.pipeline.logs.facts import STEP_FACTS
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.line_templates import LineTemplates
@@ -58,8 +58,10 @@ def with_values(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
 
 
 def with_pairs(lines: pl.DataFrame, pairs: Mapping[str, Target]) -> pl.DataFrame:
-    """`lines` with a column per key, NULL by itself where it has no value that can be read; a bar may part them."""
-    patterns = {f"pair {number}": pair_regex(key, kept, ":=|│") for number, (key, kept) in enumerate(pairs.items())}
+    """`lines` with a column per key, NULL by itself where it has no value that can be read (SIGNS_BELOW)."""
+    patterns = {
+        f"pair {number}": pair_regex(key, kept, SIGNS_BELOW) for number, (key, kept) in enumerate(pairs.items())
+    }
     values = extract_each(_texts(lines), patterns)
     typed = [_typed(pl.col(name), kept) for name, kept in zip(patterns, pairs.values(), strict=True)]
     return lines.with_columns(values.select(typed))

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
+from sweepscope.pipeline.logs.declared.rules import SIGNS_BELOW
 from sweepscope.pipeline.logs.inference.columns import LOW, Guess, of_series
 from sweepscope.pipeline.logs.inference.counter import Counter
 from sweepscope.pipeline.logs.inference.fields import Field
@@ -20,7 +21,7 @@ _ONCE = 0.7
 """Of the values below their step that are its only one: an evaluation may print some again."""
 _MOST_SURE = 2
 _NOT_BELOW = ("step", "epoch", "rank")
-_KEY = re.compile(r"([A-Za-z][^:=\"'|│]*?)[\"']?\s*[:=|│]\s*[\"']?$")
+_KEY = re.compile(rf"([A-Za-z][^:=\"'|│]*?)[\"']?\s*{SIGNS_BELOW}\s*[\"']?$")
 
 
 def find_below(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line]) -> dict[str, Guess]:

@@ -70,7 +70,7 @@ _LISTED = frozenset(
 )
 """Columns that short clauses state; of the others, names of one word are words of any sentence."""
 _FEWEST = 2
-"""Short clauses that support each other."""
+"""Clauses of a line that support each other, one of which at least is short."""
 # Dimensions of a mesh, by one word each: `data=8 tensor=4 pipeline=2`. One alone may be anything.
 _FORMS = ((_RECORD, "words"), (_OPTION, "option"), (_PAIR, ""), (_CHINESE_PAIR, "words"), (_CLAUSE, "words"))
 DIMENSION = re.compile("data|fsdp|tensor|model|pipe(?:line)?|stage|context|sequence|expert")
@@ -105,6 +105,8 @@ _SPECIAL = (("batch", AMBIGUOUS_BATCH), ("epochs", PLANNED_EPOCHS))
 """What a name means that is no column's alone."""
 _PER = re.compile(r"(?:[A-Za-z]\s*/\s+|\bper\s+)$")
 """In front of a name that something else is divided by: `Tokens / micro-batch: 512`."""
+_FACTOR = re.compile(r"[x×*] ?\d[\d,]* $")
+"""In front of what a factor counts; the sign behind it is that of the product: `batch 4 x 4 gpus = 16 sequences`."""
 _WITH_SYMBOL = 2
 """Words of a name at least, for one letter behind them to be no part of it."""
 _NAME = re.compile(r"[A-Za-z][\w./-]*")
@@ -202,6 +204,7 @@ def _kept(text: str) -> tuple[Stated, ...]:
 def _in_line(text: str) -> Iterator[Stated]:
     """What a line states, as of line 0."""
     taken: set[int] = set()
+    clauses: set[str] = set()
     for pattern, form in _FORMS:
         position = 0
         while hit := pattern.search(text, position):
@@ -210,6 +213,7 @@ def _in_line(text: str) -> Iterator[Stated]:
             position = hit.end() if found else hit.start("value")
             if found:
                 taken.add(hit.start("value"))
+                clauses |= {found.column} if found.separator == " " else set()
                 yield found
     listed = [
         (hit, found)
@@ -218,7 +222,7 @@ def _in_line(text: str) -> Iterator[Stated]:
         and (found := _of_pair(text, hit, "words")) is not None
         and found.column in _LISTED
     ]
-    if len({found.column for _, found in listed}) >= _FEWEST:
+    if len(clauses | {found.column for _, found in listed}) >= _FEWEST:
         for hit, found in listed:
             taken.add(hit.start("value"))
             yield found
@@ -260,6 +264,8 @@ def _of_pair(text: str, hit: re.Match[str], form: str) -> Stated | None:
         return None
     name = hit["name"]
     for position in _starts(name):
+        if _FACTOR.search(text, 0, hit.start("name") + position):
+            continue
         part = name[position:].lstrip("-")
         *sections, last = re.split(r"[./]", part) if re.fullmatch(r"[\w./-]+", part) else [part]
         is_plain = not position or _is_neutral(name[:position]) or _ends_value(name[:position], hit["form"])

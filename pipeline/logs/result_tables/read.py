@@ -15,13 +15,14 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.logs.inference.units import number_of
+from sweepscope.pipeline.logs.inference.units import in_label, number_of
 from sweepscope.pipeline.logs.result_tables.cells import amount_of, composed, in_base_units, is_empty, word_of
 from sweepscope.pipeline.logs.result_tables.completed_rows import with_batch, with_rates
 from sweepscope.pipeline.logs.result_tables.decimal_commas import with_points
 from sweepscope.pipeline.logs.result_tables.endings import ending
 from sweepscope.pipeline.logs.result_tables.meanings import LAYOUT, MEASURES, RESULTS, Meaning, meanings
 from sweepscope.pipeline.logs.result_tables.records import Row, is_json, is_open_object, rows_of
+from sweepscope.pipeline.logs.result_tables.result_lines import result_lines
 from sweepscope.pipeline.logs.result_tables.run_table import CELLS, REJECTS, RunTable, together
 from sweepscope.pipeline.logs.result_tables.stated_above import StatedAbove, stated_above
 from sweepscope.pipeline.logs.result_tables.text_tables import tables_in
@@ -55,17 +56,43 @@ WANTED = (
 
 
 def read_runs(text: str) -> RunTable | None:
-    """The runs of a table or of records in JSON; None where their columns are none of runs and their layouts."""
+    """The runs of a table or of records in JSON; None where their columns are none of runs and their layouts.
+
+    What stands above the header, in a cell or two of a row or as a comment, is stated of all runs.
+    """
     text = _plain(text)
-    separator = "," if is_json(text) else _separator(text)
-    rows = rows_of(text) if is_json(text) else list(_rows(text, separator)) if separator else []
-    return read_rows(rows if separator == "," else with_points(rows), separator)
+    if is_json(text):
+        return read_rows(rows_of(text), ",")
+    separator = _separator(text)
+    if not separator:
+        return None
+    titles, rows = _parted(_rows(text, separator))
+    above = [(line, " ".join(cell for cell in cells if cell)) for line, cells in titles]
+    header = rows[0][0] if rows else 0
+    return read_rows(rows if separator == "," else with_points(rows), separator, stated_above(above, (), header))
+
+
+def _parted(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
+    """The rows above the header, which have a cell or two, and those from it on."""
+    wide = (at for at, (_, cells) in enumerate(rows[:_MOST_TITLES]) if sum(map(bool, cells)) >= _LEAST_NAMES)
+    at = next(wide, 0)
+    are_titles = all(sum(map(bool, cells)) < _LEAST_LAYOUT + 1 for _, cells in rows[:at])
+    return (rows[:at], rows[at:]) if are_titles else ((), rows)
 
 
 def read_text(text: str, first_line: int = 1) -> RunTable | None:
-    """The runs of all tables in a text (`text_tables`) that begins with `first_line`; None without any."""
-    found = tables_in(_plain(text))
-    return together(read_rows([(line + first_line - 1, cells) for line, cells in table.rows], " | ") for table in found)
+    """The runs of all tables in a text (`text_tables`) that begins with `first_line`; None without any.
+
+    Where it has none, those that its lines state one by one (`result_lines`), with what is stated of all above them.
+    """
+    plain = _plain(text)
+    tables = ([(line + first_line - 1, cells) for line, cells in table.rows] for table in tables_in(plain))
+    if found := together(read_rows(rows, " | ") for rows in tables):
+        return found
+    lines = list(enumerate(plain.split("\n"), first_line))
+    listed = result_lines(lines)
+    taken = {line for rows in listed for line, _ in rows}
+    return together(read_rows(rows, " | ", stated_above(lines, taken, rows[0][0])) for rows in listed)
 
 
 def read_document(text: str) -> RunTable | None:
@@ -111,6 +138,7 @@ def read_rows(rows: Sequence[Row], separator: str, above: Sequence[StatedAbove] 
         separator: what parts the cells of a row that is shown.
         above: what is stated of all of them; a cell counts more.
     """
+    rows = _with_units(rows)
     if len(rows) < 2:
         return None
     header, body = rows[0][1], [(line, cells) for line, cells in rows[1:] if cells != rows[0][1]]
@@ -137,6 +165,17 @@ def read_rows(rows: Sequence[Row], separator: str, above: Sequence[StatedAbove] 
     )
 
 
+def _with_units(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows without one below the header that holds nothing but units, which are put behind the names."""
+    if len(rows) < 2 or len(rows[1][1]) != len(rows[0][1]):
+        return rows
+    (line, names), (_, below) = rows[:2]
+    units = [cell.strip("[]() ") for cell in below]
+    if not any(units) or not all(unit in ("", "%") or in_label(words(f"x {unit}"))[1] for unit in units):
+        return rows
+    return [(line, [f"{name} {unit}".strip() for name, unit in zip(names, units, strict=True)]), *rows[2:]]
+
+
 def may_be_runs(start: str) -> bool:
     """Whether a text that begins so may be a table of runs. A list or an object in JSON shows that at its end only."""
     plain = start.lstrip("\ufeff \n")
@@ -149,9 +188,12 @@ def _plain(text: str) -> str:
 
 
 def _separator(text: str) -> str:
-    first = text.split("\n", 1)[0]
-    best = max(SEPARATORS, key=first.count)
-    return best if first.count(best) >= _LEAST_NAMES - 1 else ""
+    """What parts the cells of the header, below titles; "" of a text that is no table."""
+    for line in text.split("\n", _MOST_TITLES)[:_MOST_TITLES]:
+        best = max(SEPARATORS, key=line.count)
+        if line.count(best) >= _LEAST_NAMES - 1:
+            return best
+    return ""
 
 
 def _rows(text: str, separator: str) -> Sequence[tuple[int, list[str]]]:

@@ -57,7 +57,10 @@ def stated_above(lines: Sequence[tuple[int, str]], taken: Collection[int], heade
         value = word_of(one.column, source.name, one.value) if one.is_used and one.column in _OF_ALL else None
         if value is not None:
             found.append(StatedAbove(one.column, value, source.name or source.printed, source.line_no, source.text))
-    return (*found, *(() if any(one.column == "model" for one in found) else _named_by_heading(above)))
+    if any(one.column == "model" for one in found):
+        return tuple(found)
+    stating = {one.line_no for one in found}
+    return (*found, *_named_by_heading([(no, text) for no, text in above if text.startswith("#") or no in stating]))
 
 
 def _plain(text: str) -> str:
@@ -72,9 +75,9 @@ def _plain(text: str) -> str:
 
 
 def _named_by_heading(above: Sequence[tuple[int, str]]) -> Iterator[StatedAbove]:
-    """The model that the nearest heading above names."""
+    """The model that the nearest of these lines names: a heading, or one that states something else of all runs."""
     for number, text in reversed(above):
-        words = re.findall(r"[\w.-]*\w", text) if text.startswith("#") else []
+        words = re.findall(r"[\w.-]*\w", text)
         runs = (" ".join(words[at : at + size]) for size in (3, 2, 1) for at in range(len(words)))
         name = next((name for run in runs if re.search(r"\d", run) and (name := registered_name(run))), None)
         if name:

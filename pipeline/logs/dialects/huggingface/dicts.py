@@ -16,12 +16,14 @@ from sweepscope.pipeline.text.quantities import NUMBER, number
 
 _Q = "['\"]"  # version 2 printed JSON
 _LOSS_NAME = "loss(?:/policy_avg)?"  # the latter is TRL's, with PPO
-LOOKS_LIKE = rf"\{{{_Q}(?:[^{{}}]*, {_Q})?{_LOSS_NAME}{_Q}: "
+_OPENS = rf"(?:^|[^:\s]\s*|[^'\":]:\s*)\{{{_Q}"
+"""The brace of a dict that is no value of another one, as in `"train": {"loss": 2.3}` of somebody's own records."""
+LOOKS_LIKE = rf"{_OPENS}(?:[^{{}}]*, {_Q})?{_LOSS_NAME}{_Q}: "
 QUOTED_NUMBER = rf"['\"]?{NUMBER}['\"]?"
 _LOSS = rf"\b{_LOSS_NAME}{_Q}: {QUOTED_NUMBER}"
 # What a Trainer adds to the loss; callbacks leave the epoch out.
 _BESIDE = rf"\b(?:epoch|learning_rate|grad_norm|step){_Q}: {QUOTED_NUMBER}"
-_COMPLETE = rf"\{{{_Q}[^{{}}]*(?:{_LOSS},[^{{}}]*{_BESIDE}|{_BESIDE},[^{{}}]*{_LOSS})(?:,[^{{}}]*)?(\}})"
+_COMPLETE = rf"{_OPENS}[^{{}}]*(?:{_LOSS},[^{{}}]*{_BESIDE}|{_BESIDE},[^{{}}]*{_LOSS})(?:,[^{{}}]*)?(\}})"
 FINAL = rf"\{{{_Q}(?:[^{{}}]*{_Q})?train_runtime{_Q}: [^{{}}]*{_Q}train_samples_per_second{_Q}: [^{{}}]*\}}"
 
 _OPEN = r"\{['\"][^{}]*$"

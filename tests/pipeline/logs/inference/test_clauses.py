@@ -48,6 +48,7 @@ def test_what_a_line_states_is_found(line: str, wanted: dict[str, str]) -> None:
         ("3B active tokens", "active_params"),
         ("process 3 of 32", "num_nodes"),
         ("resized images 224 x 224", "num_nodes"),
+        ("batch 4 x accum 16 x 4 gpus = 256 seqs of 2048", "num_gpus"),
     ],
 )
 def test_what_only_looks_like_a_setting_is_none(line: str, column: str) -> None:

@@ -1415,3 +1415,29 @@ def test_a_rate_of_an_unknown_number_of_cards_stays_that_of_the_job() -> None:
     )
     steps = tables_of({"train.log": head + text})["steps"]
     assert steps["tokens_per_s_per_gpu"].null_count() == steps.height
+
+
+def test_the_lines_below_a_step_may_have_dots_between_names_and_values() -> None:
+    def step(number: int) -> str:
+        values = {"train loss": f"{2 + 8 / number:.4f}", "time": "1.250 s", "throughput": "17348 tokens/s"}
+        rows = "".join(f"   {name} {'.' * (18 - len(name))} {value}\n" for name, value in values.items())
+        return f"=== iteration {number} of 30 ===\n{rows}"
+
+    steps = tables_of({"train.log": "".join(map(step, range(1, 31)))})["steps"]
+    assert steps["step"].to_list() == list(range(1, 31))
+    assert steps["loss"].null_count() == 0
+    assert steps["step_time_s"].unique().to_list() == [1.25]
+
+
+def test_nested_records_of_ones_own_are_none_of_transformers() -> None:
+    def record(step: int) -> str:
+        train = {"loss": round(2 + 8 / step, 4), "grad_norm": 1.2}
+        return json.dumps(
+            {"iteration": step, "train": train, "perf": {"iter_ms": 812.5, "tokens_per_sec_per_gpu": 4e3}}
+        )
+
+    tables = tables_of({"metrics.jsonl": "".join(record(step) + "\n" for step in range(1, 41))})
+    (run,) = tables["runs"].to_dicts()
+    assert (run["parser"], run["last_step"]) == ("inferred", 40)
+    assert tables["steps"]["step_time_s"].unique().to_list() == [0.8125]
+    assert tables["steps"]["tokens_per_s_per_gpu"].unique().to_list() == [4000.0]
