@@ -27,6 +27,7 @@ from sweepscope.pipeline.ingest.surer_reading import (
     has_sure_steps,
     is_settled,
     is_without_loss,
+    knows_losses,
     knows_more,
     wanted_steps,
 )
@@ -52,6 +53,7 @@ from sweepscope.pipeline.logs.evidence.text_kinds import TextKind, kind_of
 from sweepscope.pipeline.logs.facts import INFERRED, SETTING_FACTS, Facts, conform
 from sweepscope.pipeline.logs.inference.infer import infer, infer_settings
 from sweepscope.pipeline.logs.inference.result import NOTHING, Inference
+from sweepscope.pipeline.logs.synonyms import LOSS_VALUES
 from sweepscope.pipeline.text import lines
 from sweepscope.pipeline.text.secret_columns import hide_frame
 from sweepscope.schemas.limits import SPILL_BYTES
@@ -185,6 +187,8 @@ def _read_as_inferred(source: int, log: Candidate, confirmed: Sequence[Dialect],
         facts = _read(source, log, found, sample, has_steps=True)
         # Not compared with nothing: a log without known steps may be as long as a disk holds.
         has_steps = mine.is_empty() or _is_better(facts.steps, mine, is_surer=is_surer)
+    if not has_steps and knows_losses(inference, log, mine):
+        facts, has_steps = _read(source, log, found, sample, has_steps=True), True
     if found and not has_steps and has_sure_steps(inference) and is_without_loss(mine):
         facts = _read(source, log, found, sample, has_steps=True)
         if (steps := aligned(mine, facts.steps)) is not None:
@@ -212,8 +216,11 @@ def _is_better(inferred: pl.DataFrame, known: pl.DataFrame, *, is_surer: bool) -
 def _inference(log: Candidate, sample: pl.DataFrame, known: pl.DataFrame) -> Inference:
     """What a log seems to print, as far as that is wanted beside the `known` steps that a dialect has found."""
     if is_without_loss(known) and log.step_lines:
-        # Losses may stand in lines of their own, with a counter of the same name that is one apart.
-        others = infer(sample.filter(~log.step_lines.holds(sample["line_no"])), is_wanted=wanted_steps(log, known))
+        # Losses may stand in lines of their own, with a counter of the same name that is one apart. What a logger
+        # printed right behind a bar has the bar's number.
+        is_loss = sample["text"].str.contains(LOSS_VALUES) & ~sample["text"].str.contains("%|", literal=True)
+        is_other = ~log.step_lines.holds(sample["line_no"]) | is_loss.to_numpy()
+        others = infer(sample.filter(is_other), is_wanted=wanted_steps(log, known))
         if has_sure_steps(others):
             return others
     found = NOTHING if is_settled(log, sample, known) else infer(sample, is_wanted=wanted_steps(log, known))

@@ -86,6 +86,12 @@ def is_without_loss(steps: pl.DataFrame) -> bool:
     return not steps.is_empty() and steps["loss"].is_null().all()
 
 
+def knows_losses(inference: Inference, log: Candidate, known: pl.DataFrame) -> bool:
+    """Whether steps with losses were inferred where a dialect in doubt counts nothing but the batches of bars."""
+    is_of_bars = is_without_loss(known) and bool((known["step_basis"] == "batch").fill_null(value=False).all())
+    return log.is_doubtful and is_of_bars and has_sure_steps(inference)
+
+
 def counts_coarser(known: pl.DataFrame, inferred: pl.DataFrame) -> bool:
     """Whether a dialect counts by another number of the same lines: optimizer steps beside micro batches."""
     counted = known.select("line_no", "step").drop_nulls()
