@@ -35,7 +35,7 @@ class Evidence:
         settings: believed values by column.
         clock: what `seconds` come from, in words.
         ranks: how many print the counter.
-        witnesses: seconds of a step by other figures, and what they are, for times that no clock tells.
+        witnesses: seconds of a step by other figures, and what they are, for times that no clock shows.
     """
 
     seconds: float | None
@@ -158,7 +158,7 @@ def _time(guess: Guess, series: Series, known: Evidence, *, has_mean: bool) -> G
 
 
 def _by_witness(guess: Guess, seconds: float, known: Evidence) -> Guess:
-    """A time that no clock tells and that may be of several steps: read where all other figures that fit it agree."""
+    """A time that no clock shows and that may be of several steps: read where all other figures that fit it agree."""
     many = f"the time of {known.interval:g} steps"
     of_one = [how for other, how in known.witnesses if _is_same(seconds, other)]
     of_many = [how for other, how in known.witnesses if _is_same(seconds, other * known.interval)]

@@ -12,7 +12,7 @@ from sweepscope.pipeline.logs.inference.series import Line, Series
 from sweepscope.pipeline.logs.inference.units import FACTORS
 
 _LEAST_SECONDS = 8.0
-"""Time between two lines that the clock, which shows seconds, tells well enough."""
+"""Time between two lines that the clock, which shows seconds, measures well enough."""
 _LEAP_YEAR = 2000
 """Stands for the year that a line does not print; only differences count, and this year has all days."""
 _HEAD = 40
@@ -46,7 +46,7 @@ class StepClock:
     """What the lines tell about the time of a step.
 
     Attributes:
-        seconds: of a step; None where nothing tells.
+        seconds: of a step; None where nothing shows them.
         interval: steps from one line to the next.
         source: what `seconds` come from, in words.
     """

@@ -73,14 +73,14 @@ def test_scales_by_row_gain_less_and_are_read_from_the_precision() -> None:
 
 @pytest.mark.parametrize("which", ["dp", "pp"])
 def test_an_exchange_that_does_not_overlap_is_exposed(which: str) -> None:
-    usual, alone, beside = (estimated(**{f"overlap_{which}": said}) for said in (None, "false", "true"))
+    usual, alone, beside = (estimated(**{f"overlap_{which}": stated}) for stated in (None, "false", "true"))
     part = f"est_time_{which}_s"
     assert alone[part] > 1.1 * usual[part]
     assert beside[part] == usual[part]
 
 
 def test_gradients_in_16_bit_are_half_the_bytes() -> None:
-    usual, long, short = (estimated(grad_precision=said) for said in (None, "fp32", "bfloat16"))
+    usual, long, short = (estimated(grad_precision=stated) for stated in (None, "fp32", "bfloat16"))
     assert long == {**usual, **{name: long[name] for name in long if name not in usual}, "grad_precision": "fp32"}
     assert short["est_mem_gradients_bytes"] == pytest.approx(usual["est_mem_gradients_bytes"] / 2)
     assert short["est_time_dp_s"] < usual["est_time_dp_s"]
@@ -88,7 +88,7 @@ def test_gradients_in_16_bit_are_half_the_bytes() -> None:
 
 
 def test_small_buckets_pay_for_each_call() -> None:
-    usual, small = (estimated(bucket_mb=said, overlap_dp="false") for said in ("1000", "1"))
+    usual, small = (estimated(bucket_mb=stated, overlap_dp="false") for stated in ("1000", "1"))
     assert small["est_time_dp_s"] > 1.2 * usual["est_time_dp_s"]
 
 
@@ -103,8 +103,8 @@ def test_small_buckets_pay_for_each_call() -> None:
     ],
 )
 def test_weights_that_are_updated_in_16_bit_have_no_copy(facts: dict[str, str], bytes_per_parameter: float) -> None:
-    usual, said = estimated()["est_mem_optimizer_bytes"], estimated(**facts)["est_mem_optimizer_bytes"]
-    assert said / usual == pytest.approx(bytes_per_parameter / 12.0)
+    usual, stated = estimated()["est_mem_optimizer_bytes"], estimated(**facts)["est_mem_optimizer_bytes"]
+    assert stated / usual == pytest.approx(bytes_per_parameter / 12.0)
 
 
 MOE = {
@@ -127,11 +127,11 @@ MOE = {
     ],
 )
 def test_what_a_mixture_of_experts_does_with_less(fact: str, value: str, part: str) -> None:
-    usual, said = (estimate_frame(pl.DataFrame([{**MOE, fact: one}])).row(0, named=True) for one in (None, value))
-    assert said[part] < 0.9 * usual[part]
-    assert said["est_status"] == "ok"
+    usual, stated = (estimate_frame(pl.DataFrame([{**MOE, fact: one}])).row(0, named=True) for one in (None, value))
+    assert stated[part] < 0.9 * usual[part]
+    assert stated["est_status"] == "ok"
     if fact == "recompute_modules":
-        assert said["est_time_recompute_s"] > usual["est_time_recompute_s"] == 0
+        assert stated["est_time_recompute_s"] > usual["est_time_recompute_s"] == 0
 
 
 def test_a_dispatcher_that_sends_a_token_once_to_each_rank_sends_less_inside_a_node_too() -> None:
@@ -149,13 +149,13 @@ def test_a_dispatcher_that_sends_a_token_once_to_each_rank_sends_less_inside_a_n
     [("core_attn", "attention"), ("moe", "ep"), ("shared_experts", "linear"), ("moe_act", "linear")],
 )
 def test_each_module_of_megatron_s_takes_time_again_and_leaves_memory(module: str, again: str) -> None:
-    usual, said = (
+    usual, stated = (
         estimate_frame(pl.DataFrame([{**MOE, "recompute_modules": one}])).row(0, named=True) for one in (None, module)
     )
-    assert said["est_status"] == "ok"
-    assert said["est_mem_activations_bytes"] < usual["est_mem_activations_bytes"]
-    assert 0 == usual["est_time_recompute_s"] < said["est_time_recompute_s"]
-    assert said["est_time_recompute_s"] < usual["est_time_linear_s"] + usual[f"est_time_{again}_s"]
+    assert stated["est_status"] == "ok"
+    assert stated["est_mem_activations_bytes"] < usual["est_mem_activations_bytes"]
+    assert 0 == usual["est_time_recompute_s"] < stated["est_time_recompute_s"]
+    assert stated["est_time_recompute_s"] < usual["est_time_linear_s"] + usual[f"est_time_{again}_s"]
 
 
 def test_recomputing_attention_and_feed_forward_leaves_as_little_as_their_inputs() -> None:
@@ -194,14 +194,14 @@ def test_facts_in_unknown_words_are_refused(fact: str, value: str) -> None:
 
 
 def test_what_a_framework_usually_does_is_assumed_and_named() -> None:
-    plain, nemo, said = (
+    plain, nemo, stated = (
         estimated(framework=framework, grad_precision=precision)
         for framework, precision in ((None, None), ("mlperf", None), ("mlperf", "fp32"))
     )
     assert nemo["est_mem_gradients_bytes"] == plain["est_mem_gradients_bytes"] / 2
     assert "grad precision bf16" in nemo["est_assumptions"]
-    assert said["est_mem_gradients_bytes"] == plain["est_mem_gradients_bytes"]
-    assert "grad precision" not in said["est_assumptions"]
+    assert stated["est_mem_gradients_bytes"] == plain["est_mem_gradients_bytes"]
+    assert "grad precision" not in stated["est_assumptions"]
 
 
 def test_kernels_written_for_the_generation_and_products_that_add_up_gradients_are_faster() -> None:

@@ -1,4 +1,4 @@
-"""A time in every tenth line is of one step or of ten: what else the lines print tells which."""
+"""A time in every tenth line is of one step or of ten: what else the lines print shows which."""
 
 from __future__ import annotations
 
