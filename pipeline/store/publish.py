@@ -22,7 +22,7 @@ import duckdb
 from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.fault_points import reach
-from sweepscope.pipeline.logs.runs import job_outputs, kept_elsewhere, listed_runs, rank_logs, same_runs
+from sweepscope.pipeline.logs.runs import ended_together, job_outputs, kept_elsewhere, listed_runs, rank_logs, same_runs
 from sweepscope.pipeline.scheduler import reconcile
 from sweepscope.pipeline.store import release as releases
 from sweepscope.pipeline.store import store_file, stored_views
@@ -128,6 +128,7 @@ def fingerprint(views: Mapping[str, str]) -> str:
         str(listed_runs.VERSION),
         str(job_outputs.VERSION),
         str(rank_logs.VERSION),
+        str(ended_together.VERSION),
         *tables,
         *stored_views.as_stored(views).values(),
         *(text for view in VIEWS.values() for text in ddl.comments(view)),

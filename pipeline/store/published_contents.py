@@ -1,7 +1,8 @@
 """The rows of each table as a published store shows them: the lake's, reconciled with the schedulers' tables.
 
 Runs of which a log and a file of steps both have rows are marked here, too, and the log's completed by what the file
-holds; so are those of which the output of their job reports the end. Which of them came first does not matter then.
+holds; so are those of which the output of their job reports the end, and files of steps that end together. Which of
+them came first does not matter then.
 
 Publishing and verifying both take them from here, so that a store can be compared with the lake behind it.
 """
@@ -17,6 +18,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.facts import EVIDENCE
 from sweepscope.pipeline.logs.runs import kept_elsewhere
+from sweepscope.pipeline.logs.runs.ended_together import IS_OF_RECORDS, ended_together
 from sweepscope.pipeline.logs.runs.job_outputs import job_outputs, may_be_output, of_one_job
 from sweepscope.pipeline.logs.runs.listed_runs import listed_runs
 from sweepscope.pipeline.logs.runs.rank_logs import rank_logs, states_rank
@@ -83,7 +85,8 @@ def _changed(lake: Lake, release: Release) -> Changes:
     histories = _files(lake, release, "history", "tracker")
     tables = _files(lake, release, "bench_csv")
     ranks = lake.read("arguments", ["run_id", "name", "value"], states_rank(), release=release)
-    has_sources = not (jobs.is_empty() and histories.is_empty() and tables.is_empty() and ranks.is_empty())
+    records = lake.read("runs", ["run_id"], IS_OF_RECORDS, release=release)
+    has_sources = not all(frame.is_empty() for frame in (jobs, histories, tables, ranks, records))
     if not has_sources and not _has_outputs(lake, release):
         return {}
     runs = lake.read("runs", predicate=pl.col("origin") != "published", release=release)
@@ -96,17 +99,20 @@ def _changed(lake: Lake, release: Release) -> Changes:
             outputs,
         ]
     ).unique("run_id", keep="first", maintain_order=True)
-    if jobs.is_empty() and again.is_empty():
-        return {}
     runs = runs.join(again, on="run_id", how="left", maintain_order="left", suffix="_found")
     runs = runs.with_columns(duplicate_of=pl.coalesce("duplicate_of", "duplicate_of_found")).drop("duplicate_of_found")
+    ended = ended_together(runs)
+    if jobs.is_empty() and again.is_empty() and ended.is_empty():
+        return {}
+    runs = runs.update(ended, on="run_id")
     kept = kept_elsewhere.complete(runs, again, _settings_of(lake, release, again))
     runs = _replaced(runs, kept.runs, ["run_id"])
     assumed = lake.read("settings", predicate=pl.col("setting_source") == "assumed", release=release)
     assumed = assumed.join(kept.settings_gone, on=SETTINGS.primary_key, how="anti", maintain_order="left")
     of_trainings = runs.join(outputs, on="run_id", how="anti", maintain_order="left")
     found = reconcile(of_trainings, jobs, pl.concat([assumed, kept.settings.filter(setting_source="assumed")]))
-    marked = runs.join(again, on="run_id", how="semi")
+    marked = runs.join(pl.concat([again.select("run_id"), ended.select("run_id")]), on="run_id", how="semi")
+    marked = marked.join(kept.runs, on="run_id", how="anti", maintain_order="left")
     found = replace(
         found,
         runs=_replaced(pl.concat([kept.runs, marked]), found.runs, ["run_id"]),

@@ -33,6 +33,7 @@ from datetime import datetime
 
 import polars as pl
 
+from sweepscope.pipeline.logs.runs.ended_together import OF_RECORDS
 from sweepscope.pipeline.logs.runs.terminated import without_echoes
 from sweepscope.schemas.thresholds import COPIED_AFTER, COPIED_AFTER_UNSTAMPED, STALE_AFTER, STALE_PAUSES
 
@@ -202,7 +203,7 @@ def _rules(now: datetime) -> list[_Rule]:
             pl.col("is_of_records"),
             pl.lit("unknown"),
             "low",
-            pl.lit("a file of step records does not state how the run ended"),
+            pl.lit(OF_RECORDS),
         ),
         (started, pl.lit("truncated"), "low", pl.lit("the log stops without a reason")),
         (_is_there("unread"), pl.lit("unknown"), "low", pl.format("no line is known; the last: {}", "unread.text")),
