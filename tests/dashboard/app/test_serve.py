@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -29,6 +30,7 @@ def test_collections_pass_over_what_lasts(collecting: None, monkeypatch: pytest.
         return list(pages)
 
     monkeypatch.setattr(serve, "rehearse", rehearse)
-    asyncio.run(serve._prepare(Seen()))
+    with ThreadPoolExecutor(1) as thread:  # the loop of a browser's tests may run in this one
+        thread.submit(asyncio.run, serve._prepare(Seen())).result()
     assert frozen[0] > 100_000, "the modules"
     assert not [one for one in gc.get_objects() if any(one is page for page in kept)], "and what the pages have kept"
