@@ -165,6 +165,7 @@ _LINK_BYTES_PER_FLOP: Final = 4e-4
 _ASSUMED_NETWORK: Final = 25e9
 """Of each card, in bytes/s: a port of 200 Gb/s."""
 _ASSUMED_PROCESSORS: Final = 100
+"""Multiprocessors, over which small products are rounded up: MI210 has 104 and A100 108 (`data/hardware/links.csv`)."""
 _SIZE_IN_NAME: Final = re.compile(r"(?i)(\d+)\s*-?(gi?b)\b")
 
 

@@ -22,8 +22,11 @@ def test_what_is_around_a_chart_stays_where_it_is_when_the_chart_comes(browser: 
     with opened(browser, "about:blank", is_settled=False) as tab:
         tab.add_init_script(COUNT_SHIFTS)
         held: list[Any] = []
-        # Playwright keeps a note on each handler, which a list's own method has no room for.
-        tab.route("**/PlotlyChart.*.js", lambda request: held.append(request))  # noqa: PLW0108 -- see above
+
+        def hold(request: Any) -> None:
+            held.append(request)
+
+        tab.route("**/PlotlyChart.*.js", hold)
         tab.goto(f"{demo}/{page}")
         settled(tab)
         tab.wait_for_selector(_WAITING_CHART)
