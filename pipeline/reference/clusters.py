@@ -118,9 +118,11 @@ def find_cluster(
     >>> rack = find_cluster("GB200", gpus_per_node=4)
     >>> rack.gpus_per_node, rack.gpus_per_domain
     (4, 72)
-    >>> half = find_cluster("H100", gpus_per_node=4)
-    >>> half.gpus_per_node, half.gpus_per_domain
-    (4, 4)
+    >>> four = find_cluster("H100", gpus_per_node=4)
+    >>> four.gpus_per_node, four.gpus_per_domain, four.direct_peers, four.has_multicast
+    (4, 4, 3, False)
+    >>> [find_cluster("A100", gpus_per_node=count).direct_peers for count in (2, 4, 8)]
+    [0, 3, 0]
     >>> [find_cluster("MI250X", gpus_per_node=count).accelerator for count in (4, 8)]
     ['MI250X', 'MI250X-GCD']
     """
@@ -133,7 +135,7 @@ def find_cluster(
     usual_host, usual_domain = int(_number(row["usual_gpus_per_node"])), int(_number(row["usual_gpus_per_domain"]))
     host = gpus_per_node or usual_host
     domain = gpus_per_domain or (max(usual_domain, host) if usual_domain > usual_host else host)
-    is_direct = bool(row["direct_peers"]) and domain < _number(row["switched_from"] or np.inf)
+    is_direct = _is_direct(row, domain)
     return Cluster(
         accelerator=str(row["accelerator"]),
         generation=str(row["generation"]),
@@ -147,10 +149,20 @@ def find_cluster(
         gpus_per_node=host,
         gpus_per_domain=domain,
         processors=int(_number(row["processors"])),
-        has_multicast=bool(row["has_multicast"]),
+        has_multicast=bool(row["has_multicast"]) and not is_direct,
         direct_peers=int(_number(row["direct_peers"])) if is_direct else 0,
         board_power_w=_number(row["board_power_w"]) if row["board_power_w"] else None,
     )
+
+
+def _is_direct(row: dict[str, object], domain: int) -> bool:
+    """Whether links of a domain of a card lead to its peers one by one. Of a card that comes with switches, too, a
+    domain of fewer than all direct peers is a part of one with switches."""
+    if not row["direct_peers"]:
+        return False
+    if not row["switched_from"]:
+        return True
+    return _number(row["direct_peers"]) < domain < _number(row["switched_from"])
 
 
 UNKNOWN: Final = "unknown"

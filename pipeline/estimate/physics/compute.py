@@ -225,8 +225,9 @@ class Head:
 
 def head_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array) -> Head:
     """Output projection and loss: the product in 16 bit, whatever the layers' (Megatron-LM, torchtitan and llm-foundry
-    leave it out of their casts), and passes over logits in 32 bit."""
-    logits = tokens * shape.vocab_size / tp
+    leave it out of their casts), and passes over logits in 32 bit: those of a rank's part of the vocabulary, or of all
+    where the trainer `gathers_logits`."""
+    logits = tokens * shape.vocab_size / (np.ones_like(tp) if on.profile.gathers_logits else tp)
     wide = replace(on, flops=on.products_16_bit)
     product = gemm_s(wide, tokens, shape.vocab_size / tp, shape.hidden_size * np.ones_like(tp))
     passes = on.profile.head_bytes_per_logit * logits / on.memory_bytes_per_s

@@ -104,8 +104,8 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, stage: int) -> Memory
     activations = stage_activation_bytes(asked, at, layers=layers, alive=alive, dense_layers=dense_layers)
     # With accumulation the logits of a micro-batch live until the next one's replace them, where nothing drops them.
     per_logit = profile.logit_bytes + np.where(at.gas > 1, profile.logit_kept_bytes, 0.0)
-    head = per_logit * tokens * shape.vocab_size + profile.grad_fresh_bytes * shape.embedding_params
-    logits = has_logits * head / at.tp
+    loss = per_logit * tokens * shape.vocab_size / (1.0 if profile.gathers_logits else at.tp)
+    logits = has_logits * (loss + profile.grad_fresh_bytes * shape.embedding_params / at.tp)
     working = np.maximum(layer_working_bytes(asked, at) - logits, 0.0)
     # Under ZeRO-3 the layer at work is gathered whole, and the next one is fetched meanwhile.
     layer = shape.attention_params + (shape.dense_mlp_params if not shape.num_experts else 0)

@@ -53,13 +53,14 @@ class Profile:
     selective recomputation drops: "attention", the core of attention that is not fused (Korthikanti section 5.1), or
     "products", every second matrix product and all between (torchtitan's `_get_custom_policy`). `softmax` is how that
     of attention that is not fused runs (`elementwise.SCORES`). A pipeline that
-    `sends_beside` compute does so without chunks, too. What nothing says of a row is open (`is_*_open`, see
-    `rows.open_ends`). A replica that `frees_gradients` after its step has none beside the activations of the next
-    (`memory`). One that `reduces_whole` gives every rank all gradients although
-    ZeRO-1 shards their states. In `cut_sends` of a pipeline's two directions the ranks of a tensor group send a part
-    each of what all of them have. `software_*` say how kernels get faster with the year of the software (`maturity`):
-    the first of `software_since` lacked `software_gap`, constants are of `software_of`, and a row runs at
-    `software_rate` times their rate. `folder` is that of the profile's file and of its track record.
+    `sends_beside` compute does so without chunks, too. A trainer that `gathers_logits` has each rank of a tensor group
+    compute the loss of the whole vocabulary. What nothing says of a row is open (`is_*_open`, and operators of
+    `open_operators`, with commas between; see `rows.open_ends`). A replica that `frees_gradients` after its step has
+    none beside the activations of the next (`memory`). One that `reduces_whole` gives every rank all gradients
+    although ZeRO-1 shards their states. In `cut_sends` of a pipeline's two directions the ranks of a tensor group send
+    a part each of what all of them have. `software_*` say how kernels get faster with the year of the software
+    (`maturity`): the first of `software_since` lacked `software_gap`, constants are of `software_of`, and a row runs
+    at `software_rate` times their rate. `folder` is that of the profile's file and of its track record.
     """
 
     gemm_peak_share: float
@@ -130,9 +131,13 @@ class Profile:
     is_dispatch_open: bool = False
     is_experts_overlap_open: bool = False
     is_send_open: bool = False
+    is_gather_open: bool = False
+    is_state_open: bool = False
+    open_operators: str = ""
     runs_compiled: bool = False
     frees_gradients: bool = False
     reduces_whole: bool = False
+    gathers_logits: bool = False
     cut_sends: float = 0.0
     softmax: str = "fused"
     recomputed_modules: str = ""

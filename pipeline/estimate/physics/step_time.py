@@ -53,7 +53,9 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     on = machine(asked)
     tokens = at.mbs * asked.seq_len / at.cp
     layer = mean_layer(asked, on, at)
-    head = head_s(on, shape, tokens, at.tp)
+    loss = head_s(on, shape, tokens, at.tp)
+    gathered = gathered_logits_s(asked, at, tokens)
+    head = replace(loss, forward=loss.forward + gathered)
     slowest = slowest_stage(asked, at, stages, layer, head)
     sends = sends_s(asked, at, tokens, slowest.seconds)
     held = held_params(shape, at, stages)
@@ -74,9 +76,9 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
         linear=linear,
         attention=count * layer.seconds("attention"),
         elementwise=count * layer.seconds("elementwise"),
-        head=np.where(slowest.has_head, at.gas * head.total, 0.0),
+        head=np.where(slowest.has_head, at.gas * loss.total, 0.0),
         recompute=count * layer.seconds("recompute"),
-        tp=count * layer.seconds("tp"),
+        tp=count * layer.seconds("tp") + np.where(slowest.has_head, at.gas * gathered, 0.0),
         cp=count * layer.seconds("cp"),
         ep=count * layer.seconds("ep"),
         pp=sends.exposed,
@@ -88,6 +90,18 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
         stragglers=np.zeros(1),
     )
     return replace(even, stragglers=straggler_share(asked, at) * even.total)
+
+
+def gathered_logits_s(asked: Question, at: Layouts, tokens: Array) -> Array:
+    """Seconds in which the ranks of a tensor group gather a micro-batch's logits in 16 bit, where the trainer does.
+
+    The gradients need no exchange: each rank takes those of its part (picotron, `tp_communications.py:
+    GatherFromModelParallelRegion`).
+    """
+    if not asked.profile.gathers_logits:
+        return np.zeros(1)
+    group = comm.group_of(asked, np.ones_like(at.tp), at.tp)
+    return comm.all_gather_s(asked, group, 2.0 * tokens * asked.shape.vocab_size)
 
 
 @dataclass(frozen=True)

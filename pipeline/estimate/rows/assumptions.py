@@ -54,7 +54,31 @@ def with_assumed(rows: pl.DataFrame) -> pl.DataFrame:
     noted = rows.with_columns(
         assumed=pl.concat_str(notes, separator="; ", ignore_nulls=True), seq_len=seq_len, mbs=mbs, gas=gas
     )
-    return _with_shapes(noted.drop("stated_gpus"))
+    return _with_shapes(_with_experts(noted.drop("stated_gpus")))
+
+
+def _with_experts(rows: pl.DataFrame) -> pl.DataFrame:
+    """Experts of the stated feed-forward width, as Mixtral's are, where models without dense layers state no other."""
+    is_alike = (
+        (pl.col("num_experts") > 0)
+        & pl.col("expert_ffn_hidden_size").is_null()
+        & pl.col("ffn_hidden_size").is_not_null()
+        & (pl.col("num_dense_layers").fill_null(0) == 0)
+    )
+    if not rows.select(is_alike.any()).item():
+        return rows
+    unknown = [find_model(model or "") is None for model in rows["model"]]
+    is_open = is_alike & pl.lit(pl.Series(unknown, dtype=pl.Boolean))
+    note = pl.concat_str(
+        pl.lit("experts as wide as ffn_hidden_size"),
+        pl.col("assumed").replace("", None),
+        separator="; ",
+        ignore_nulls=True,
+    )
+    return rows.with_columns(
+        expert_ffn_hidden_size=pl.when(is_open).then("ffn_hidden_size").otherwise("expert_ffn_hidden_size"),
+        assumed=pl.when(is_open).then(note).otherwise("assumed"),
+    )
 
 
 def usual_batch(num_gpus: int, seq_len: int) -> int:

@@ -27,6 +27,7 @@ from sweepscope.pipeline.estimate.rows.assumptions import with_assumed
 from sweepscope.pipeline.estimate.rows.distinct_rows import distinct_rows
 from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
 from sweepscope.pipeline.estimate.rows.needed_recompute import with_needed_recompute
+from sweepscope.pipeline.estimate.rows.needed_states import with_needed_states
 from sweepscope.pipeline.estimate.rows.open_ends import OPEN_ENDS, open_ends, with_open_ends
 from sweepscope.pipeline.estimate.rows.open_layouts import with_open_layouts
 from sweepscope.pipeline.estimate.rows.read_rows import SHEET, is_partial, read_rows
@@ -73,12 +74,13 @@ def estimate_frame(
     `choose` finds the constants for a card generation and a framework. Where comparable runs of the framework are too
     few for an interval, it is that of other frameworks' runs. `assumes`: rows that leave shape, batch or sequence
     length open are estimated with the commonest choice, which est_assumptions names, and completed ones with the
-    recomputation that they needed (`needed_recompute`); without, the former are refused.
+    recomputation and states that they needed (`needed_recompute`, `needed_states`); without, the former are refused.
     """
     kept = frame.drop([name for name in PREDICTED if name in frame.columns])
     rows = read_rows(frame)
     if assumes:
         rows = with_open_layouts(with_assumed(rows), choose)
+        rows = with_needed_states(frame, rows, lambda some: _predict(some, choose))
         physics = with_needed_recompute(frame, rows, lambda some: _predict(some, choose))
     else:
         physics = _predict(rows, choose)
@@ -155,7 +157,7 @@ def _assumed_layout(row: dict[str, Any]) -> list[str]:
 
 
 def _assumed_exchanges(row: dict[str, Any], asked: Question) -> list[str]:
-    """What is open of exchanges that the row's layout has; the interval reaches to what is faster."""
+    """What is open of exchanges and states that the row's layout has; intervals reach to the other choices."""
     profile, assumptions = asked.profile, []
     if asked.shape.num_experts and (row["ep"] or 1) > 1:
         if profile.is_dispatch_open:
@@ -164,6 +166,10 @@ def _assumed_exchanges(row: dict[str, Any], asked: Question) -> list[str]:
             assumptions.append("exchanges of experts alone, or beside other micro-batches")
     if profile.is_send_open and (row["pp"] or 1) > 1 and (row["vpp"] or 1) == 1:
         assumptions.append("sends between stages alone, or beside compute")
+    if profile.is_gather_open and row["tp"] > 1:
+        assumptions.append("loss of a part of the vocabulary on each tensor rank, or of all of it")
+    if profile.is_state_open:
+        assumptions.append("gradients and moments in 32 bit, or all states in 16")
     return assumptions
 
 

@@ -80,7 +80,7 @@ def _form(column: str, row: Mapping[str, Any], usual: Mapping[str, str]) -> str:
 
 def with_kernels(
     profile: Profile, row: Mapping[str, Any], framework: str | None
-) -> tuple[dict[str, float | bool], list[str]]:
+) -> tuple[dict[str, float | bool | str], list[str]]:
     """(constants that a row's kernels decide, notes on what was taken for granted).
 
     A profile that was fitted to runs describes their kernels (`about.kernels`, else what its framework usually has):
@@ -94,7 +94,7 @@ def with_kernels(
         usual = _EAGER
     elif profile.runs_compiled:
         usual = _COMPILED
-    changes: dict[str, float | bool] = {}
+    changes: dict[str, float | bool | str] = {}
     for column, name in KERNELS.items():
         for constant, more in _between(name, _form(column, {}, described), _form(column, row, usual)).items():
             changes[constant] = max(getattr(profile, constant) + more, 0.0)
@@ -103,7 +103,11 @@ def with_kernels(
         changes["kernel_launch_s"] = getattr(profile, _LAUNCHES[execution])
     if execution or is_fitted:
         return changes, [] if row["execution"] or is_fitted else [f"{execution} execution"]
-    return {**changes, "is_launch_open": True}, ["execution between eager and compiled"]
+    unstated = [name for column, name in KERNELS.items() if name != "loss" and not row.get(column)]
+    return (
+        {**changes, "is_launch_open": True, "open_operators": ",".join(unstated)},
+        ["execution between eager and compiled"],
+    )
 
 
 _CONSTANTS: Final = {
@@ -113,6 +117,15 @@ _CONSTANTS: Final = {
     "logit": ("head_bytes_per_logit", "logit_bytes"),
 }
 """Constants of bytes moved and bytes kept, by width."""
+
+
+def eager_forms(profile: Profile) -> dict[str, float]:
+    """Constants of `profile` with its open operators as PyTorch runs them one by one."""
+    changes: dict[str, float] = {}
+    for name in filter(None, profile.open_operators.split(",")):
+        for constant, more in _between(name, OPERATORS[name].usual, "eager").items():
+            changes[constant] = getattr(profile, constant) + more
+    return changes
 
 
 def _between(name: str, described: str, form: str) -> dict[str, float]:

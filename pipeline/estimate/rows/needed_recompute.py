@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.estimate.rows.asking import cluster_of
+from sweepscope.pipeline.estimate.rows.needed_states import COMPLETED
 
 _MEMORY_DOUBT: Final = 1.5
 """How far above what a card has an estimate must be to contradict a run that fitted. Peaks of frameworks that nothing
 was fitted on are off by up to as much (torchtitan's 13 rows: half too high)."""
-_COMPLETED: Final = ("success", "completed")
 _NOTE: Final = "full recomputation, without which the run would not have fitted"
 
 
@@ -32,7 +32,7 @@ def with_needed_recompute(
     predicted = predict(rows)
     if "status" not in frame.columns:
         return predicted
-    is_open = frame["status"].is_in(_COMPLETED).fill_null(False) & rows["stated_recompute"].is_null()
+    is_open = frame["status"].is_in(COMPLETED).fill_null(False) & rows["stated_recompute"].is_null()
     open_and_over = np.flatnonzero((is_open & ~predicted["est_fits"].fill_null(True)).to_numpy()).tolist()
     tight = [
         index

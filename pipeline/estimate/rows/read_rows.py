@@ -25,10 +25,42 @@ RENAMED = {
     "dense_layers": "num_dense_layers",
     "nodes": "num_nodes",
     "network_gbit": "network_gbit_per_s",
+    **{
+        name: ours
+        for ours, names in {
+            "num_layers": ("num_hidden_layers", "n_layers", "n_layer"),
+            "hidden_size": ("d_model", "n_embd"),
+            "num_heads": ("num_attention_heads", "n_heads", "n_head"),
+            "num_kv_heads": ("num_key_value_heads", "num_query_groups", "n_kv_heads"),
+            "head_dim": ("kv_channels",),
+            "ffn_hidden_size": ("intermediate_size",),
+            "vocab_size": ("padded_vocab_size",),
+            "num_experts": ("num_local_experts", "n_routed_experts", "num_moe_experts"),
+            "experts_per_token": ("num_experts_per_tok", "moe_router_topk", "moe_top_k"),
+            "expert_ffn_hidden_size": ("moe_intermediate_size", "moe_ffn_hidden_size"),
+            "shared_expert_ffn_hidden_size": ("moe_shared_expert_intermediate_size", "shared_expert_intermediate_size"),
+            "num_dense_layers": ("first_k_dense_replace",),
+            "seq_len": ("seq_length", "sequence_length"),
+            "dp": ("data_parallel_size",),
+            "tp": ("tensor_model_parallel_size", "tensor_parallel_size"),
+            "pp": ("pipeline_model_parallel_size", "pipeline_parallel_size"),
+            "cp": ("context_parallel_size",),
+            "ep": ("expert_model_parallel_size", "expert_parallel_size"),
+            "etp": ("expert_tensor_parallel_size",),
+            "vpp": ("virtual_pipeline_model_parallel_size",),
+            "gas": ("gradient_accumulation_steps", "num_microbatches"),
+            "gbs": ("global_batch_size",),
+            "num_gpus": ("world_size",),
+        }.items()
+        for name in names
+    },
 }
-"""Columns of the reference tables to those of `runs`."""
+"""Columns of the reference tables, transformers' configurations and Megatron-LM's arguments to those of `runs`."""
 
-_BOOLEANS = ("gated_mlp", "tie_word_embeddings", "sequence_parallel", "fused_accumulation", "overlap_ep", *OVERLAPS)
+_BOOLEANS = (
+    *("gated_mlp", "tie_word_embeddings", "sequence_parallel", "fused_accumulation", "loss_parallel", "overlap_ep"),
+    *OVERLAPS,
+)
 _NUMBERS = (
     *(name for name in SHAPE if name not in _BOOLEANS),
     *("seq_len", "dp", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs", "gas", "gbs", "gbs_tokens", "local_batch_size"),
@@ -100,8 +132,9 @@ def _is_whole(name: str) -> pl.Expr:
 
 def _with_all(frame: pl.DataFrame) -> pl.DataFrame:
     """`frame` under our names, with a column of NULL for each that it lacks."""
-    renames = {old: new for old, new in RENAMED.items() if old in frame.columns and new not in frame.columns}
-    frame = frame.rename(renames)
+    # The first of several names of a column counts.
+    first = {new: old for old, new in reversed(RENAMED.items()) if old in frame.columns and new not in frame.columns}
+    frame = frame.rename({old: new for new, old in first.items()})
     wanted = {
         **dict.fromkeys((*_NUMBERS, *_RATES, *SHEET), pl.Float64),
         **dict.fromkeys((*_TEXTS, *_WORDS, "zero_stage"), pl.String),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ weights that it updates (in 16 bit the model's own, without a copy), of what pro
 tokens on their way to experts."""
 FACTS: Final = (
     *("flash_attention", "attention_kernel", "fused_accumulation", "recompute_modules", "nodes_per_token", "bucket_mb"),
-    *("bf16_layers", "token_dispatcher", "overlap_ep", "software_year", "execution", "fp8_scaling"),
+    *("bf16_layers", "token_dispatcher", "overlap_ep", "software_year", "execution", "fp8_scaling", "loss_parallel"),
     *KERNELS,
     *OVERLAPS,
     *PRECISIONS,
@@ -95,6 +96,8 @@ _PLAIN: Final = (
     *("", "other", "hf-trainer", "transformers", "trl", "accelerate", "lightning", "litgpt", "nanogpt", "torchtune"),
 )
 """Trainers on PyTorch's own parameters and gradients, a script of one's own among them."""
+_OF_TRANSFORMERS: Final = ("hf-trainer", "transformers", "trl", "accelerate")
+"""Trainers of models in transformers, whose tensor parallelism returns whole logits (`modeling_llama.py: _tp_plan`)."""
 ALONE: Final = ("frees_gradients",)
 """Constants that matter to one replica without accumulation alone, which no fit was made on."""
 CHOICES: Final[dict[str, dict[str, Any]]] = {
@@ -120,21 +123,23 @@ CHOICES: Final[dict[str, dict[str, Any]]] = {
         "unfused_query_bytes": 8.0,
     },
     "torchtitan": {"selective": "products", "frees_gradients": True},
+    "picotron": {"gathers_logits": True},
     **{trainer: {"frees_gradients": True} for trainer in _PLAIN},
+    **{trainer: {"frees_gradients": True, "gathers_logits": True} for trainer in _OF_TRANSFORMERS},
 }
 """Constants that a trainer's source decides. PyTorch's optimizers drop gradients after a step (`Optimizer.zero_grad`:
 `set_to_none`), and so do trainers without buffers of their own. BigScience's Megatron-DeepSpeed has no sequence
 parallelism and dropout of 0.1 (`megatron/arguments.py`), and its pipeline in bf16 all-reduces gradients in 32 bit
-under ZeRO-1 (DeepSpeed, `runtime/pipe/engine.py: _bf16_reduce_grads`) and cuts what it sends forward over tensor ranks
-(`is_pipe_partitioned`), as Megatron-LM does both ways (`--no-scatter-gather-tensors-in-pipeline` asks otherwise);
-InternEvo all-reduces them, too (`solver/optimizer/hybrid_zero_optim.py`: a hook without a rank to reduce to); OneFlow's
-actors send while they compute (2110.15032 section 4); nanotron
-gathers weights after its optimizer's step (`optim/zero.py`) and places layers by cost (`models/base.py`); torchtitan's
-selective recomputation saves every second product (`_get_custom_policy`); llm-foundry's loss is flash-attention's,
-which keeps logits and their gradients in 16 bit (`models/mpt/modeling_mpt.py`; Dao-AILab/flash-attention,
-csrc/xentropy); MLPerf's configurations capture layers as CUDA graphs (`config_common_cg.sh`). What nanotron keeps
-beside others: DDP's buckets in 16 bit, logits in 32 bit that live on, the two buffers of gathered inputs
-(`parallel/utils.py: MemoryBuffer`).
+under ZeRO-1 (DeepSpeed, `runtime/pipe/engine.py: _bf16_reduce_grads`) and cuts what it sends forward over tensor
+ranks (`is_pipe_partitioned`), as Megatron-LM does both ways (`--no-scatter-gather-tensors-in-pipeline` asks
+otherwise); InternEvo all-reduces them, too (`solver/optimizer/hybrid_zero_optim.py`: a hook without a rank to reduce
+to); OneFlow's actors send while they compute (2110.15032 section 4); nanotron gathers weights after its optimizer's
+step (`optim/zero.py`) and places layers by cost (`models/base.py`); torchtitan's selective recomputation saves every
+second product (`_get_custom_policy`); llm-foundry's loss is flash-attention's, which keeps logits and their
+gradients in 16 bit (`models/mpt/modeling_mpt.py`; Dao-AILab/flash-attention, csrc/xentropy); picotron gathers logits
+before its loss (`tensor_parallel.py: apply_tensor_parallel`); MLPerf's configurations capture layers as CUDA graphs
+(`config_common_cg.sh`). What nanotron keeps beside others: DDP's buckets in 16 bit, logits in 32 bit that live on,
+the two buffers of gathered inputs (`parallel/utils.py: MemoryBuffer`).
 
 Elementwise kernels that are not fused, in bytes that a forward pass moves beyond those that are: nanotron applies the
 activation function and the product with the gate apart (`models/llama.py: GLUActivation`; 10 instead of 6), rotates
@@ -238,6 +243,8 @@ def with_facts(profile: Profile, row: dict[str, Any], framework: str | None = No
         changes["fuses_accumulation"] = row["fused_accumulation"]
     if row["overlap_dp"] is not None:
         changes["hides_gather"] = row["overlap_dp"]
+    if row["loss_parallel"] is not None:
+        changes["gathers_logits"] = not row["loss_parallel"]
     if row["bucket_mb"]:
         changes["bucket_bytes"] = _BYTES * row["bucket_mb"]
     if row["software_year"] and profile.about.get("kind") != "fitted":
@@ -281,14 +288,23 @@ def has_tuned_attention(row: dict[str, Any], framework: str | None, profile: Pro
 
 def _open(row: dict[str, Any], framework: str | None, profile: Profile) -> dict[str, bool]:
     """Which choices nothing says (`rows.open_ends`): of dispatchers and what hides them, since there is DeepEP, and of
-    the loss and of sends between stages where nothing is known of the framework."""
+    the loss, of what it is computed of, and of sends between stages where nothing is known of the framework."""
     is_recent = (row["software_year"] or math.inf) >= FIRST_DEEPEP
     return {
+        "is_gather_open": row["loss_parallel"] is None and not usual_kernels(framework),
+        "is_state_open": are_states_open(row, framework),
         "is_dispatch_open": is_recent and row["token_dispatcher"] is None and not row["nodes_per_token"],
         "is_experts_overlap_open": is_recent and row["overlap_ep"] is None,
         "is_loss_open": row["loss_kernel"] is None and row["execution"] != "compiled" and not usual_kernels(framework),
         "is_send_open": row["overlap_pp"] is None and not usual_kernels(framework) and not profile.sends_beside,
     }
+
+
+def are_states_open(row: Mapping[str, Any], framework: str | None) -> bool:
+    """Whether nothing says if weights, gradients and moments are all in 16 bit: not of a trainer on PyTorch's own
+    parameters, which may be in any type, nor of one that nothing is known of."""
+    is_unstated = all(row[name] is None for name in ("grad_precision", "moment_precision", "master_precision"))
+    return is_unstated and (framework in _PLAIN or not usual_kernels(framework))
 
 
 def _kept_otherwise(row: dict[str, Any]) -> dict[str, Any]:

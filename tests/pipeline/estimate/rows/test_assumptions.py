@@ -129,3 +129,32 @@ def test_heads_of_usual_proportions_are_divided_by_tensor_parallelism() -> None:
     found = estimated(model="mine", hidden_size=13824, num_layers=80, dp=1, tp=8, **nothing)  # 108 heads of 128
     assert found["est_status"] == "ok"
     assert "num_heads" in found["est_assumptions"]
+
+
+def test_experts_of_unstated_width_are_as_wide_as_the_feed_forward_block() -> None:
+    experts = {"num_experts": 8, "experts_per_token": 2, "ep": 4}
+    open_, stated = estimated(**experts), estimated(**experts, expert_ffn_hidden_size=11008)
+    assert open_["est_step_time_s"] == stated["est_step_time_s"]
+    assert "experts as wide as ffn_hidden_size" in open_["est_assumptions"]
+    assert "experts as wide" not in stated["est_assumptions"]
+    assert "expert_ffn_hidden_size not stated" in estimated(**experts, num_dense_layers=1)["est_status"]
+
+
+def test_columns_may_have_the_names_of_configurations_and_arguments() -> None:
+    ours = estimated()
+    theirs = {
+        **{
+            "num_hidden_layers": "num_layers",
+            "num_attention_heads": "num_heads",
+            "intermediate_size": "ffn_hidden_size",
+        },
+        **{"num_key_value_heads": "num_kv_heads", "tensor_model_parallel_size": "tp", "world_size": "num_gpus"},
+        **{"gradient_accumulation_steps": "grad_accum", "seq_length": "seq_len", "d_model": "hidden_size"},
+    }
+    renamed = row()
+    for name, own in theirs.items():
+        renamed[name] = renamed.pop(own)
+    found = estimate_frame(pl.DataFrame([renamed]), assumes=True).row(0, named=True)
+    assert found["est_step_time_s"] == ours["est_step_time_s"]
+    both = estimate_frame(pl.DataFrame([{**row(), "d_model": 1}]), assumes=True).row(0, named=True)
+    assert both["est_step_time_s"] == ours["est_step_time_s"]

@@ -43,6 +43,8 @@ def row(**changes: Any) -> dict[str, Any]:
         "sequence_parallel": "true",
         "precision": "bf16",
         "execution": "graphs",
+        "loss_parallel": "true",
+        "master_precision": "fp32",
         "software_year": 2024.5,
     }
     return {**base, **changes}

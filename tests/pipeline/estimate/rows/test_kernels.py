@@ -81,7 +81,8 @@ def test_an_unknown_execution_lies_between_and_its_interval_reaches_both() -> No
     assert unknown["est_mfu_lo"] < unknown["est_mfu"] < unknown["est_mfu_hi"]
     assert "execution between eager and compiled" in unknown["est_assumptions"]
     assert "execution" not in eager["est_assumptions"]
-    large, stated = estimated(LARGE), estimated(LARGE, execution="graphs")
+    fused = dict.fromkeys(("norm_kernel", "rotary_kernel", "activation_kernel"), "fused")
+    large, stated = estimated(LARGE, **fused), estimated(LARGE, execution="graphs", **fused)
     assert large["est_step_time_hi_s"] == pytest.approx(stated["est_step_time_hi_s"], rel=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""Intervals reach to what is faster of choices that nothing states."""
+"""Intervals reach to the other choices of what nothing states."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ DENSE = {
     **{"dp": "8", "tp": "1", "pp": "8", "micro_batch_size": "1", "grad_accum": "8", "precision": "bf16"},
     **{"network_gbit_per_s": "50", "execution": "compiled", "flash_attention": "true", "overlap_ep": None},
     **{"token_dispatcher": None, "overlap_pp": None, "software_year": None, "framework": None, "ep": None},
+    "grad_precision": "fp32",
 }
 EXPERTS = {**DENSE, "model": "DeepSeek-V3", "num_gpus": "256", "dp": "64", "pp": "4", "ep": "64", "grad_accum": "64"}
 
@@ -87,3 +88,31 @@ def test_of_a_framework_that_nothing_is_known_of_the_loss_may_be_one_kernel() ->
     assert fused["est_step_time_s"] < 0.9 * unknown["est_step_time_s"]
     assert unknown["est_step_time_lo_s"] == pytest.approx(fused["est_step_time_lo_s"])
     assert below(estimated(small, loss_kernel="sharded")) == pytest.approx(below(fused))
+
+
+TENSOR = {**DENSE, "dp": "8", "tp": "8", "pp": "1", "framework": "a script of mine", "grad_precision": None}
+
+
+def test_memory_may_be_that_of_states_in_16_bit_or_of_whole_logits() -> None:
+    sixteen = dict.fromkeys(("grad_precision", "moment_precision", "master_precision"), "bf16")
+    unknown, least = estimated(TENSOR), estimated(TENSOR, **sixteen)
+    most = estimated(TENSOR, loss_parallel="false", grad_precision="fp32")
+    assert least["est_mem_bytes"] < unknown["est_mem_bytes"] < most["est_mem_bytes"]
+    assert unknown["est_mem_lo_bytes"] == pytest.approx(least["est_mem_lo_bytes"])
+    assert unknown["est_mem_hi_bytes"] == pytest.approx(most["est_mem_hi_bytes"])
+    assert "all states in 16" in unknown["est_assumptions"]
+    assert "or all of it" not in (most["est_assumptions"] or "")
+    known = estimated(TENSOR, framework="megatron")
+    assert known["est_mem_lo_bytes"] / known["est_mem_bytes"] > unknown["est_mem_lo_bytes"] / unknown["est_mem_bytes"]
+
+
+def test_operators_may_run_one_by_one_where_nothing_is_known_of_their_execution() -> None:
+    small = {**TENSOR, "tp": "1", "dp": "64", "loss_kernel": "sharded", "micro_batch_size": "8", "execution": None}
+    eager = dict.fromkeys(("norm_kernel", "rotary_kernel", "activation_kernel"), "eager")
+    fused = dict.fromkeys(eager, "fused")
+    unknown, one_by_one = estimated(small), estimated(small, execution="eager", **eager)
+    assert unknown["est_step_time_hi_s"] == pytest.approx(one_by_one["est_step_time_hi_s"])
+    assert unknown["est_mem_hi_bytes"] == pytest.approx(one_by_one["est_mem_hi_bytes"])
+    stated = estimated(small, **fused)
+    assert stated["est_step_time_hi_s"] < unknown["est_step_time_hi_s"]
+    assert stated["est_step_time_s"] == unknown["est_step_time_s"]

@@ -80,7 +80,9 @@ def test_an_exchange_that_does_not_overlap_is_exposed(which: str) -> None:
 
 
 def test_gradients_in_16_bit_are_half_the_bytes() -> None:
-    usual, long, short = (estimated(grad_precision=stated) for stated in (None, "fp32", "bfloat16"))
+    usual, long, short = (
+        estimated(framework="megatron", grad_precision=stated) for stated in (None, "fp32", "bfloat16")
+    )
     assert long == {**usual, **{name: long[name] for name in long if name not in usual}, "grad_precision": "fp32"}
     assert short["est_mem_gradients_bytes"] == pytest.approx(usual["est_mem_gradients_bytes"] / 2)
     assert short["est_time_dp_s"] < usual["est_time_dp_s"]
@@ -352,3 +354,23 @@ def test_gradients_of_one_replica_lie_beside_no_activations_unless_they_accumula
     )
     gradients = "est_mem_gradients_bytes"
     assert once[gradients] < twice[gradients] == kept[gradients] <= replicas[gradients]
+
+
+def test_a_loss_of_whole_logits_takes_every_tensor_rank_as_long_and_as_much() -> None:
+    facts = {"tp": "8", "pp": "1", "vpp": "1", "num_gpus": "64", "dp": "8"}
+    parts, whole = (estimated(**facts, loss_parallel=stated) for stated in ("true", "false"))
+    part = "est_mem_logits_bytes"
+    logits = 8.0 * 4096 * 32000
+    assert whole[part] - parts[part] == pytest.approx(logits * 7 / 8)
+    assert whole["est_time_head_s"] > 1.5 * parts["est_time_head_s"]
+    assert whole["est_time_tp_s"] > parts["est_time_tp_s"]
+    alone = [estimated(tp="1", num_gpus="32", loss_parallel=stated) for stated in ("true", "false")]
+    assert alone[0]["est_step_time_s"] == alone[1]["est_step_time_s"]
+
+
+@pytest.mark.parametrize(("framework", "is_whole"), [("picotron", True), ("trl", True), ("megatron", False)])
+def test_whether_logits_are_gathered_is_known_of_frameworks(framework: str, is_whole: bool) -> None:
+    facts = {"framework": framework, "overlap_tp": "false"}
+    usual, stated = estimated(**facts), estimated(**facts, loss_parallel=str(not is_whole).lower())
+    assert usual["est_mem_logits_bytes"] == stated["est_mem_logits_bytes"]
+    assert usual["est_step_time_s"] == stated["est_step_time_s"]
