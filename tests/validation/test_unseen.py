@@ -15,10 +15,12 @@ TIME = {
     **{"megatron_gh200": 17, "megatron_h800_h200": 5, "lumen_mi325x_mi350x": 13},
     **{"maxtext_h100": 10, "dgxc_deepseek": 31, "amd_results": 9, "dlperf_megatron": 8, "dlperf_oneflow": 20},
     **{"aurora_70b": 11, "neuron_trn1": 30, "paddle_a100": 9, "xtuner_a100": 8, "moezoo_qwen3": 15, "llmq": 30},
+    **{"scaletorch_910b": 27, "kempner_h200": 13, "lumi_mi250x": 24, "vectorlm_a100": 5, "frontier_torchtitan": 28},
 }
 """Median error of step times, percent, a little above what they were off by when they were added."""
-ORDER = {"moezoo_qwen3": 0.4}
-"""Order of layouts where it is worse: of five, FSDP, as fast as the best, is put fourth, and PP 32 second."""
+ORDER = {"moezoo_qwen3": 0.4, "scaletorch_910b": 0.5}
+"""Order of layouts where it is worse: of ModelZoo's five, FSDP, as fast as the best, is put fourth, and PP 32 second;
+of ScaleTorch's six of 32B two and four take as long within 3 %."""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def test_layouts_of_a_cell_are_in_order(found: pl.DataFrame) -> None:
 
 
 def test_what_ran_out_of_memory_is_known(found: pl.DataFrame) -> None:
-    assert found["out of memory"].sum() == found["of them known"].sum() == 6
+    assert found["out of memory"].sum() == found["of them known"].sum() == 7
 
 
 def test_no_fit_reads_the_file() -> None:
