@@ -21,6 +21,7 @@ _LEAST_LINES = 10
 """Of steps that overrule a dialect that has found some."""
 
 _APART = (0, 1, -1)
+_VALUES = ("loss", "grad_norm", "learning_rate", "step_time_s", "tokens_per_s", "tokens_per_s_per_gpu")
 
 Open = Callable[[], Reader | RotatedReader]
 
@@ -87,9 +88,10 @@ def is_without_loss(steps: pl.DataFrame) -> bool:
 
 
 def knows_losses(inference: Inference, log: Candidate, known: pl.DataFrame) -> bool:
-    """Whether steps with losses were inferred where a dialect in doubt counts nothing but the batches of bars."""
-    is_of_bars = is_without_loss(known) and bool((known["step_basis"] == "batch").fill_null(value=False).all())
-    return log.is_doubtful and is_of_bars and has_sure_steps(inference)
+    """Whether steps with losses were inferred where a dialect in doubt only counts: batches of bars, or bare steps."""
+    is_of_bars = bool((known["step_basis"] == "batch").fill_null(value=False).all())
+    is_bare = all(known[name].is_null().all() for name in _VALUES)
+    return log.is_doubtful and is_without_loss(known) and (is_of_bars or is_bare) and has_sure_steps(inference)
 
 
 def counts_coarser(known: pl.DataFrame, inferred: pl.DataFrame) -> bool:

@@ -10,6 +10,7 @@ import polars as pl
 from sweepscope.pipeline.io.spill import SLICE_ROWS
 from sweepscope.pipeline.logs.evidence import endings, jobs, symptoms
 from sweepscope.pipeline.logs.facts import RUN_HEADER, Facts, in_order
+from sweepscope.pipeline.logs.sidecars.model_file import NAMES
 
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64})
 """One row per such line."""
@@ -19,6 +20,9 @@ APART = timedelta(seconds=20)
 
 _MIN_NAMES = 3
 """Names that a configuration has at least: a line or two of it are printed for many reasons."""
+
+_OF_MODEL = (*NAMES, "model", "tie_word_embeddings", "arg:hidden_act")
+"""Settings of a model alone: a trainer prints its configuration once more with each checkpoint that it saves."""
 
 _STEPS_BEFORE = 8
 """Steps that one process prints in front of an exception, each once."""
@@ -77,8 +81,11 @@ def _dumped_again(facts: Facts) -> pl.DataFrame:
     first = rows.filter(pl.col("before") == 0).select("source", "name").unique()
     size = first.group_by("source").agg(size=pl.len())
     again = rows.filter(pl.col("before") > 0).join(first, on=["source", "name"], how="semi")
-    dumps = again.group_by("source", "before").agg(pl.col("line_no").min(), names=pl.col("name").n_unique())
-    found = dumps.join(size, on="source").filter(pl.col("names") >= pl.max_horizontal(_MIN_NAMES, pl.col("size") / 2))
+    dumps = again.group_by("source", "before").agg(
+        pl.col("line_no").min(), names=pl.col("name").n_unique(), is_model=pl.col("name").is_in(_OF_MODEL).all()
+    )
+    is_much = pl.col("names") >= pl.max_horizontal(_MIN_NAMES, pl.col("size") / 2)
+    found = dumps.join(size, on="source").filter(is_much, ~pl.col("is_model"))
     return _without_evaluations(found.select(LINES.names()), facts)
 
 

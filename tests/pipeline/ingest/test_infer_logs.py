@@ -83,6 +83,18 @@ def test_steps_of_a_known_format_that_are_evaluations_give_way_to_the_steps_betw
     assert read.facts.steps["step"].to_list() == list(range(20, 2020, 20))
 
 
+def test_bare_steps_of_a_known_format_give_way_to_those_with_losses() -> None:
+    """ImageNet's loop counts its epochs from 0; one that prints its first columns may do so from 1, and its losses."""
+    lines = (
+        f"Epoch: [{epoch}][{batch}/50]\tTime 0.8{batch % 7} DataTime 0.577, loss {4 - epoch / 5 - batch / 500:.5f}\t\n"
+        for epoch in (1, 2, 3)
+        for batch in range(1, 51)
+    )
+    read = batch_of({"run.log": "".join(lines)})
+    assert read.facts.steps["step"].to_list() == list(range(1, 151))
+    assert read.facts.steps["loss"].null_count() == 0
+
+
 def test_optimizer_steps_of_a_known_format_do_not_give_way_to_its_micro_batches() -> None:
     """litgpt's lines count both: a dialect that takes every fourth of them does so on purpose."""
     line = "Epoch 1 | iter {} step {} | loss train: {:.3f}, val: n/a | iter time: {:.2f} ms{}\n"

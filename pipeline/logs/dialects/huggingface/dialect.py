@@ -87,7 +87,9 @@ def peaks(lines: pl.DataFrame) -> pl.DataFrame:
 
 _SIGNATURE = (
     *("{'loss': ", '{"loss": ', ", 'epoch': ", "'train_samples_per_second': "),
+    # Scripts with a loop of their own print the first two, too; DeepSpeed's banner is longer than either.
     *("Instantaneous batch size per device", "Total optimization steps"),
+    *("  Number of trainable parameters = ", "|trainer.py:"),
     *("Training/evaluation parameters", "[INFO:swift]", "finetuning | Num GPUs"),
     # Of warnings and tracebacks, in logs that end before the first step.
     *("transformers/training_args.py", 'transformers/trainer.py", line ', "trl/scripts/"),

@@ -93,11 +93,37 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
     is_first = pl.col("goes_on") & (pl.col("goes_on").cast(pl.Int64).cum_sum() == 1)
     rows = rows.with_columns(begins=is_first.over("source", "launch", "end"))
     rows = rows.with_columns(ended=pl.col("begins").cast(pl.Int64).cum_sum().over("source", "launch"))
+    rows = _without_late_dicts(rows)
     # Bars behind the end that no dict follows are those of an evaluation.
     has_values = pl.col("has_value").any().over("source", "launch", "ended")
     rows = rows.filter(~(pl.col("is_bar") & (pl.col("ended") > 0) & ~has_values))
     training = pl.struct("launch", "ended", "anew").rank("dense").over("source").cast(pl.Int64)
     return rows.with_columns(training=training).drop("goes_on", "begins", "ended")
+
+
+def _without_late_dicts(rows: pl.DataFrame) -> pl.DataFrame:
+    """`rows` with `ended` as before for dicts that were printed in the training that has ended, and came late.
+
+    Bars and notes go to one stream and dicts to the other, which is kept back where it is no terminal. Such dicts have
+    no bar though their training had one, and their epochs go on.
+    """
+    key = ["source", "launch", "ended"]
+    has_bar = (pl.col("is_bar") & pl.col("has_moved")).any()
+    epoch = shown_epoch()
+    rows = rows.with_columns(
+        has_moved=(pl.col("step") > pl.col("step").shift(1)).over(key) & pl.col("is_bar"),
+    )
+    each = rows.group_by(key, maintain_order=True).agg(
+        has_bar=has_bar, first=epoch.drop_nulls().first(), last=epoch.drop_nulls().last()
+    )
+    before = (pl.col("has_bar").shift(1), pl.col("last").forward_fill().shift(1))
+    had_bar, last = (one.over("source", "launch") for one in before)
+    goes_on = (pl.col("first") >= last - _ROUNDED).fill_null(last.is_null())
+    each = each.with_columns(is_late=had_bar & ~pl.col("has_bar") & goes_on & pl.col("first").is_not_null())
+    late = pl.col("is_late").fill_null(value=False).cast(pl.Int64).cum_sum().over("source", "launch")
+    each = each.with_columns(late=late).select(*key, "late")
+    rows = rows.join(each, on=key, how="left", maintain_order="left", nulls_equal=True)
+    return rows.with_columns(ended=pl.col("ended") - pl.col("late")).drop("late", "has_moved")
 
 
 def _with_totals(rows: pl.DataFrame) -> pl.DataFrame:

@@ -107,3 +107,70 @@ def test_dicts_behind_the_full_bar_of_an_evaluation_are_of_the_training(tmp_path
     text += "{'train_runtime': 240.0, 'train_samples_per_second': 20.0, 'train_steps_per_second': 1.25, 'epoch': 3.0}\n"
     (run,) = tables_of(tmp_path, text)["runs"].to_dicts()
     assert (run["steps_planned"], run["steps_logged"], run["last_step"]) == (300, 30, 300)
+
+
+BANNER = "***** Running training *****\n  Num examples = 400\n  Total optimization steps = 40\n"
+FINAL = (
+    "{'train_runtime': 160.0, 'train_samples_per_second': 10.0, 'train_steps_per_second': 0.25, 'train_loss': 2.5, "
+    "'epoch': 1.0}\n"
+)
+SAID_END = "Training completed. Do not forget to share your model on huggingface.co/models =)\n"
+
+
+def bar(first: int, last: int, *, total: int = 40) -> str:
+    return "".join(
+        f"\r {100 * step // total}%|█| {step}/{total} [{step // 15:02d}:{4 * step % 60:02d}<01:00,  4.00s/it]"
+        for step in range(first, last + 1)
+    )
+
+
+def test_dicts_that_came_behind_the_end_of_their_training_are_of_it(tmp_path: Path) -> None:
+    """Of two streams in one file, that of the dicts is written when its buffer is full, and at the end."""
+    lines = [line.replace("0.0001", f"{1e-4 * (1 - n / 8):.3e}") for n, line in enumerate(dicts(8, 8).splitlines(True))]
+    text = BANNER + bar(1, 26) + "\n" + "".join(lines[:3]) + bar(27, 40) + "\n" + SAID_END + "".join(lines[3:]) + FINAL
+    (run,) = tables_of(tmp_path, text)["runs"].to_dicts()
+    assert (run["steps_logged"], run["first_step"], run["last_step"], run["step_basis"]) == (8, 5, 40, "step")
+    assert run["status"] == "completed"
+
+
+def test_all_dicts_may_come_behind_the_end(tmp_path: Path) -> None:
+    text = BANNER + bar(1, 40) + "\n" + SAID_END + dicts(40, 40) + FINAL
+    (run,) = tables_of(tmp_path, text)["runs"].to_dicts()
+    assert (run["steps_logged"], run["first_step"], run["last_step"]) == (40, 1, 40)
+
+
+def test_dicts_behind_an_end_whose_epochs_begin_anew_are_of_another_training(tmp_path: Path) -> None:
+    text = BANNER + bar(1, 40) + "\n" + dicts(40, 40) + FINAL + dicts(20, 40, begin=2.0)
+    assert tables_of(tmp_path, text)["runs"].sort("attempt")["steps_logged"].to_list() == [40, 20]
+
+
+MODEL = """\
+Model config Qwen2Config {
+  "hidden_size": 3584,
+  "intermediate_size": 18944,
+  "num_attention_heads": 28,
+  "num_hidden_layers": 28,
+  "num_key_value_heads": 4,
+  "vocab_size": 152064
+}
+"""
+
+
+def test_the_configuration_of_a_model_once_more_begins_no_training(tmp_path: Path) -> None:
+    """It is read, and printed, with each checkpoint that is saved."""
+    text = MODEL + BANNER + bar(1, 20) + "\n" + dicts(4, 8) + MODEL + bar(21, 40) + "\n" + dicts(4, 8, first=5) + FINAL
+    (run,) = tables_of(tmp_path, text)["runs"].to_dicts()
+    assert (run["steps_logged"], run["last_step"]) == (8, 40)
+
+
+def test_dicts_far_below_what_deepspeed_prints_of_itself_are_read(tmp_path: Path) -> None:
+    """With many processes the first dict stands behind the lines that decide which dialect a log is of."""
+    engine = (
+        "[2025-12-05 04:53:00,100] [INFO] [config.py:1007:print] DeepSpeedEngine configuration:\n"
+        "[2025-12-05 04:53:00,101] [INFO] [logging.py:107:log_dist] [Rank 0] step=0, skipped=0, lr=[1e-05], mom=[(0.9, 0.999)]\n"
+    )
+    banner = BANNER + "  Instantaneous batch size per device = 2\n  Number of trainable parameters = 20,185,088\n"
+    noise = "Setting the pad token to the end of sequence\n" * 2_500
+    text = engine + banner + bar(1, 5) + "\n" + noise + dicts(8, 8) + bar(6, 40) + "\n" + FINAL
+    (run,) = tables_of(tmp_path, text)["runs"].to_dicts()
+    assert (run["framework"], run["steps_logged"]) == ("hf-trainer", 8)
