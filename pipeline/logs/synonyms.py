@@ -312,8 +312,8 @@ STEPS: Mapping[str, tuple[str, ...]] = {
         r"norm|grad|gn|gradient|grads",
     ),
     "step_time": (
-        r"(?:(?:train|per|each) )?(?:step|iter|iteration|batch|it) ?"
-        r"(?:time|duration|timing|dt|latency|took)(?: avg)?|dt|"
+        r"(?:(?:train|per|each|avg) )?(?:step|iter|iteration|batch|it) ?"
+        r"(?:time|duration|timing|dt|latency|took|cost)(?: avg)?|dt|"
         r"train step timing|(?:time )?metrics end to end|"  # the second: torchtitan
         r"(?:elapsed )?time (?:per|a) (?:step|iter(?:ation)?|batch|it|global step)|(?:sec(?:ond)?s?|ms|s) (?:per )?"
         r"(?:step|it|iter|iteration|batch)|delta t|time it|time iter|time step|time batch|step avg|ms step|t step",

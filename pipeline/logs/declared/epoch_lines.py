@@ -62,7 +62,8 @@ class EpochLines:
         """`facts` with steps that go on over the epochs of a file, without what `read` has found.
 
         An epoch is as long as its lines say, else as the largest number in the file, and one more interval of steps
-        that are counted from 0: of 100 steps with a line every ten, the last line has the number 90.
+        that are counted from 0: of 100 steps with a line every ten, the last line has the number 90. Where steps begin
+        anew without a line of an epoch, and an epoch has another length from there on, another training has begun.
         """
         number = pl.col("value").cast(pl.Int64, strict=False)
         settings = facts.settings.with_columns(number).sort("source", "line_no")
@@ -83,14 +84,22 @@ class EpochLines:
             .otherwise(largest + 1)
             .over("source")
         )
-        length = pl.coalesce(pl.col("steps_planned").max().over("source"), largest)
+        length = pl.coalesce("steps_planned", pl.col("steps_planned").max().over("source"), largest)
         done = (pl.col("epoch") - self.first_epoch).fill_null(0).clip(lower_bound=0)
         counted = rows.with_columns(step=step + done * length, steps_planned=pl.col("epochs") * length)
         return replace(facts, steps=conform(counted, facts.steps.schema), settings=rest)
 
     def _with_epoch(self, steps: pl.DataFrame, epochs: pl.DataFrame) -> pl.DataFrame:
         """`steps` with `epoch`; behind the last line below an epoch, the next one has begun."""
-        above = steps.join_asof(epochs, on="line_no", by="source", strategy="backward", check_sortedness=False)
+        above = steps.join_asof(
+            epochs.with_columns(told="line_no"), on="line_no", by="source", strategy="backward", check_sortedness=False
+        )
+        is_anew = (pl.col("step") < pl.col("step").shift(1)) & (
+            pl.col("steps_planned") != pl.col("steps_planned").shift(1)
+        )
+        is_anew = is_anew & (pl.col("told") == pl.col("told").shift(1))
+        anew = above.with_columns(anew=is_anew.fill_null(value=False).cum_sum().over("source", "told"))
+        above = anew.with_columns(epoch=pl.when(pl.col("anew") == 0).then("epoch")).drop("told", "anew")
         if not self.are_below:
             return above
         ahead = epochs.rename({"epoch": "ends"})

@@ -20,6 +20,7 @@ LITERALS = (
     *("Setting accelerator to CPU", ".cpp:"),
     *("xlarge", "highgpu-", "megagpu-", "ultragpu-", "edgegpu-", "g2-standard-", "Standard_N", "BM.GPU", "g4dn.metal"),
     *("JAX process: ", "local devices: [", "store-based barrier", "Stage 3 initialize"),
+    *("init nccl context nranks: ", "TresPerNode=gres"),
     *("SLURM_JOB", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_GPUS_ON_NODE", "PBS_JOBID"),
 )
 
@@ -81,6 +82,11 @@ _LINE = (
     ("num_nodes", r"\bJAX process: \d+ ?/ ?(\d+)\b"),
     # torch before 2.1: its "nodes" are the processes of the default group (distributed_c10d.py _store_based_barrier).
     ("num_gpus", r"\bCompleted store-based barrier for key:store_based_barrier_key:1 with (\d+) nodes"),
+    # Paddle's nccl_context.cc; the first ring is of all processes.
+    ("num_gpus", r"\binit nccl context nranks: (\d+) local rank: \d+ gpu id: \d+ ring id: 0\b"),
+    # Slurm's `scontrol show job`, in its own output.
+    ("accelerator", r"^\s*TresPerNode=gres[/:]gpu:([A-Za-z]\w*):\d+\s*$"),
+    ("gpus_per_node", r"^\s*TresPerNode=gres[/:]gpu:(?:[A-Za-z]\w*:)?(\d+)\s*$"),
     # DeepSpeed's report of memory while it sets ZeRO up (runtime/zero/stage3.py).
     ("zero_stage", r"^Stage (3) initialize (?:beginning|\[begin\])"),
     (CPU_PROCESS, rf"{_WITHOUT_ACCELERATOR}(CPU)\b"),

@@ -34,6 +34,10 @@ _ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\
 _COUNT = r"[0-9.]+[kMGTP]?"
 _GLUED = rf"((?:\| *{_COUNT}/{_COUNT}|{_COUNT}[a-z]+) \[[0-9:]+(?:<[0-9:?]+)?, [^\[\]]*/[a-z]+[^\[\]]*\])([^\s\]])"
 
+# A number as the library that holds it shows it: torch's and JAX's tensors without a dimension, NumPy 2's scalars.
+_HELD = r"\b(?:tensor|(?:Device)?Array|(?:np|numpy)\.(?:float|int)[0-9]{1,3})"
+_SCALAR = rf"{_HELD}\((-?[0-9.]+(?:e[-+]?[0-9]+)?|-?inf|nan)(?:, *[a-z_]+=[^(),\[\]]+)*\)"
+
 _CARETS = {"^M": "\r", "^[[": "\x1b["}
 """How `cat -v` and pagers write control characters."""
 
@@ -165,7 +169,7 @@ def with_numbers(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _is_odd(text: pl.Series) -> pl.Series:
     """Whether more than a prefix is to be taken off a line."""
-    return text.str.contains(rf"[\r\x1b]|\^M|\^\[\[|{_GLUED}") | (text.str.len_bytes() > MAX_LINE_CHARS)
+    return text.str.contains(rf"[\r\x1b]|\^M|\^\[\[|{_GLUED}|{_SCALAR}") | (text.str.len_bytes() > MAX_LINE_CHARS)
 
 
 def _prefix_chars(text: pl.Series) -> pl.Series:
@@ -210,6 +214,8 @@ def _drawn(rows: pl.DataFrame) -> pl.DataFrame:
     if (is_painted := shown.str.contains("\x1b", literal=True)).any():
         shown = shown.scatter(is_painted.arg_true(), shown.filter(is_painted).str.replace_all(_ANSI, ""))
     drawn = _hashed(drawn.with_columns(shown))
+    if LineTemplates.of(drawn).matching(_SCALAR).any():
+        drawn = _hashed(drawn.with_columns(text.str.replace_all(_SCALAR, "${1}")))
     if LineTemplates.of(drawn).matching(_GLUED).any():
         parts = drawn.with_columns(text.str.replace_all(_GLUED, "${1}\n${2}").str.split("\n"))
         drawn = _hashed(parts.explode("text"))

@@ -146,6 +146,18 @@ _SPOKEN = {
 }
 """What trainings speak of."""
 
+_OF_TRAINING = ("epoch", "loss", "rate", "optimizer", "gradient", "training")
+"""Subjects that only a training has: models that are served or asked have steps, batches and processes, too."""
+
+_USE = (
+    r"(?i)\bTTFT\b|time to first token|\b(?:prefill|decode)\b.*\b(?:tps|tok(?:en)?s?/s|latency|throughput)\b|"
+    r"\bUvicorn running on\b|\bApplication startup complete\b|/sglang/srt/|"
+    r"/vllm/(?:v1/)?(?:engine|entrypoints|worker|executor)/|"
+    r"\*{3,} Running Prediction \*{3,}|\bwriting predictions\b"
+)
+"""Lines of a trained model's use: of servers, of their measurement, and of predictions."""
+_LEAST_USE = 2
+
 
 @dataclass(frozen=True)
 class TextKind:
@@ -194,7 +206,10 @@ def kind_of(
     is_launched = _any(text, _TRACES, without=_BUILDING)
     if (tool := _tool(text, is_launched=is_launched)) is not None:
         return TextKind(None if tool in _ABOUT_RUNS else False, f"it is {tool}", *last)
-    if (look := _look(text, is_named_log=is_named_log, is_launched=is_launched)) is not None:
+    is_of_training = any(bool(lines.any()) for name, lines in zip(_SPOKEN, spoken, strict=True) if name in _OF_TRAINING)
+    is_used = not (is_of_training or is_launched) and int(_matches(text, _USE).sum()) >= _LEAST_USE
+    used = "the use of a model that was trained before" if is_used else None
+    if (look := used or _look(text, is_named_log=is_named_log, is_launched=is_launched)) is not None:
         return TextKind(False, f"it is {look}", *last)
     found = TextKind(True, "", *last)
     has_died = is_named_log and _any(text, _DIED)

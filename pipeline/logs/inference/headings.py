@@ -24,7 +24,8 @@ _FIRST_LINES = 4
 """Within which the heading stands: above it there may be a blank line, a rule, or what a shell prints."""
 _SEVERAL = 3
 """Stretches of steps, all as long, that are rather epochs of one training than trainings one after the other."""
-NO_HEADING = re.compile(r"(?i)warn|error|exception|traceback|\bnohup\b|^\s*File \"|[{}]")
+NO_HEADING = re.compile(r"(?i)warn|error|exception|traceback|\bnohup\b|^\s*File \"|[{}]|^\s*<[^<>]*>$")
+"""Words of what may come up anywhere, and the representation of an object."""
 
 
 def heading(rows: Sequence[tuple[int, str]], rule: StepRule | None) -> str | None:

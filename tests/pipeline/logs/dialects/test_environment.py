@@ -35,6 +35,13 @@ LINES: list[tuple[str, dict[str, str]]] = [
     ("torchrun --nproc-per-node 8 --nnodes 4 train.py", {"gpus_per_node": "8", "num_nodes": "4"}),
     ("[NODE-0(gpu-40)] [INFO] NNODES: 2", {"num_nodes": "2"}),
     ("+ export GPUS_PER_NODE=8", {"gpus_per_node": "8"}),
+    (
+        "I1209 10:37:15.2 25 nccl_context.cc:74] init nccl context nranks: 4 local rank: 0 gpu id: 0 ring id: 0",
+        {"num_gpus": "4"},
+    ),
+    ("I1209 10:37:15.2 25 nccl_context.cc:74] init nccl context nranks: 2 local rank: 0 gpu id: 0 ring id: 3", {}),
+    ("   TresPerNode=gres/gpu:h100:4", {"accelerator": "h100", "gpus_per_node": "4"}),
+    ("   TresPerNode=gres:gpu:2", {"gpus_per_node": "2"}),
     ("SLURM_JOB_ID=410022", {"job_id": "410022"}),
     ("SLURM_NNODES: 2", {"num_nodes": "2"}),
     (

@@ -37,6 +37,25 @@ class TestCleaning:
         ]
 
 
+class TestNumbersOfLibraries:
+    @pytest.mark.parametrize(
+        ("printed", "shown"),
+        [
+            ("loss tensor(3.3929, device='cuda:0')", "loss 3.3929"),
+            ("loss: tensor(2.5e-03, device='cuda:1', grad_fn=<NllLossBackward0>), lr 0.1", "loss: 2.5e-03, lr 0.1"),
+            ("{'loss': np.float64(0.25), 'n': np.int64(-3)}", "{'loss': 0.25, 'n': -3}"),
+            ("rmse DeviceArray(0.0186973, dtype=float32)", "rmse 0.0186973"),
+            ("l Array(nan, dtype=float32, weak_type=True)", "l nan"),
+        ],
+    )
+    def test_one_number_is_shown_bare(self, printed: str, shown: str) -> None:
+        assert read(f"{printed}\n".encode()) == [shown]
+
+    @pytest.mark.parametrize("text", ["x tensor([1.5, 2.0])", "tensor(3, 4)", "my_tensor(3.0)", "np.float64('nan')"])
+    def test_what_is_not_one_number_stays(self, text: str) -> None:
+        assert read(f"{text}\n".encode()) == [text]
+
+
 class TestCarriageReturns:
     def test_each_redraw_is_a_row_of_its_line(self) -> None:
         rows = cleaning.clean(lines.split(0, b"x\n 10%|#|\r 50%|##|\rdone\n"))

@@ -251,3 +251,28 @@ LOADING = "[2025-07-06 21:00:36,831] INFO: Loading tokenizer\n[2025-07-06 21:00:
 )
 def test_the_name_of_a_training_s_log_tells_of_one_that_logged_no_step(name: str, text: str, runs: int) -> None:
     assert tables_of({name: text})["runs"].height == runs
+
+
+SERVED = """\
+MODE: vanilla
+  File "/opt/sglang/python/sglang/srt/layers/radix_linear_attention.py", line 134, in forward
+  File "/opt/sglang/python/sglang/srt/layers/attention/kda_backend.py", line 208, in forward_extend
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB.
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SERVED,
+        "INFO:     Waiting for application startup.\nINFO:     Application startup complete.\n"
+        "INFO:     Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)\nline 23: 427394 Killed   uvicorn app\n",
+    ],
+)
+def test_the_use_of_a_model_is_no_training(text: str) -> None:
+    assert tables_of({"slurm-17.out": text})["runs"].is_empty()
+
+
+def test_a_training_that_asks_a_server_is_one() -> None:
+    text = SERVED + "Training begins with a learning rate of 1e-6, the loss is that of each token\n"
+    assert tables_of({"slurm-17.out": text})["runs"].height == 1
