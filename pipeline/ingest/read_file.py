@@ -32,7 +32,7 @@ from sweepscope.pipeline.ingest.read_sidecar import (
 from sweepscope.pipeline.ingest.read_tracker import read_tracker
 from sweepscope.pipeline.io.log_envelopes import has_losses, is_message_table
 from sweepscope.pipeline.io.reader import Reader
-from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
+from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, without_utf16
 from sweepscope.pipeline.logs.inference.step_tables import are_step_records, is_bare_step_table, is_step_table
 from sweepscope.pipeline.memory.names import is_named_memory
 
@@ -82,7 +82,7 @@ def _may_be_of_method(path: str) -> bool:
 def _head(path: str, most: int = SNIFF_BYTES) -> bytes:
     """The first bytes of a file; none of one that cannot be read, which its reader says."""
     try:
-        return next(Reader(path, is_hashed=False).chunks(), b"")[:most]
+        return next(without_utf16(Reader(path, is_hashed=False).chunks()), b"")[:most]
     except InputError:
         return b""
 

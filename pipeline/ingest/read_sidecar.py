@@ -22,7 +22,7 @@ from sweepscope.pipeline.io.bounded import bounded, text_of
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.meter import metered
 from sweepscope.pipeline.io.reader import Reader
-from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
+from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, without_utf16
 from sweepscope.pipeline.logs.dialect import BinaryHistory, History
 from sweepscope.pipeline.logs.registry import TABLES
 from sweepscope.pipeline.logs.result_tables.read import may_be_runs
@@ -136,7 +136,7 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
 
 def read_history(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns of a trainer's file of steps, with the settings in it; or of a table that has such a name."""
-    data = b"".join(bounded(reader.chunks()))
+    data = b"".join(without_utf16(bounded(reader.chunks())))
     name, reason = reader.path.rsplit("/", 1)[-1].lower(), "no reader for this file"
     for dialect in batch.dialects:
         for history in dialect.histories:
@@ -177,7 +177,7 @@ def read_table(source: int, row: dict[str, object], reader: Reader, batch: Batch
     """Ledger columns of a table with one run per row, a known one or one of somebody's own."""
     if is_report(reader.path):
         return read_report(row, reader, batch)
-    return read_table_of(source, row, reader, reader.chunks(), batch)
+    return read_table_of(source, row, reader, without_utf16(reader.chunks()), batch)
 
 
 def is_known_table(start: str, path: str) -> bool:
@@ -211,7 +211,7 @@ def read_memory(
     row: dict[str, object], reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator
 ) -> dict[str, object]:
     """Ledger columns of a recording of GPU memory, of any kind that `pipeline.memory` reads."""
-    found = read_memory_file(reader.path, chunks, row)
+    found = read_memory_file(reader.path, without_utf16(chunks), row)
     for name, frame in found.tables.items():
         batch.other.setdefault(name, []).append(frame)
     for line, reason, raw in found.rejects:

@@ -23,6 +23,8 @@ _GOES_ON = " |,;:)]}=/>%"
 _START = 8
 """Characters by which a line's begin is known."""
 _MOST_PARTS = 64
+_FRAME = ("|", "+")
+"""With which each row of a box that a program draws begins and ends: it is whole, however many fill the window."""
 
 
 def window_width(head: bytes) -> int | None:
@@ -39,14 +41,14 @@ def window_width(head: bytes) -> int | None:
     width = max(map(len, lines), default=0)
     if not _NARROWEST <= width <= _WIDEST or any("\r" in line for line in lines):
         return None  # a window shows no redraws
-    full = [(line, after) for line, after in pairwise(lines) if len(line) == width]
+    full = [(line, after) for line, after in pairwise(lines) if len(line) == width and not _is_framed(line)]
     if len(full) < max(_LEAST, _LEAST_SHARE * len(lines)):
         return None
     before = ["", *lines]
     first = [
         (line, after)
         for last, (line, after) in zip(before, pairwise(lines), strict=False)
-        if len(line) == width > len(last)
+        if len(line) == width > len(last) and not _is_framed(line)
     ]
     begins = Counter(_begin(line) for line, _ in first)
     is_continued = all(_begin(after) not in begins for _, after in first)
@@ -76,7 +78,8 @@ def unbroken(chunks: Iterable[bytes], width: int) -> Iterator[bytes]:
         *whole, partial = (partial + chunk).split(b"\n")
         out = []
         for line in whole:
-            is_full = len(line.rstrip(b"\r").decode("utf-8", errors="replace")) == width and parts < _MOST_PARTS
+            text = line.rstrip(b"\r").decode("utf-8", errors="replace")
+            is_full = len(text) == width and parts < _MOST_PARTS and (parts > 0 or not _is_framed(text))
             held += line.rstrip(b"\r") if is_full else line
             if is_full:
                 parts += 1
@@ -86,6 +89,15 @@ def unbroken(chunks: Iterable[bytes], width: int) -> Iterator[bytes]:
         yield b"".join(out)
     if held or partial:
         yield held + partial + b"\n" * parts
+
+
+def _is_framed(line: str) -> bool:
+    """Whether a line is a row or a rule of a box, as nvidia-smi draws it.
+
+    >>> _is_framed("|   0  NVIDIA L40S     On  |"), _is_framed("+------+------+"), _is_framed("| step 7 |  loss")
+    (True, True, False)
+    """
+    return line.startswith(_FRAME) and line.endswith(_FRAME)
 
 
 def _begin(line: str) -> str:

@@ -108,6 +108,23 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield from stream
 
 
+def without_utf16(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Chunks of any file; those of a text in UTF-16 with a byte order mark (PowerShell's `>`) as UTF-8.
+
+    >>> b"".join(without_utf16(["step,loss".encode("utf-16")])), b"".join(without_utf16([b"\xff\xfe", b"ab"]))
+    (b'step,loss', b'\xff\xfeab')
+    """
+    stream = iter(chunks)
+    first = next(stream, b"")
+    while 0 < len(first) < SNIFF_BYTES and (chunk := next(stream, b"")):
+        first += chunk
+    if is_utf16(first[:SNIFF_BYTES]):
+        yield from _utf8(_UTF16[first[:2]], first[2:], stream)
+    elif first:
+        yield first
+        yield from stream
+
+
 def is_utf16(head: bytes) -> bool:
     """Whether a text begins with the byte order mark of UTF-16 and has the zeros of ASCII in it.
 

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from sweepscope.pipeline.io.bounded import bounded, text_of
+from sweepscope.pipeline.memory.gpu_samples.csv_tables import header
 from sweepscope.pipeline.memory.gpu_samples.samples import is_samples, read_samples
 from sweepscope.pipeline.memory.names import rank_of
 from sweepscope.pipeline.memory.profiler import allocator_stats, kineto, timeline
@@ -86,7 +87,7 @@ def is_recording(start: str) -> bool:
     if not (is_samples(start) or allocator_stats.is_summary(start)):
         return False
     lines = [line for line in start.splitlines() if line.strip()]
-    return sum(1 for line in lines if _PRINTED.match(line)) >= _PRINTED_SHARE * len(lines)
+    return sum(1 for line in lines if _PRINTED.match(line) or header(line)) >= _PRINTED_SHARE * len(lines)
 
 
 def _snapshot(path: str, chunks: Iterable[bytes], location: Mapping[str, object]) -> MemoryFile:

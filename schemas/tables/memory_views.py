@@ -19,7 +19,7 @@ _PARTS = {
 
 GPU_OOM_REPORTS = Table(
     name="gpu_oom_reports",
-    description="The figures of PyTorch's out-of-memory texts, to their printed two decimals.",
+    description="The figures of out-of-memory texts of PyTorch, XLA and TensorFlow, to their printed two decimals.",
     grain="one row per evidence line with figures",
     primary_key=("source_path", "line_no", "run_id"),
     layer="view",

@@ -67,6 +67,15 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"(?:ResourceExhaustedError|[Rr]esource exhausted)\b.*(?:OOM when allocating tensor.*device:GPU|"
         r"failed to allocate memory)",
     ),
+    # TensorFlow's allocator, and JAX's (bfc_allocator.cc). "The caller indicates that this is not a failure" follows
+    # the size where a smaller buffer will do. XLA on TPUs, on the line after the error's name.
+    (
+        "oom",
+        ("_bfc) ran out of memory trying to allocate", "That was not possible. There are "),
+        r"\(GPU_\d+_bfc\) ran out of memory trying to allocate [\d.]+\w+"
+        r"(?: \(rounded to|\.  Current allocation| ?requested)|"
+        r"Attempting to (?:reserve|allocate) [\d.]+\w*(?: at the (?:bottom|top) of memory)?\. That was not possible",
+    ),
     ("host_oom", ("OOM when allocating tensor",), r"OOM when allocating tensor.*device:CPU"),
     ("host_oom", ("cgroup out of memory: Kill",), r"Memory cgroup out of memory: Kill(?:ed)? process"),
     (

@@ -56,6 +56,8 @@ _COLUMNS = {name: column for column, names in _NAMES.items() for name in names.s
 _ADDRESSES = frozenset({"pci.bus_id", "gpu_bus_id", "pci_bus_id", "bus_id", "gpu.pci.bus_id", "pci.bus"})
 _CELL = re.compile(r"([A-Za-z][^\[\]\";]*?)\s*(?:[\[(]([^\])]*)[\])])?")
 _UNIT_IN_NAME = re.compile(r"_?(mib|gib|mb|gb)$")
+_GPU_IN_NAME = re.compile(r"^gpu_|_gpu$")
+"""What tells a script's columns from those of the host: `gpu_memory_total`, `index_gpu`."""
 _TIMES = (
     *("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S%.f"),
     *("%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"),
@@ -97,7 +99,8 @@ def _name_and_unit(cell: str) -> tuple[str, str] | None:
 def _column(name: str, unit: str) -> tuple[str | None, float]:
     # Some scripts put the unit into the name.
     suffix = _UNIT_IN_NAME.search(name) if name not in _COLUMNS else None
-    column = _COLUMNS.get(name[: suffix.start()] if suffix else name)
+    bare = name[: suffix.start()] if suffix else name
+    column = _COLUMNS.get(bare) or _COLUMNS.get(_GPU_IN_NAME.sub("", bare))
     return column, FACTORS.get(unit or (suffix[1] if suffix else ""), MIB) if column in BYTES else 1.0
 
 

@@ -1,6 +1,8 @@
 """GPU samples in the tables and lists that vendor tools print for people.
 
 - nvidia-smi: a box with two lines per GPU, the second with `used / total`; Windows adds the driver model to the first.
+  hl-smi (Gaudi) draws the same box under its own name.
+- npu-smi (Ascend): a box with two lines per chip, `Memory-Usage(MB)` and, where the chip has any, `HBM-Usage(MB)`.
 - amd-smi (amdsmi_cli): `metric` lists `USED_VRAM: 285 MB` below `GPU: 0`, `monitor` prints a scrolling table, and
   without a verb (since ROCm 7.0) a box like nvidia-smi's.
 - rocm-smi (python_smi_tools/rocm_smi.py): `GPU[0] : VRAM Total Memory (B): 1` with `--showmeminfo vram`, else a concise
@@ -32,11 +34,20 @@ from sweepscope.pipeline.memory.gpu_samples.units import (
     quantity,
 )
 
-_BOX = re.compile(r"\|\s*NVIDIA-SMI \d")
+_BOX = re.compile(r"\|\s*(?:NVIDIA-SMI \d|HL-SMI Version:)")
 _BOX_DATE = re.compile(r"(\w{3}) (\w{3}) +(\d+) (\d\d:\d\d:\d\d) (\d{4})\s*$")
 _BOX_GPU = re.compile(r"\|\s+(\d{1,4})\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*[0-9A-Fa-f]{4,8}:")
 _BOX_USE = re.compile(r"\|\s*(?:N/A|\d+%|ERR!)\s+(?:(\d+)C|\S+)\s.*?\|\s*(?:(\d+)MiB\s*/\s*(\d+)MiB|N/A[^|]*)\s*\|(.*)")
 _BOX_POWER = re.compile(r"(\d+(?:\.\d+)?)W\s*/")
+
+_NPU_BOX = re.compile(r"\|\s*npu-smi \d")
+_NPU_CARD = re.compile(
+    r"\|\s*(\d{1,4})\s+(\S+)\s*\|\s*[A-Z]\w+\s*\|\s*(?:([\d.]+)|\S+)\s+(?:(\d+)|\S+)\s+\d+\s*/\s*\d+\s*\|"
+)
+_NPU_CHIP = re.compile(
+    r"\|\s*\d{1,4}(?:\s+(\d{1,4}))?\s*\|\s*[0-9A-Fa-f]{4}:\S+\s*\|\s*(?:(\d+)|\S+)"
+    r"\s+(\d+)\s*/\s*(\d+)(?:\s+(\d+)\s*/\s*(\d+))?\s*\|"
+)
 
 _ROCM_VALUE = re.compile(r"GPU\[(\d{1,4})\]\s*: (.+): +(\S.*?)\s*$")
 _ROCM_HEADER = re.compile(r"\s*(?:GPU|Device)\s+.*\bTemp\b.*\bVRAM%\s+GPU%\s*$")
@@ -76,7 +87,7 @@ def is_printed(line: str) -> bool:
     """Whether a line begins one of these tables or lists, or is a row of gpustat."""
     if _BOX.match(line) or _AMD_TABLE.match(line.lstrip()) or _is_list_value(line):
         return True
-    return any(pattern.match(line[:MAX_LINE_CHARS]) for pattern in (_AMD_BOX, _ROCM_HEADER, _GPUSTAT))
+    return any(pattern.match(line[:MAX_LINE_CHARS]) for pattern in (_AMD_BOX, _NPU_BOX, _ROCM_HEADER, _GPUSTAT))
 
 
 def read_printed(lines: Sequence[str]) -> tuple[pl.DataFrame, Rejects]:
@@ -173,9 +184,10 @@ def _monitor_cell(name: str, cell: str) -> Row:
 
 
 def _table_rows(lines: Sequence[str]) -> list[Row]:
-    """Rows of gpustat, of amd-smi's box and of rocm-smi's concise table."""
+    """Rows of gpustat, of amd-smi's and npu-smi's boxes and of rocm-smi's concise table."""
     rows: list[Row] = []
     amd: re.Match[str] | None = None
+    npu: re.Match[str] | None = None
     is_rocm = False
     source: Row = {"host": None, "ts": None}
     for line_no, line in enumerate((text[:MAX_LINE_CHARS] for text in lines), start=1):
@@ -192,6 +204,11 @@ def _table_rows(lines: Sequence[str]) -> list[Row]:
             row = _row(found[1], amd[1], temperature=amd[3], power=amd[4], gpu_share=found[2])
             row |= _memory(found[3], found[4]) | {"mem_utilisation": _share(amd[2])}
             amd = None
+        elif found := _NPU_CARD.match(line):
+            npu = found
+        elif npu and (found := _NPU_CHIP.match(line)):
+            row = _npu_row(npu, found)
+            npu = None if found[1] is None else npu  # a card of several chips names each
         elif _ROCM_HEADER.match(line):
             is_rocm = True
         elif is_rocm and (found := _ROCM_ROW.match(line)):
@@ -199,6 +216,14 @@ def _table_rows(lines: Sequence[str]) -> list[Row]:
         if row is not None:
             rows.append({"line_no": line_no, **row})
     return rows
+
+
+def _npu_row(card: re.Match[str], chip: re.Match[str]) -> Row:
+    """A chip's sample. Its number on the device, where that is printed, counts across cards."""
+    share, used, total, hbm_used, hbm_total = chip.groups()[1:]
+    row = _row(chip[1] or card[1], card[2], temperature=card[4], power=card[3], gpu_share=share)
+    # Chips with HBM print 0 / 0 for the other memory.
+    return row | (_memory(hbm_used, hbm_total) if hbm_total else _memory(used, total))
 
 
 def _row(

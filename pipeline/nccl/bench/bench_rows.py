@@ -152,7 +152,10 @@ def _latest(rows: pl.DataFrame, marks: pl.DataFrame, mark: str) -> pl.DataFrame:
 
 
 def _with_devices(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """Ranks and hosts of the last list of devices before each row, or as they were counted (`ranks`: `16 2`)."""
+    """Ranks and hosts of the last list of devices before each row, or as they were counted (`ranks`: `16 2`).
+
+    A list that lacks some of its lines has as many ranks as its last one says; their hosts are then unknown.
+    """
     listed = marks.filter(pl.col("mark") == "rank").with_columns(
         rank=pl.col("value").str.extract(r"^(\d+)").cast(pl.Int64),
         host=pl.col("value").str.extract(r"^\d+ (\S+)"),
@@ -164,8 +167,8 @@ def _with_devices(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
         .group_by("source", "number")
         .agg(
             pl.col("line_no").max(),
-            nranks=pl.col("rank").n_unique(),
-            num_nodes=pl.col("host").n_unique(),
+            nranks=pl.col("rank").max() + 1,
+            num_nodes=pl.when(pl.col("rank").n_unique() == pl.col("rank").max() + 1).then(pl.col("host").n_unique()),
             accelerator=pl.when(pl.col("card").n_unique() == 1).then(pl.col("card").first()),  # mixed: none
         )
         .sort(_LINE)

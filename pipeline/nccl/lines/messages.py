@@ -32,7 +32,7 @@ LEAD_CHARS = 20
 """A longer text before a message may be the beginning of a table's row."""
 ESCAPES = r"\x1b\[[0-9;?]*[ -/]*[@-~]"
 _ESCAPES = re.compile(ESCAPES)
-_STRIPPED = re.compile(r"[ \t]*\[([0-9]{1,4})\] ")
+_STRIPPED = re.compile(r"[ \t]*(?:\[([0-9]{1,4})\] |(?=NCCL (?:INFO|WARN) ))")
 NO_HOST = "?"
 """The host in facts of lines from which host and process were removed before the log was published."""
 VIA = " via "
@@ -93,12 +93,18 @@ def messages(line: str) -> Iterator[Message]:
 
 
 def stripped(line: str) -> Message | None:
-    """The message of a line without host, process and thread, as in some published logs; the device is its `pid`."""
+    """The message of a line without host, process and thread, as in some published logs; the device is its `pid`.
+
+    Where the device is gone as well, its `pid` is 0.
+
+    >>> stripped("NCCL INFO Connected all rings").text, stripped("[3] NCCL INFO CC Off").pid, stripped("# NCCL INFO")
+    ('Connected all rings', 3, None)
+    """
     head = _STRIPPED.match(line)
     body = head and _BODY.match(line, head.end())
     if head is None or body is None:
         return None
-    dev = int(head[1])
+    dev = int(head[1] or 0)
     return Message(NO_HOST, dev, dev, dev, body["level"], _text(line[body.end() :]), is_cut=False, is_first=False)
 
 

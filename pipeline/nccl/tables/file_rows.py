@@ -9,6 +9,9 @@ import polars as pl
 from sweepscope.pipeline.nccl.bench import bench_rows
 from sweepscope.pipeline.nccl.facts import Facts
 
+_CUT_RING = 800
+"""Characters of a ring that NCCL's buffer of 1,024 may have cut, with the prefix of its line."""
+
 
 def file_rows(
     sources: pl.Series, facts: Facts, tables: Mapping[str, pl.DataFrame], linked: pl.DataFrame
@@ -40,8 +43,9 @@ def file_rows(
         pl.col("nccl_flavour").fill_null("NCCL"),
         # Hosts of the file are not counted: it may be the log of one node of many.
         num_nodes=pl.coalesce("nodes_printed", "nodes_of_ranks", "nodes_of_bench"),
-        nranks_max=pl.coalesce("nranks_max", "ranks_of_bench"),
-    ).drop("nodes_printed", "nodes_of_ranks", "nodes_of_bench", "ranks_of_bench")
+        nranks_max=pl.coalesce("nranks_max", "ranks_of_bench", "ranks_of_rings"),
+        num_channels=pl.coalesce("num_channels", "coll_channels"),
+    ).drop("nodes_printed", "nodes_of_ranks", "nodes_of_bench", "ranks_of_bench", "ranks_of_rings", "coll_channels")
 
 
 def _versions(facts: Facts) -> pl.DataFrame:
@@ -85,11 +89,27 @@ def _sizes(facts: Facts, tables: Mapping[str, pl.DataFrame], linked: pl.DataFram
         sizes.group_by("source").agg(nranks_max=pl.col("nranks").max()),
         facts["shape"].group_by("source").agg(nodes_printed=pl.col("nnodes").max()),
         facts["ring"].group_by("source").agg(num_channels=pl.col("channels").max()),
+        facts["channels"].group_by("source").agg(coll_channels=pl.col("coll").max()),
+        _ranks_of_rings(facts["ring"]),
         begun.with_columns(pl.col("num_communicators").fill_null(0)),
         facts["timing"].group_by("source").agg(init_time_s=pl.col("total").max()),
         comms,
     )
     return _joined(parts)
+
+
+def _ranks_of_rings(rings: pl.DataFrame) -> pl.DataFrame:
+    """`ranks_of_rings` of excerpts without another line that counts ranks: those of the largest whole ring.
+
+    A ring that another write or NCCL's buffer has cut lacks ranks, so one counts only if it names each rank from 0 on
+    and no larger rank is named elsewhere in the file.
+    """
+    ranks = pl.col("order").str.extract_all(r"[0-9]+").cast(pl.List(pl.Int64), strict=False).list
+    counted = rings.filter(pl.col("order").str.len_bytes() < _CUT_RING).select(
+        "source", count=ranks.n_unique().cast(pl.Int64), last=ranks.max()
+    )
+    most = counted.group_by("source").agg(ranks_of_rings=pl.col("count").max(), last=pl.col("last").max())
+    return most.filter((pl.col("ranks_of_rings") == pl.col("last") + 1) & (pl.col("last") > 0)).drop("last")
 
 
 def _traffic(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:

@@ -1,14 +1,14 @@
--- Bytes of a printed size such as "1.38 GiB", "268.44 MiB" or "512 bytes"; NULL for NULL.
+-- Bytes of a printed size such as "1.38 GiB", "268.44 MiB", "512 bytes" or XLA's "15.65G"; NULL for NULL.
 -- Where the driver does not say what a process has (MIG, WSL), PyTorch prints 17179869184.00 GiB, which is 2^64 bytes:
 -- unknown, like anything beyond 2^60.
 CREATE MACRO printed_size(printed) AS TRY_CAST(regexp_extract(printed, '[0-9.]+') AS DOUBLE)
-    * CASE upper(regexp_extract(printed, '([KMGT]?)i?B', 1)) WHEN 'K' THEN 1024.0 WHEN 'M' THEN 1048576.0
+    * CASE upper(regexp_extract(printed, '[0-9.]+ ?([KMGT]?)', 1)) WHEN 'K' THEN 1024.0 WHEN 'M' THEN 1048576.0
         WHEN 'G' THEN 1073741824.0 WHEN 'T' THEN 1099511627776.0 ELSE 1.0 END;
 CREATE MACRO bytes_in(printed) AS CASE WHEN printed_size(printed) < 1152921504606846976
     THEN CAST(printed_size(printed) AS BIGINT) END;
 -- The size that is printed behind a pattern, and the one before it.
 CREATE MACRO printed_after(printed, words) AS
-    nullif(regexp_extract(printed, words || ' ?([0-9.]+ ?(?:[KMGT]i?)?(?:B|bytes))', 1), '');
+    nullif(regexp_extract(printed, words || ' ?([0-9.]+ ?(?:[KMGT](?:i?B)?\b|B|bytes))', 1), '');
 CREATE MACRO printed_before(printed, words) AS
     nullif(regexp_extract(printed, '[;(] ?([0-9.]+ (?:[KMGT]i?)?(?:B|bytes)) ' || words, 1), '');
 -- A size in words: GiB, or MiB where GiB would read as nearly nothing.

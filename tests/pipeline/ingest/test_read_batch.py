@@ -261,3 +261,25 @@ def test_a_log_whose_dialect_shows_late_is_read_whole() -> None:
     assert at_once.facts.steps["step"].to_list() == list(range(1, 41))
     for kind in ("steps", "settings", "events"):
         assert_frame_equal(getattr(in_parts.facts, kind), getattr(at_once.facts, kind))
+
+
+def test_tables_in_utf16_are_read() -> None:
+    """As PowerShell's `>` writes them."""
+    samples = (
+        "timestamp, memory.used [MiB]\r\n2026/08/01 03:59:40.361, 10549 MiB\r\n2026/08/01 03:59:41.371, 1764 MiB\r\n"
+    )
+    box = (
+        "| NVIDIA-SMI 545.23.08              Driver Version: 545.23.08    CUDA Version: 12.3     |\n"
+        "|   0  NVIDIA L40S                    On  | 00000000:4A:00.0 Off |                    0 |\n"
+        "| N/A   27C    P8             32W /  350W |     12MiB / 46068MiB |      0%      Default |\n"
+    )
+    files: dict[str, bytes | str] = {
+        "gpu_log.csv": samples.encode("utf-16"),
+        "nvidia-smi.txt": box.encode("utf-16"),
+        "bench.csv": BENCH.encode("utf-16"),
+    }
+    batch = batch_of(files)
+    assert batch.files["status"].to_list() == ["parsed"] * 3
+    used = batch.other["gpu_samples"].sort("source_path", "line_no")["mem_used_bytes"]
+    assert [value >> 20 for value in used.to_list()] == [10549, 1764, 12]
+    assert sum(table.height for table in batch.tables) == 1

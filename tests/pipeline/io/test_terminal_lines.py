@@ -58,3 +58,22 @@ def test_whole_lines_stay_as_they_are(text: list[str]) -> None:
 def test_what_fills_the_window_at_the_end_is_not_lost() -> None:
     assert b"".join(unbroken([b"abcdefgh\nij\nABCDEFGH"], 8)) == b"abcdefghij\n\nABCDEFGH"
     assert b"".join(unbroken([b"abcdefgh\n"], 8)) == b"abcdefgh\n"
+
+
+def test_rows_of_a_box_are_whole_however_often_it_is_printed() -> None:
+    """All rows of nvidia-smi's box are of one length, and no line of a log that repeats it is longer."""
+    box = [
+        "Tue Oct 29 19:00:23 2024       ",
+        "+---------------------------------------------------------------------------------------+",
+        "| NVIDIA-SMI 545.23.08              Driver Version: 545.23.08    CUDA Version: 12.3     |",
+        "|-----------------------------------------+----------------------+----------------------+",
+        "|   0  NVIDIA L40S                    On  | 00000000:4A:00.0 Off |                    0 |",
+        "| N/A   27C    P8             32W /  350W |      0MiB / 46068MiB |      0%      Default |",
+        "+-----------------------------------------+----------------------+----------------------+",
+    ]
+    assert len({len(line) for line in box[1:]}) == 1
+    data = ("\n".join(box) + "\n").encode() * 9
+    assert window_width(data) is None
+    assert b"".join(text_chunks("gpu_usage.log", [data])) == data
+    # A window of that width may have broken other lines.
+    assert b"".join(unbroken([data + b"x" * 89 + b"\ny\n"], 89)) == data + b"x" * 89 + b"y\n\n"

@@ -37,3 +37,18 @@ def test_among_whole_lines_they_were_torn_and_tell_nothing() -> None:
     torn = "[1] NCCL INFO comm 0x9 rank 1 nranks 64 cudaDev 1 nvmlDev 1 busId 1b000 commId 0x1 - Init COMPLETE\n"
     row = row_of(tables_of(job.text() + torn + "[0] transport/net.cc:7 NCCL WARN NET/IB : torn\n")["nccl_files"])
     assert (row["nranks_max"], row["num_communicators"], row["num_warns"], row["nccl_lines_damaged"]) == (2, 1, 1, 2)
+
+
+def test_lines_without_their_whole_prefix_are_read() -> None:
+    tables = tables_of(
+        "NCCL INFO NCCL version 2.24.3+cuda12.2\n"
+        "NCCL INFO Using network IBext_v8\n"
+        "NCCL INFO ncclCommInitRankConfig comm 0x57a7c7b82cf0 rank 0 nranks 8 cudaDev 0 nvmlDev 0 busId 1a000 "
+        "commId 0xdf5506ed2c65f234 - Init START\n"
+        "# NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 64 cudaDev 0 busId 1a000 - Init COMPLETE\n"
+        "NCCL WARN Cuda failure 1 'invalid argument'\n"
+    )
+    row = row_of(tables["nccl_files"])
+    assert (row["nccl_version"], row["nranks_max"], row["networks"]) == ("2.24.3+cuda12.2", 8, "IBext_v8")
+    assert (row["num_warns"], row["first_warn"]) == (1, "Cuda failure 1 'invalid argument'")
+    assert tables["nccl_ranks"].select("host", "pid").null_count().row(0) == (1, 1)

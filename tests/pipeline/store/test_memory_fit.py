@@ -97,6 +97,29 @@ def test_figures_of_the_text_since_2_1() -> None:
         assert row["mem_total_bytes"] == 79 * GIB
 
 
+def test_figures_of_xla_and_tensorflow() -> None:
+    said = [
+        "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 2684354560 bytes.",
+        "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 2.50GiB. [executable_name='jit_step']",
+        "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 2.50G. That was not possible. There "
+        "are 1.25G free.; (0x0x0_HBM0)",
+        "Attempting to reserve 2.50G at the bottom of memory. That was not possible. There are 1.25G free, 0B reserved.",
+        "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 2.50G of 2.25G "
+        "hbm. Exceeded hbm capacity by 256.00M.",
+        "Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.50GiB (rounded to 2684354560)requested by op Mul",
+        "MPS backend out of memory (MPS allocated: 7.50 GB, other allocations: 1.00 GB, max allowed: 9.00 GB). Tried to "
+        "allocate 2.50 GB on private pool.",
+    ]
+    events = [oom(text, line_no=number) for number, text in enumerate(said)]
+    rows = rows_of(store(run_row(status="oom"), events=events), "FROM gpu_oom_reports ORDER BY line_no")
+    assert [row["oom_requested_bytes"] / GIB for row in rows] == [2.5] * 7
+    free, missing = ([row[name] for row in rows] for name in ("oom_device_free_bytes", "oom_missing_bytes"))
+    assert free == [None, None, 1.25 * GIB, 1.25 * GIB, None, None, None]
+    assert missing == [None, None, 1.25 * GIB, 1.25 * GIB, 256 * MIB, None, None]
+    assert [row["mem_total_bytes"] for row in rows] == [None] * 4 + [2.25 * GIB, None, None]
+    assert [row["allocated_bytes"] for row in rows] == [None] * 6 + [7.5 * GIB]
+
+
 def test_figures_that_no_device_has_are_unknown() -> None:
     # What PyTorch prints on MIG and WSL, where the driver does not know; and damage.
     said = NEW.format(asked="2.50 GiB", allocated="70.00 GiB", kept="9.0.0 GiB").replace("78.00", "17179869184.00")

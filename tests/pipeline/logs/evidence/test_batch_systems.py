@@ -173,6 +173,9 @@ HARMLESS = [
     "HSA_STATUS_ERROR_OUT_OF_RESOURCES: Available Free mem : 190000 MB",
     "a node has died in the story",
     "OOM when allocating tensor: see the manual",
+    "Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.10GiB with freed_by_count=0. The caller indicates that "
+    "this is not a failure, but this may mean that there could be performance gains if more memory were available.",
+    "Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.19GiB. The caller indicates that this is not a failure",
     "Check failed: ",
     "/var/spool/slurmd/job771/slurm_script: line 4: module: command not found",
     "timeout: 600 s",

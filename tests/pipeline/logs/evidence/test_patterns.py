@@ -155,6 +155,21 @@ SIGNS = [
         "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu",
         "host_oom",
     ),
+    (
+        "2026-07-31 11:36:02.7: W external/xla/bfc_allocator.cc:501] Allocator (GPU_0_bfc) ran out of memory trying to "
+        "allocate 3.72GiB (rounded to 3994328064)requested by op Mul",
+        "oom",
+    ),
+    (
+        "W tensorflow/core/common_runtime/bfc_allocator.cc:273] Allocator (GPU_1_bfc) ran out of memory trying to "
+        "allocate 3.72GiB.  Current allocation summary follows.",
+        "oom",
+    ),
+    (
+        "Attempting to reserve 3.95G at the bottom of memory. That was not possible. There are 1.92G free, 0B reserved, "
+        "and 1.92G reservable.; ",
+        "oom",
+    ),
     ("Memory cgroup out of memory: Killed process 4711 (python) total-vm:1kB", "host_oom"),
     ("Message:          The node was low on resource: memory. Container main was using 9Gi.", "host_oom"),
     ("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError", "rendezvous"),

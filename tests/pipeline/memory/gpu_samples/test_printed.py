@@ -303,3 +303,48 @@ def test_gpustat_with_the_power_alone() -> None:
     """--show-power draw, which leaves the limit out."""
     (row,) = rows("[0] NVIDIA A100-SXM4-80GB | 56'C,  99 %, 312 W | 71203 / 81920 MB | eve(71190M)\n")
     assert (row["power_w"], row["mem_used_bytes"]) == (312.0, 71203 * MIB)
+
+
+def test_the_box_of_gaudis() -> None:
+    samples = rows(
+        "| HL-SMI Version:                              hl-1.19.0-fw-57.1.0.0           |\n"
+        "| AIP  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncor-Events|\n"
+        "|   0  HL-225              N/A  | 0000:33:00.0     N/A |                   0  |\n"
+        "| N/A   27C   N/A    93W / 600W |   4812MiB / 98304MiB |     4%           N/A |\n"
+        "|   1  HL-225              N/A  | 0000:9a:00.0     N/A |                   0  |\n"
+        "| N/A   28C   N/A    88W / 600W |    768MiB / 98304MiB |     0%           N/A |\n"
+        "|   0        N/A   N/A    N/A                                      N/A        |\n"
+    )
+    names = ("gpu_index", "accelerator", "temperature_c", "power_w", "mem_used_bytes", "mem_total_bytes")
+    assert [tuple(row[name] for name in names) for row in samples] == [
+        (0, "HL-225", 27.0, 93.0, 4812 * MIB, 98304 * MIB),
+        (1, "HL-225", 28.0, 88.0, 768 * MIB, 98304 * MIB),
+    ]
+    assert [row["gpu_utilisation"] for row in samples] == [0.04, 0.0]
+
+
+def test_the_boxes_of_ascends_chips() -> None:
+    """A card of one chip with HBM, of two that count across cards, and one without HBM."""
+    head = "| npu-smi 24.1.rc2                 Version: 24.1.rc2                                            |\n"
+    one = rows(
+        f"{head}| 3     910B3               | OK            | 93.8        49                0    / 0             |\n"
+        "| 0                         | 0000:C1:00.0  | 87          0    / 0          33470/ 65536         |\n"
+    )
+    two = rows(
+        f"{head}| 1     Ascend910           | OK            | 168.1       36                0    / 0             |\n"
+        "| 0     2                   | 0000:9D:00.0  | 5           0    / 0          3384 / 65536         |\n"
+        "| 1     Ascend910           | OK            | -           36                0    / 0             |\n"
+        "| 1     3                   | 0000:9F:00.0  | 0           0    / 0          3385 / 65536         |\n"
+    )
+    other = rows(
+        f"{head}| 2       310P3             | OK            | NA          49                0     / 0            |\n"
+        "| 0                         | 0000:01:00.0  | 0           1852 / 44280                           |\n"
+    )
+    names = ("gpu_index", "accelerator", "temperature_c", "power_w", "gpu_utilisation", "mem_used_bytes")
+    assert [tuple(row[name] for name in names) for row in [*one, *two, *other]] == [
+        (3, "910B3", 49.0, 93.8, 0.87, 33470 * MIB),
+        (2, "Ascend910", 36.0, 168.1, 0.05, 3384 * MIB),
+        (3, "Ascend910", 36.0, None, 0.0, 3385 * MIB),
+        (2, "310P3", 49.0, None, 0.0, 1852 * MIB),
+    ]
+    assert [row["mem_total_bytes"] // MIB for row in [*one, *two, *other]] == [65536, 65536, 65536, 44280]

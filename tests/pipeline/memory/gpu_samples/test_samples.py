@@ -317,3 +317,13 @@ def test_memory_without_a_header_stays_ambiguous_where_the_gpu_is_never_idle_or_
     text = "".join(f"{share} %, {one} MiB, {other} MiB\n" for share, (one, other) in zip(shares, memory, strict=True))
     with pytest.raises(ValueError, match="ambiguous; record with a header"):
         read_samples(text)
+
+
+def test_a_scripts_names_say_gpu_before_or_behind() -> None:
+    (row,) = rows(
+        "timestamp,index_gpu,name,gpu_utilization,gpu_memory_used,gpu_memory_free,gpu_memory_total_mb,gpu_temperature\n"
+        "2023-06-22 18:56:56,3,NVIDIA L4,22,841,7140,8192,51\n"
+    )
+    assert (row["gpu_index"], row["gpu_utilisation"], row["temperature_c"]) == (3, 0.22, 51)
+    assert (row["mem_used_bytes"], row["mem_free_bytes"]) == (841 * MIB, 7140 * MIB)
+    assert row["mem_total_bytes"] == 8192 * MIB

@@ -213,3 +213,11 @@ def test_an_impossible_figure_is_a_reject_and_not_unknown() -> None:
     assert judged.rejects.select("line_no", "column", "reason").rows() == [
         (12, "busbw_bytes_per_s", "the value was left out: must be at least 0, got -113600000000.0")
     ]
+
+
+def test_a_list_that_lacks_devices_has_as_many_ranks_as_its_last_says() -> None:
+    lines = [line for line in HEADER.splitlines(keepends=True) if "Rank  0" not in line]
+    tables = tables_of("".join(lines).replace("Rank  1", "Rank  7") + ROW + TAIL)
+    row = row_of(tables["nccl_bench"])
+    assert (row["nranks"], row.get("num_nodes")) == (8, None)
+    assert row_of(tables["nccl_files"])["nranks_max"] == 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pipeline.nccl.reading import tables_of
+from tests.pipeline.nccl.reading import row_of, tables_of
 
 
 def log(*texts: str, rank: int = 0, nranks: int = 4, start: bool = True) -> str:
@@ -106,3 +106,16 @@ def test_more_channels_than_a_number_has_bits(repeats: int) -> None:
 
 def test_a_ring_of_one_rank_has_no_edge() -> None:
     assert edges(log(*(f"Channel {channel:02}/64 :    0" for channel in range(64)), nranks=1), "ring") == []
+
+
+def test_of_an_excerpt_rings_and_channels_tell_the_size() -> None:
+    prefix = "algo-1:465:501 [3] NCCL INFO "
+    whole = f"{prefix}Channel 00/02 :    0   1   2   3   7   6   5   4\n"
+    row = row_of(tables_of(whole)["nccl_files"])
+    assert (row["nranks_max"], row["num_channels"]) == (8, 2)
+    # A ring that lacks ranks, or is shorter than another one says.
+    assert row_of(tables_of(f"{prefix}Channel 00/02 :    0   1   6   7\n")["nccl_files"]).get("nranks_max") is None
+    two = f"{prefix}Channel 00/02 :    0   1\n{prefix}Channel 00/02 :    0   4   9\n"
+    assert row_of(tables_of(two)["nccl_files"]).get("nranks_max") is None
+    counted = f"{prefix}6 coll channels, 0 nvls channels, 8 p2p channels, 2 p2p channels per peer\n"
+    assert row_of(tables_of(counted)["nccl_files"])["num_channels"] == 6
