@@ -28,12 +28,16 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("p2p_disabled", "fallback", r"P2P is disabled between"),
     ("topology_file", "fallback", r"XML|[Cc]ould not find a path for pattern"),
     ("slow_setting", "fallback", r"NUMA (?:auto )?balancing|HSA_FORCE_FINE_GRAIN"),
-    ("plugin_unavailable", "fallback", r"NET/OFI .*(?:initialization failed|Only EFA provider|fi_getinfo)"),
+    (
+        "plugin_unavailable",
+        "fallback",
+        r"NET/OFI .*(?:initialization failed|Failing initialization|Only EFA provider|No eligible|fi_getinfo)",
+    ),
     ("ib_call_failed", "fatal", r"Call to ibv_\w+ failed|ibv_\w+ failed"),
     ("teardown_noise", "benign", r"\[Service thread\] (?:Accept failed|Could not receive type from localRank)"),
     ("teardown_noise", "benign", r"\[Proxy Service \d+\] Failed to execute operation Close"),
     ("proxy_failed", "follower", r"\[Proxy Service \d+\] Failed|\[Service thread\] Error|Proxy Call to rank .* failed"),
-    ("peer_gone", "follower", r"[Cc]onnection closed by|Connection reset by peer|remote process exited"),
+    ("peer_gone", "follower", r"[Cc]onnection closed by|Connection reset by peer|Broken pipe|remote process exited"),
     ("peer_gone", "follower", r"Socket recv failed while polling"),
     ("connect_failed", "fatal", r"[Cc]onnect.* (?:returned|failed)|Connection (?:refused|timed out)|No route to host"),
     ("bootstrap_failed", "fatal", r"Message truncated|Bootstrap Root|no socket interface found|No interface found"),
@@ -47,8 +51,8 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("shm_failed", "fatal", r"[Ee]rror while (?:creating|attaching to) shared memory|/dev/shm|No space left on device"),
     ("gdr_unavailable", "fallback", r"GPU Direct RDMA.*(?:[Dd]isabled|not)|No module present for GPU Direct|peermem"),
     ("acs_or_iommu", "fallback", r"ACS|IOMMU|iommu"),
-    ("network_error", "fatal", r"NET/\w+ ?:?.*(?:error|failed|Failed)|network .* not found"),
-    ("system_call_failed", "fatal", r"Call to \w+ (?:failed|returned)"),
+    ("network_error", "fatal", r"NET/\w+ ?:?.*(?:error|ERROR|[Ff]ailed|Couldn't|Unable to)|network .* not found"),
+    ("system_call_failed", "fatal", r"Call to \w+ (?:(?:from|to) \S+ )?(?:failed|returned)"),
 )
 _COMPILED = tuple((name, severity, re.compile(pattern)) for name, severity, pattern in _RULES)
 _VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*|[0-9a-f]*:[0-9a-f:]{4,}")

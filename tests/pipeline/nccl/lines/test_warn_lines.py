@@ -71,6 +71,19 @@ from tests.pipeline.nccl.reading import row_of, tables_of
         ("NET/OFI Creating new endpoint for domain 0x7f failed: Invalid argument", "network_error", "fatal"),
         ("NET/OFI aws-ofi-nccl initialization failed", "plugin_unavailable", "fallback"),
         (
+            "NET/OFI Unable to find a protocol that worked.  Failing initialization.",
+            "plugin_unavailable",
+            "fallback",
+        ),
+        ("NET/OFI Couldn't open AV. RC: -22, ERROR: Invalid argument", "network_error", "fatal"),
+        (
+            "NET/OFI Unable to register memory (type = 2) for device 0. RC: -14, Error: Bad address",
+            "network_error",
+            "fatal",
+        ),
+        ("Net : Call to recv from 10.0.0.7<58355> failed : Broken pipe", "peer_gone", "follower"),
+        ("Net : Call to recv from 10.0.0.7<58355> failed : Bad file descriptor", "system_call_failed", "fatal"),
+        (
             "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 16777216 : CUDA error 401",
             "nvls_failed",
             "fatal",
