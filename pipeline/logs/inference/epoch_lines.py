@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter as Counts
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -143,12 +144,13 @@ def _counts(counter: Counter, found: Mapping[Key, Series], lines: Sequence[Line]
 
 def _anew(rows: Sequence[tuple[int, float]], epochs: Sequence[EpochLine], *, at_first: bool = False) -> tuple[int, int]:
     """At how many lines of a new epoch a counter begins anew, and at how many it goes on, with `at_first` at the first,
-    too."""
+    too. Of several between two steps none counts: they stand where the sample leaves steps out."""
     at = [line_no for line_no, _ in rows]
     agree = differ = 0
+    ahead = Counts(bisect_left(at, one.line_no) for one in epochs)
     for before, one in pairwise([replace(epochs[0], epoch=-1), *epochs] if at_first else epochs):
         row = bisect_left(at, one.line_no)
-        if one.epoch <= before.epoch or not 0 < row < len(rows):
+        if one.epoch <= before.epoch or not 0 < row < len(rows) or ahead[row] > 1:
             continue
         agree += rows[row][1] <= rows[row - 1][1]
         differ += rows[row][1] > rows[row - 1][1]

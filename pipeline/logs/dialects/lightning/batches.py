@@ -22,7 +22,7 @@ _TRAINING = ["source", "training"]
 
 def steps_of(facts: Facts) -> Facts:
     """`facts` with steps and times of bars in place of their EPOCH numbers, and what the trainings tell of batches."""
-    facts = last_of_each_step(facts)
+    facts = last_of_each_step(_without_stale(facts))
     bars = facts.steps.filter(pl.col("step").is_not_null())
     if bars.is_empty():
         return facts
@@ -35,6 +35,23 @@ def steps_of(facts: Facts) -> Facts:
     steps = pl.concat([conform(timed, STEP_FACTS), facts.steps.filter(pl.col("step").is_null())])
     settings = pl.concat([facts.settings, _settings(timed, sizes)])
     return Facts(steps.sort(_ORDER, maintain_order=True), settings, facts.peaks, facts.events)
+
+
+def _without_stale(facts: Facts) -> Facts:
+    """`facts` without the bars of a new epoch that were drawn before it was reset: full, as the last one before.
+
+    Lightning 1.7 and others write the epoch into the bar first, which draws it: `Epoch 1: 100%|..| 395/395`, and then
+    `Epoch 1:  13%|..| 50/395`.
+    """
+    # All redraws of a line have its number.
+    rows = facts.steps.sort(_ORDER, maintain_order=True).with_row_index("row")
+    step, total = pl.col("step"), pl.col("steps_planned")
+    before, behind = (step.shift(by).over("source") for by in (1, -1))
+    is_reset = (step - before == EPOCH) & (behind // EPOCH == step // EPOCH) & (behind < step)
+    is_stale = is_reset & (step % EPOCH == total) & (total == total.shift(1).over("source"))
+    stale = rows.filter(step.is_not_null()).filter(is_stale.fill_null(value=False))["row"]
+    kept = rows.filter(~pl.col("row").is_in(stale.implode())).drop("row")
+    return Facts(kept, facts.settings, facts.peaks, facts.events)
 
 
 def _in_trainings(bars: pl.DataFrame, facts: Facts) -> pl.DataFrame:

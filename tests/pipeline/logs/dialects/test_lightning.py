@@ -205,3 +205,18 @@ def test_processes(tmp_path: Path, head: str, gpus: int | None, accelerator: str
 def test_a_model_that_was_never_shown_may_be_one_of_many_processes() -> None:
     assert "num_gpus" not in settings_of("lightning", GPU)
     assert facts_of("lightning", GPU).steps.is_empty()
+
+
+def test_a_bar_that_is_drawn_full_before_it_is_reset_begins_no_training(tmp_path: Path) -> None:
+    """Lightning 1.7 writes the number of the next epoch into the bar of the last one."""
+    drawn = [GPU.strip()]
+    for epoch in range(3):
+        stale = [tqdm(epoch, 90, 90, loss=3 - epoch)] if epoch else []
+        drawn += [*stale, *(tqdm(epoch, done, 90, loss=2.5 - epoch / 2 - done / 900) for done in (30, 60, 90))]
+    run = run_of(tmp_path, "\r".join(drawn) + "\n")
+    assert (run["steps_logged"], run["first_step"], run["last_step"]) == (9, 29, 269)
+
+
+def test_epochs_of_one_batch_are_all_there(tmp_path: Path) -> None:
+    run = run_of(tmp_path, GPU + "".join(f"{tqdm(epoch, 1, 1, loss=3 - epoch / 4)}\n" for epoch in range(5)))
+    assert (run["steps_logged"], run["last_step"]) == (5, 4)
