@@ -19,7 +19,7 @@ from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.metrics import METRICS, Metric
 from sweepscope.dashboard.queries import cells as queries
 from sweepscope.dashboard.queries import history
-from sweepscope.dashboard.sections import compare_links, estimator_pick, filter_panel, notes, page_head
+from sweepscope.dashboard.sections import compare_links, estimator_pick, filter_panel, notes, page_head, price_editor
 from sweepscope.dashboard.sections.grid_cells import grid_cells
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import Slice
@@ -61,6 +61,7 @@ def _page(view: View) -> None:
         cell = grid.filter((pl.col("model") == model) & (pl.col("scale") == scale)).row(0, named=True)
         ranking = queries.ranking(chosen, view.filters, cell)
         _draw_filters(view, chosen)
+        price_editor.draw_popover(view)
         shell.share_popover(view, {"model": model, "nodes": scale})
         basic.sql_popover({"Cells": found, "Outcomes": ended, "Ranking of the selected cell": ranking})
     ranked = ranking.run(view.store.con)

@@ -192,7 +192,7 @@ def _draw_notes(*notes: str) -> None:
 def _draw_waterfall(view: View, picked: str) -> None:
     row = queries.breakdown(picked).run(view.store.con).row(0, named=True)
     losses = estimator.losses(row)
-    basic.section(f"Where {run_texts.name(row)} loses its MFU", row["layout"] or row["pattern"])
+    basic.section(f"Where {run_texts.name(row)} loses its MFU", run_texts.setup(row))
     left = estimator.at_peak(row) if row["mfu"] is None else row["mfu"]
     figure = charts.draw_waterfall(losses, left, view.theme, name=run_texts.left_name(row))
     basic.chart(figure, key="waterfall", alt=run_texts.waterfall_alt(row, losses))

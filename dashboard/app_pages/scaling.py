@@ -13,7 +13,7 @@ from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.queries import cells as cell_queries
 from sweepscope.dashboard.queries import scaling as queries
 from sweepscope.dashboard.queries.query import Query
-from sweepscope.dashboard.sections import filter_panel, page_head
+from sweepscope.dashboard.sections import filter_panel, page_head, price_editor
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import scaling as texts
 from sweepscope.dashboard.view_models import scaling
@@ -46,6 +46,7 @@ def _page(view: View) -> None:
         query, subject, baseline, column = _choices(view, chosen, scaling.with_size(models, noun), noun)
         filter_panel.draw(view, cell_queries.facets(chosen).run(view.store.con))
         filter_panel.draw_chips(view.filters)
+        price_editor.draw_popover(view)
         shell.share_popover(view)
         basic.sql_popover({"Points": query})
     points = scaling.against(scaling.with_size(query.run(view.store.con), noun), baseline)

@@ -15,7 +15,7 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.theme import MFU_SCALE_TOP
 from sweepscope.dashboard.queries import cells as queries
-from sweepscope.dashboard.sections import filter_panel, page_head
+from sweepscope.dashboard.sections import filter_panel, page_head, price_editor
 from sweepscope.dashboard.text import tradeoffs as texts
 from sweepscope.dashboard.view_models import tradeoffs
 from sweepscope.dashboard.view_models.tradeoffs import DIMENSIONS, FACTORS, GAINS, QUANTITIES, SPENDS
@@ -36,13 +36,16 @@ def _page(view: View) -> None:
         page_head.no_grid(texts.TITLE, view.store.con)
         return
     query = queries.ranking(chosen, view.filters)
-    found = tradeoffs.with_peak(query.run(view.store.con))
+    found = tradeoffs.with_peak(query.run(view.store.con)).with_columns(
+        accelerator=pl.lit(chosen.accelerator, pl.String)
+    )
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with controls:
         kind = choices.segments("Show", "show", list(texts.SHOWN), shown=texts.SHOWN.__getitem__)
         rows = _cell(found, is_single=kind == "factor")
         filter_panel.draw(view, queries.facets(chosen).run(view.store.con))
         filter_panel.draw_chips(view.filters)
+        price_editor.draw_popover(view)
         shell.share_popover(view)
         basic.sql_popover({"Layouts": query})
     body = st.container(gap="xsmall")
@@ -81,11 +84,12 @@ def _cell(rows: pl.DataFrame, *, is_single: bool) -> pl.DataFrame:
 
 
 def _draw_front(view: View, rows: pl.DataFrame) -> tuple[str, pl.DataFrame]:
-    gains, spends = tradeoffs.known(rows, GAINS), tradeoffs.known(rows, SPENDS)
-    if not gains or not spends:
-        return "**Nothing to weigh here: the layouts log one quantity alone.** Choose another cell.", rows
+    gains = [name for name in tradeoffs.known(rows, GAINS) if tradeoffs.spends(rows, name)]
+    if not gains:
+        return texts.NOTHING_TO_WEIGH, rows
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         gain = choices.select("More of", "gain", gains, shown=tradeoffs.label, width=190)
+        spends = tradeoffs.spends(rows, gain)
         spend = choices.select("For less of", "spend", spends, shown=tradeoffs.label, width=210)
     points = tradeoffs.front(rows, gain, spend)
     hovers = [texts.hover(row, gain, spend) for row in points.iter_rows(named=True)]

@@ -19,6 +19,7 @@ _ROW_HEIGHT = 30
 _MARGINS = 16  # px above and below the bars, without which one bar alone would be a hairline
 _AXIS_HEIGHT = 48
 _MAX_LABEL = 30
+_RATE_AXIS_START = -2  # a dot at 0 % is whole
 _RATE_AXIS_END = 136  # room for the counts right of 100 %
 _MIN_LABELLED = 0.055  # share of the longest bar from which a segment holds its number
 _SEGMENTS = tuple(name for name in OUTCOME if name != "running")
@@ -84,7 +85,9 @@ def draw_patterns(patterns: Sequence[Pattern], overall: float, theme: Theme) -> 
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(patterns), 1) + _AXIS_HEIGHT,
         hoverdistance=30,
-        xaxis=value_axis(0, _RATE_AXIS_END, "Failure rate, %; dotted line: all runs", tickvals=list(range(0, 101, 20))),
+        xaxis=value_axis(
+            _RATE_AXIS_START, _RATE_AXIS_END, "Failure rate, %; dotted line: all runs", tickvals=list(range(0, 101, 20))
+        ),
         yaxis=row_axis([plain(shortened(pattern.name, _MAX_LABEL)) for pattern in patterns], theme),
     )
     return figure
@@ -102,23 +105,24 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], theme: Theme) -> go.Figure:
     known = sum(row["gpu_hours"] or 0 for row in endings)
     longest = max((row["gpu_hours"] or 0 for row in endings), default=0) or 1
     marks = [OUTCOME[row["outcome"]] for row in endings]
-    figure = go.Figure()
+    figure, layer = go.Figure(), Layer()
     figure.add_bar(
         x=[row["gpu_hours"] or 0 for row in endings],
         y=list(range(len(endings))),
         orientation="h",
         width=0.6,
         hoverinfo="skip",
-        text=[_hours_text(row, known) for row in endings],
-        textposition="outside",
-        textfont={"size": 12, "color": theme.soft},
-        cliponaxis=False,
         marker={
             "color": [getattr(theme, mark.color) for mark in marks],
             "line": {"width": 0},
             "pattern": _hatching([mark.hatch for mark in marks], theme),
         },
     )
+    for position, row in enumerate(endings):
+        # not as the bar's own text, which is shrunk to fit what is left of the plot
+        text = note(_hours_text(row, known), theme.soft)
+        layer.add_annotation(x=row["gpu_hours"] or 0, y=position, xanchor="left", xshift=4, **text)
+    layer.lay_on(figure)
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(endings), 1) + _MARGINS,
         xaxis={"range": [0, longest * 2.6], "visible": False},

@@ -88,6 +88,8 @@ def _hover(dot: Dot) -> str:
     lines = [f"<b>{plain(dot.name)}</b> on {plain(dot.hardware)}", " · ".join(figures)]
     if dot.reason:
         lines.append(f"not comparable: {plain(dot.reason)}")
+    if dot.printed:
+        lines.append(f"its log prints {plain(dot.printed)}")
     if dot.source:
         lines.append(plain(shortened(dot.source, 80)))
     return "<br>".join(lines)

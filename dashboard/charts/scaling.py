@@ -72,10 +72,8 @@ def draw_cost(
     known = [value for value in points.filter(pl.col("line").is_in(list(lines)))[COST].drop_nulls() if value > 0]
     if known:
         bottom, top = log10(min(known)) - 0.1, log10(max(known)) + 0.1
-        low, high = floor(bottom), ceil(top)
-        ticks = [factor * 10.0**power for power in range(low, high + 1) for factor in (1, 2, 5)]
-        shown = [value for value in ticks if bottom <= log10(value) <= top]
-        texts = [f"${value:g}" for value in shown]
+        shown = _log_ticks(bottom, top)
+        texts = [f"${value:.3g}" for value in shown]
         figure.update_yaxes(type="log", range=[bottom, top], showgrid=True, tickvals=shown, ticktext=texts)
         _label_ends(figure, ends, lines=lines, theme=theme, gap=LABEL_GAP * (top - bottom) / (HEIGHT - _TOP - _BOTTOM))
     return figure
@@ -107,7 +105,9 @@ def draw_throughput(
     high = known.select(pl.max_horizontal("tokens_per_s", "ideal_tokens_per_s").max()).item()
     if isinstance(low, float) and high:
         bottom, top = log10(low) - 0.15, log10(high) + 0.1
-        figure.update_yaxes(type="log", range=[bottom, top], showgrid=True, **_decades(bottom, top))
+        shown = _log_ticks(bottom, top)
+        texts = [_short(value) for value in shown]
+        figure.update_yaxes(type="log", range=[bottom, top], showgrid=True, tickvals=shown, ticktext=texts)
         _label_ends(figure, ends, lines=lines, theme=theme, gap=LABEL_GAP * (top - bottom) / (HEIGHT - _TOP - _BOTTOM))
     return figure
 
@@ -161,24 +161,37 @@ def _layout(figure: go.Figure, points: pl.DataFrame, noun: str) -> None:
     )
 
 
-def _decades(bottom: float, top: float) -> dict[str, Any]:
-    """Ticks at powers of ten, with their thirds when fewer than two would show."""
-    powers = [10.0**k for k in range(int(bottom) - 1, int(top) + 2)]
-    ticks = [value for value in powers if bottom <= log10(value) <= top]
-    if len(ticks) < 2:
-        ticks = sorted(v for power in powers for v in (power, 3 * power) if bottom <= log10(v) <= top)
-    return {"tickvals": ticks, "ticktext": [_short(value) for value in ticks]}
+_STEPS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
+"""Ticks within a power of ten, coarse to fine."""
+_LEAST_TICKS = 3
+
+
+def _log_ticks(bottom: float, top: float) -> list[float]:
+    """Round values between two log10, as few as leave a reader enough to place a point by.
+
+    >>> _log_ticks(3.9, 6.1), _log_ticks(5.1, 6.0)
+    ([10000.0, 100000.0, 1000000.0], [200000.0, 500000.0, 1000000.0])
+    """
+    powers = [10.0**power for power in range(floor(bottom), ceil(top) + 1)]
+    for steps in _STEPS:
+        ticks = [step * power for power in powers for step in steps if bottom <= log10(step * power) <= top]
+        if len(ticks) >= _LEAST_TICKS:
+            return ticks
+    low, high = 10**bottom, 10**top
+    step = 10.0 ** floor(log10((high - low) / _LEAST_TICKS))
+    step *= max(1, ceil((high - low) / step / (2 * _LEAST_TICKS)))
+    return [step * place for place in range(ceil(low / step), floor(high / step) + 1)]
 
 
 def _short(value: float) -> str:
     """A large round number in few letters.
 
-    >>> _short(1e4), _short(3e6), _short(100)
-    ('10 k', '3 M', '100')
+    >>> _short(1e4), _short(1.5e6), _short(100)
+    ('10 k', '1.5 M', '100')
     """
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
-            return f"{number(value / size)} {unit}"
+            return f"{value / size:.4g} {unit}"
     return number(value)
 
 

@@ -13,7 +13,7 @@ from sweepscope.dashboard.selection.slices import Slice
 _WINNER = (
     "run_id, layout, variant, options_id, framework, framework_version, torch_version, nccl_version, cluster, "
     "dp, tp, pp, cp, ep, vpp, zero_stage, dp_replicate, mbs, gas, recompute, "
-    "precision, sequence_parallel, pipeline_schedule, strategy, mfu, "
+    "precision, sequence_parallel, pipeline_schedule, strategy, mfu, mfu_logged, "
     "hfu, tokens_per_s_per_gpu, tokens_per_s, step_time_s, model_tflops_per_gpu, "
     "mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread, mean_tokens_per_s_per_gpu, "
     "repeat_speeds, run_noise, noise_basis, noise_repeats, low_tokens_per_s_per_gpu, high_tokens_per_s_per_gpu"

@@ -142,7 +142,8 @@ LIMIT $most"""
 
 def suggestions() -> Query:
     """Cells with a runner-up, largest first: pairs to begin with, own ones before published ones."""
-    sql = """SELECT origin, model, num_nodes, num_gpus, run_id, layout, runner_up_run_id, runner_up_layout
+    sql = """SELECT origin, model, num_nodes, num_gpus, accelerator, gbs_tokens, run_id, layout, runner_up_run_id,
+  runner_up_layout
 FROM best_configs
 WHERE runner_up_run_id IS NOT NULL
 ORDER BY list_position(['measured', 'published', 'simulated'], origin), runs_tried DESC, model, num_gpus

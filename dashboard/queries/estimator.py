@@ -106,7 +106,10 @@ WHERE run_id = $run_id"""
 
 
 def account(scope: Scope) -> Query:
-    """One row per fate of a run and its reason: compared, refused by the estimator, or without a usable measurement."""
+    """One row per fate of a run and its reason: compared, refused by the estimator, or without a usable measurement.
+
+    Rows that repeat another run are left out, as on the other pages.
+    """
     sql = f"""SELECT fate, reason, count(*) AS runs
 FROM (
   SELECT runs.origin, runs.sweep,
@@ -116,10 +119,9 @@ FROM (
       WHEN residual.run_id IS NOT NULL THEN NULL
       WHEN status <> 'completed' THEN 'did not complete'
       WHEN quarantine_reason IS NOT NULL THEN 'quarantined'
-      WHEN duplicate_of IS NOT NULL THEN 'reported twice'
       ELSE 'no step time' END AS reason
   FROM estimates
-  JOIN runs ON runs.run_id = estimates.run_id
+  JOIN runs ON runs.run_id = estimates.run_id AND duplicate_of IS NULL
   LEFT JOIN estimator_residuals AS residual ON residual.run_id = estimates.run_id
 )
 WHERE {scope.condition}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sweepscope.dashboard.queries.query import ESTIMATED_MFU, Query
 
 _OF_OWN = (
-    "model, num_gpus, num_nodes, accelerator, seq_len, gbs_tokens, layout, precision, mfu, step_time_s, "
+    "model, num_gpus, num_nodes, accelerator, seq_len, gbs_tokens, layout, precision, mfu, mfu_logged, step_time_s, "
     "tokens_per_s_per_gpu, dp, tp, pp, cp, ep"
 )
 

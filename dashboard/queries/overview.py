@@ -26,12 +26,12 @@ def completed(origin: str) -> Query:
     """
     sql = f"""WITH tried AS (
   SELECT runs.*, may_be_ranked(runs.status, quarantine_reason, runs.tokens_per_s_per_gpu) AS has_speed,
-    layouts.run_id IS NOT NULL AS is_of_layout, layouts.mfu AS layout_mfu, layouts.tokens_per_s_per_gpu AS layout_speed,
-    o.is_ranked
+    layouts.run_id IS NOT NULL AS is_of_layout, layouts.mfu AS layout_mfu,
+    layouts.mfu_logged AS layout_mfu_logged, layouts.tokens_per_s_per_gpu AS layout_speed, o.is_ranked
   FROM runs
   JOIN run_outcomes AS o USING (run_id)
   LEFT JOIN (
-    SELECT run_id, mfu, tokens_per_s_per_gpu FROM ranked_layouts WHERE origin = $origin
+    SELECT run_id, mfu, mfu_logged, tokens_per_s_per_gpu FROM ranked_layouts WHERE origin = $origin
   ) AS layouts USING (run_id)
   WHERE runs.origin = $origin AND duplicate_of IS NULL AND runs.status = 'completed'
 ),
@@ -45,6 +45,7 @@ groups AS (
 best AS (
   SELECT model, num_gpus, num_nodes, run_id, framework, accelerator, seq_len, gbs_tokens, layout,
     CASE WHEN is_of_layout THEN layout_mfu WHEN has_speed THEN mfu END AS mfu,
+    CASE WHEN is_of_layout THEN layout_mfu_logged ELSE mfu_logged END AS mfu_logged,
     CASE WHEN is_of_layout THEN layout_speed WHEN has_speed THEN tokens_per_s_per_gpu END AS tokens_per_s_per_gpu,
     step_time_s,
     CASE WHEN has_speed IS DISTINCT FROM true THEN coalesce(

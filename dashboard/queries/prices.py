@@ -5,6 +5,11 @@ from __future__ import annotations
 from sweepscope.dashboard.queries.query import Query
 
 
+def price_of(accelerator: str) -> Query:
+    """At most one row: the price of an accelerator."""
+    return Query("SELECT usd_per_gpu_hour FROM prices WHERE accelerator = $accelerator", {"accelerator": accelerator})
+
+
 def prices() -> Query:
     """One row per accelerator of own or simulated runs, and per one that has a price: its runs, GPU-hours and price."""
     return Query(

@@ -125,7 +125,7 @@ def draw_suggestions(view: View, run: Row | None) -> None:
         for row in queries.suggestions().run(con).iter_rows(named=True):
             address = urls.compare_url([row["run_id"], row["runner_up_run_id"]])
             layouts = f"{row['layout'] or '?'} and {row['runner_up_layout'] or '?'}"
-            found.append((f"{row['model']} on {number(row['num_gpus'])} GPUs: winner and runner-up", layouts, address))
+            found.append((texts.pair(row), layouts, address))
         found.append(("Choose from the list of runs", "", "runs"))
     basic.section("Where to begin")
     lists.items(found)

@@ -10,6 +10,7 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.implementation import label
 from sweepscope.dashboard.format.metrics import performance
 from sweepscope.dashboard.format.numbers import between, count, gib, number, percent
+from sweepscope.dashboard.format.printed_mfu import beside_computed
 from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.text.allowed import allowed
 from sweepscope.dashboard.text.cell import Cell, noise, repeats
@@ -35,6 +36,7 @@ def facts(cell: Cell) -> list[tuple[str, str]]:
         peak = f"{number(cell['mem_peak_bytes'] / numbers.GIB, 1)} of {gib(cell['memory_bytes'])}"
     return [
         ("Throughput", f"{number(cell['tokens_per_s_per_gpu'])} tokens/s/GPU"),
+        *([("MFU as printed", printed)] if (printed := beside_computed(cell)) else []),
         *_price(cell),
         ("Step time", numbers.seconds(cell["step_time_s"]) if cell["step_time_s"] is not None else "not logged"),
         ("Peak memory", peak),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sweepscope.dashboard.format.implementation import differing, label
 from sweepscope.dashboard.format.metrics import performance
-from sweepscope.dashboard.format.numbers import count, faster_than, in_sentence, number, part_of, percent
+from sweepscope.dashboard.format.numbers import count, faster_than, in_sentence, number, part_of, percent, token_count
 from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.text.cell import chance
@@ -18,6 +18,16 @@ from sweepscope.dashboard.view_models.frontier import hardware
 
 _DEGREES = ("dp", "tp", "pp", "cp", "ep")
 _LAYOUT = (*_DEGREES, "vpp", "gas", "mbs", "zero_stage")
+
+
+def pair(row: Row) -> str:
+    """A cell whose winner and runner-up may be compared, told from others of the model by its conditions."""
+    where = hardware(row["num_gpus"], row["accelerator"])
+    batch = f", {token_count(row['gbs_tokens'])}-token batch" if row["gbs_tokens"] is not None else ""
+    origin = f", {row['origin']}" if row["origin"] != "measured" else ""
+    return f"{row['model']} on {where}{batch}{origin}: winner and runner-up"
+
+
 NOTHING_CHOSEN = "**No runs are chosen.** Pick two below, tick rows on Runs, or begin with a winner and its runner-up."
 HOW_TO_READ = (
     "**How to read it.** Only what differs is listed; equal settings are folded below. A dash means that no file or "

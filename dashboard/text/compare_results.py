@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format import numbers, printed_mfu
 from sweepscope.dashboard.format.numbers import count, dollars, memory, moment, number, percent, seconds, significant
 from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries.query import Row
@@ -40,7 +40,7 @@ def main(columns: Sequence[Subject], found: Sequence[Line]) -> list[Line]:
     }
     if any(run["status"] != "completed" for run in runs):
         kept.add("status_evidence")
-    if any(run["mfu"] is None and run["mfu_logged"] is not None for run in runs):
+    if any((run["mfu"] is None and run["mfu_logged"] is not None) or printed_mfu.differs(run) for run in runs):
         kept.add("mfu_logged")
     if len({run["peak_tflops"] for run in runs if run["mfu"] is not None}) > 1:
         kept.add("mfu_basis")

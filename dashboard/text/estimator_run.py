@@ -64,6 +64,11 @@ def name(row: Row) -> str:
     return f"{row['model'] or 'unnamed model'} on {where}"
 
 
+def setup(row: Row) -> str:
+    """What else tells it from other runs of the model: its layout, and where it ran."""
+    return " · ".join(part for part in (row["layout"] or row["pattern"], row.get("accelerator")) if part)
+
+
 def option(row: Row, role: str) -> str:
     """A run in the selector, after what it is an example of."""
     return f"{role}: {name(row)} · {row['layout'] or row['pattern']}"

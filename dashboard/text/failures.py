@@ -27,6 +27,7 @@ HOW_TO_READ = (
     "or the scheduler show; runs without either are counted, not estimated.",
 )
 _ALL_PRICED = 0.995  # share of the hours with a price from which all of them count as priced
+_WORTH_SAYING = 0.01  # share of the lost hours from which what was kept of them is named
 _CAUSE = {
     "oom": "ran out of GPU memory",
     "hang": "hung in a collective",
@@ -96,7 +97,7 @@ def _cost(totals: Row) -> str:
 def _kept(totals: Row) -> str:
     """How much of the failures' hours trained steps from which later attempts went on; empty where none did."""
     kept, lost = totals["gpu_hours_kept"], totals["gpu_hours_lost"]
-    if not kept or not lost:
+    if not lost or (kept or 0.0) / lost < _WORTH_SAYING:
         return ""
     return f", but {part_of(kept / lost)} of that was kept: later attempts went on from its steps"
 

@@ -34,24 +34,40 @@ def answer(dots: Sequence[Dot], origin: str | None) -> str:
     if len(best_here) == len(dots):
         return (
             "**No published configuration is in this store.** The bundled tables come with the next "
-            "**sweepscope ingest PATH** that does not leave them out."
+            f"**sweepscope ingest PATH** that does not leave them out.{_best_alone(best_here)}"
         )
     if not best_here or origin is None:
         lead = _span_of(published) if published else "No row on screen has a comparable MFU."
         return f"{lead} This store has no completed run of its own with an MFU yet."
     best = max(best_here, key=lambda dot: dot.value)
     first = f"{_OWN[origin]}, **{percent(best.mfu)} MFU on {count(best.num_gpus or 0, 'GPU')}**"
+    printed = _printed(best)
     if not published:
-        return f"{first}, has no comparable published run beside it."
+        return f"{first}, has no comparable published run beside it.{printed}"
     rank = 1 + sum(dot.value > best.value for dot in published)
     sizes = [dot.num_gpus for dot in published if dot.num_gpus is not None]
     used = f" They used {_sizes(sizes)}" if sizes else ""
     text = f"{first}, would rank {number(rank)} of {number(len(published) + 1)} among comparable published runs.{used}"
     largest = max(best_here, key=lambda dot: dot.num_gpus or 0)
     if largest is best:
-        return f"{text}." if used else text
+        return f"{text}.{printed}" if used else f"{text}{printed}"
     joint = "; at" if used else " At"
-    return f"{text}{joint} **{count(largest.num_gpus or 0, 'GPU')} the best here is {percent(largest.mfu)}.**"
+    at_largest = f"{joint} **{count(largest.num_gpus or 0, 'GPU')} the best here is {percent(largest.mfu)}.**"
+    return f"{text}{at_largest}{printed}"
+
+
+def _best_alone(best_here: Sequence[Dot]) -> str:
+    """The best run where no published one is there to rank it among."""
+    if not best_here:
+        return ""
+    best = max(best_here, key=lambda dot: dot.value)
+    reached = f"{percent(best.mfu)} MFU on {count(best.num_gpus or 0, 'GPU')}"
+    return f" The best here reaches **{reached}**.{_printed(best)}"
+
+
+def _printed(best: Dot) -> str:
+    """What its log prints instead, as a doubt about the rank; empty where both agree."""
+    return f" Its log prints {best.printed} that ranks it." if best.printed else ""
 
 
 def _span_of(published: Sequence[Dot]) -> str:

@@ -12,6 +12,7 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.devices import CPU, are_ranks, devices
 from sweepscope.dashboard.format.metrics import performance
 from sweepscope.dashboard.format.numbers import count, number, part_of, percent, seconds
+from sweepscope.dashboard.format.printed_mfu import beside_computed
 from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.queries.query import Row
 from sweepscope.dashboard.selection.slices import Other, Slice
@@ -224,16 +225,21 @@ def figures(
 def _best_mfu(answered: pl.DataFrame, own: pl.DataFrame | None) -> tuple[str, str] | None:
     """The best MFU of the grid, or of one's own runs outside of it where that is higher, and whose it is."""
     highest = _highest(answered)
-    best = [(row["mfu"], cell_name(row)) for row in highest.iter_rows(named=True)]
+    best = [(row["mfu"], cell_name(row) + _printed(row)) for row in highest.iter_rows(named=True)]
     if own is not None:
         best += [
-            (row["mfu"], f"{row['model'] or 'an unknown model'} on {_gpus(row)}, outside this grid")
+            (row["mfu"], f"{row['model'] or 'an unknown model'} on {_gpus(row)}, outside this grid{_printed(row)}")
             for row in _highest(own).iter_rows(named=True)
         ]
     if not best:
         return None
     mfu, whose = max(best, key=lambda pair: pair[0])  # the first of equals: the grid's
     return percent(mfu), whose
+
+
+def _printed(row: Row) -> str:
+    beside = beside_computed(row)
+    return f"; its log prints {beside}" if beside else ""
 
 
 def _highest(runs: pl.DataFrame) -> pl.DataFrame:

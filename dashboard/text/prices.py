@@ -12,7 +12,19 @@ INSTRUCTIONS = (
     "Dollars per hour of one accelerator, as you pay or would pay for it. Every page then shows dollars per million "
     "tokens beside throughput, and what runs and failures cost. An empty price is forgotten."
 )
+NO_ACCELERATOR = (
+    "These runs do not name their accelerator, so they can have no price. State it on Data health: then a price set "
+    "here holds for them."
+)
 NOTHING_CHANGED = "No price was changed."
+
+
+def ask(accelerator: str) -> str:
+    """What a price of one accelerator is for, above the field that takes it."""
+    return (
+        f"Dollars per hour of one {accelerator}, as you pay or would pay for it. Every page then shows dollars per "
+        "million tokens beside throughput. It is kept with the results."
+    )
 
 
 def qualifier(rows: Sequence[Row]) -> str:

@@ -30,6 +30,10 @@ SHOWN = {
     "parallel": "Parallel coordinates",
     "factor": "One factor at a time",
 }
+NOTHING_TO_WEIGH = (
+    "**Nothing to weigh here: of these layouts only the speed is known, or only one was measured.** Log the peak "
+    "memory, or choose a model that ran on several node counts."
+)
 HOW_TO_READ = {
     "front": "**How to read it.** A layout is on the front where no other one is at least as fast for less. Grey dots "
     "are beaten on both. Click a dot for its run.",

@@ -15,6 +15,7 @@ import polars as pl
 
 from sweepscope.dashboard.format.devices import CPU, devices
 from sweepscope.dashboard.format.numbers import number, token_count
+from sweepscope.dashboard.format.printed_mfu import beside_computed
 from sweepscope.pipeline.estimate.rows.ceiling import CEILING, ceilings
 from sweepscope.pipeline.reference.layout_text import layout_texts
 
@@ -25,7 +26,8 @@ Kind = Literal["comparable", "other", "own"]
 @dataclass(frozen=True)
 class Dot:
     """One row of the chart. `reason` is why an MFU is hollow; `mfu` is None where only HFU is known; `ceiling` is the
-    MFU that the estimator allows its layout, filled up where the source does not state all of it.
+    MFU that the estimator allows its layout, filled up where the source does not state all of it; `printed` what the
+    log of an own run prints instead of `mfu`.
     """
 
     run_id: str
@@ -39,6 +41,7 @@ class Dot:
     source: str | None = None
     ceiling: float | None = None
     ceiling_layout: str | None = None
+    printed: str | None = None
 
     @property
     def value(self) -> float:
@@ -205,6 +208,7 @@ def _own_dot(row: dict[str, Any]) -> Dot:
         source=row["layout"],
         ceiling=row.get("est_mfu"),
         ceiling_layout=row["layout"],
+        printed=beside_computed(row) or None,
     )
 
 

@@ -16,6 +16,8 @@ from sweepscope.dashboard.format.numbers import GIB, number
 NOT_LOGGED = "N/A"
 NEAR = 0.9
 """Share of the most on the front from which a layout counts as nearly as good."""
+_ROUNDING = 0.01
+"""Figures are printed in three or four digits."""
 _MANY_VALUES = 24
 """Different values from which a column of numbers is an axis of numbers, not of categories."""
 
@@ -62,6 +64,18 @@ def with_peak(rows: pl.DataFrame) -> pl.DataFrame:
 def known(rows: pl.DataFrame, names: Sequence[str]) -> list[str]:
     """Of some columns those that rows have at least two values of."""
     return [name for name in names if name in rows.columns and rows[name].drop_nulls().n_unique() > 1]
+
+
+def spends(rows: pl.DataFrame, gain: str) -> list[str]:
+    """What may be weighed against `gain`: not its mirror image, as the time of a step is on equal GPUs and batches."""
+    return [name for name in known(rows, SPENDS) if not _is_mirror(rows, gain, name)]
+
+
+def _is_mirror(rows: pl.DataFrame, gain: str, spend: str) -> bool:
+    """Whether the product of both is the same in all rows, so that each row has as much of one as it lacks of other."""
+    product = rows.drop_nulls([gain, spend]).select((pl.col(gain) * pl.col(spend)).alias("product"))["product"]
+    low, high = product.min(), product.max()
+    return isinstance(low, float) and isinstance(high, float) and high <= low * (1 + _ROUNDING)
 
 
 def front(rows: pl.DataFrame, gain: str, spend: str) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from sweepscope.pipeline.inspection import keep_prices
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake
 from sweepscope.pipeline.store.publish import publish
-from tests.dashboard.app_pages.test_data_pages import look_at, text_of
+from tests.dashboard.app_pages.test_data_pages import look_at, open_page, text_of
 from tests.dashboard.store_rows import make_real_home, run_row
 from tests.pipeline.store.lake_rows import accelerators, together, unit
 
@@ -144,3 +144,33 @@ def test_prices_are_changed_where_they_are_shown(tmp_path: Path, monkeypatch: py
     assert "per GPU-hour" not in plain(home.path, "best")
     with pytest.raises(UsageError, match="above 0"):
         keep_prices.keep(home.path, {"H100-SXM-80GB": -1.0})
+
+
+@pytest.mark.parametrize("page", ["scaling", "best", "tradeoffs"])
+def test_a_price_is_set_on_the_page_that_misses_it(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store without prices is no dead end for a question about dollars: the page itself takes the price."""
+    home = Home.resolve(str(tmp_path / "home"))
+    larger = {"num_nodes": 4, "num_gpus": 32, "dp": 32, "tokens_per_s_per_gpu": 6_000.0}
+    h100 = "H100-SXM-80GB"
+    runs = [unit("a", accelerator=h100), unit("b", accelerator=h100, **larger), accelerators(h100)]
+    Lake(home).commit(together(runs))
+    publish(home)
+    monkeypatch.setenv("SWEEPSCOPE_HOME", str(home.path))
+    assert f"sweepscope price set {h100} 2.50" in " ".join(code.value for code in look_at(home.path, page).code)
+    monkeypatch.setenv(editing.VARIABLE, "1")
+    app = open_page(home.path, monkeypatch, page)
+    (field,) = app.number_input
+    assert (field.label, field.value) == ("$ per GPU-hour", None)
+    app = field.set_value(2.5).run()
+    assert not app.exception
+    assert "1 price kept." in text_of(app)
+    if page == "scaling":
+        assert "an hour from $20.00 to $80.00" in text_of(app).replace("\xa0", " ")
+    (field,) = app.number_input
+    assert field.value == 2.5
+
+
+def test_runs_of_an_unnamed_accelerator_lead_to_where_it_is_stated(tmp_path: Path) -> None:
+    home = make_real_home(tmp_path / "home", runs=[run_row("a1", accelerator=None)])
+    assert "do not name their accelerator" in plain(home, "scaling")
+    assert 'href="health"' in plain(home, "scaling")

@@ -57,3 +57,22 @@ def test_every_page_shows_the_same_mfu(home: Path, page: str) -> None:
 def test_the_estimate_of_the_run_is_on_the_same_basis(home: Path) -> None:
     # 21.6 % * 2.93 s / 2 s, not the 40 % that count other FLOPs
     assert "31.6" in percentages(look_at(home, "estimator"))
+
+
+@pytest.mark.parametrize("page", ["overview", "best", "frontier", "run"])
+def test_a_page_that_ranks_a_run_says_that_its_log_prints_another_mfu(page: str, tmp_path: Path) -> None:
+    home = make_real_home(tmp_path / "home", runs=[run_row(mfu_logged=0.356)])
+    text = text_of(look_at(home, page, **({"run": "a1"} if page == "run" else {}))).replace("\xa0", " ")
+    assert "35.6 %" in text
+    if page != "run":
+        assert "35.6 %, 14.0 points above the computed one" in text
+    agreeing = make_real_home(tmp_path / "agreeing", runs=[run_row(mfu_logged=0.2161)])
+    assert "above the computed one" not in text_of(look_at(agreeing, page))
+
+
+def test_compare_has_the_printed_mfu_beside_a_computed_one_that_differs(tmp_path: Path) -> None:
+    other = run_row("b1", tp=2, dp=8, layout="DP8 TP2")
+    home = make_real_home(tmp_path / "home", runs=[run_row(mfu_logged=0.356), other])
+    assert "MFU as printed" in text_of(look_at(home, "compare", runs="a1,b1"))
+    home = make_real_home(tmp_path / "agreeing", runs=[run_row(mfu_logged=0.2161), other])
+    assert "MFU as printed" not in text_of(look_at(home, "compare", runs="a1,b1"))

@@ -77,3 +77,24 @@ def test_one_layout_is_nothing_to_weigh(tmp_path: Path) -> None:
 def test_a_store_without_a_grid(tmp_path: Path) -> None:
     home = make_real_home(tmp_path / "home", runs=[run_row(model=None)])
     assert "No run has a cell yet." in plain(home)
+
+
+def test_speed_is_not_weighed_against_its_mirror_image(tmp_path: Path) -> None:
+    """On equal GPUs and batches a step takes less time exactly where tokens/s is higher: that is no trade-off."""
+    speeds = {"a1": 9000.0, "a2": 7000.0}
+    runs = [
+        run_row(
+            name,
+            tokens_per_s_per_gpu=speed,
+            step_time_s=45000.0 / speed,
+            mem_peak_allocated_bytes=None,
+            mem_peak_reserved_bytes=None,
+            layout=name,
+            tp=degree,
+            mfu=speed / 25000,
+        )
+        for degree, (name, speed) in enumerate(speeds.items(), start=1)
+    ]
+    text = plain(make_real_home(tmp_path / "home", runs=runs))
+    assert "Nothing to weigh here" in text
+    assert "Log the peak memory" in text

@@ -47,11 +47,12 @@ def test_hours_are_one_trace_with_the_mark_of_each_ending() -> None:
     (bars,) = figure.data
     assert list(bars.x) == [75, 25, 0]
     assert list(bars.marker.pattern.shape) == [OUTCOME[row["outcome"]].hatch for row in rows]
-    assert [plain(text) for text in bars.text] == [
+    assert [plain(note.text) for note in figure.layout.annotations] == [
         "<b>75.0</b> · 75 %",
         "<b>25.0</b> · 25 % · unknown for 1 of 2",
         "unknown for all 3",
     ]
+    assert {note.font.size for note in figure.layout.annotations} == {12}, "however little room the plot has"
 
 
 def test_nothing_to_draw_is_an_empty_chart() -> None:

@@ -99,3 +99,11 @@ def test_labels_never_overlap_and_keep_their_order(positions: list[float], gap: 
 
 def test_labels_far_apart_stay_where_they_are() -> None:
     assert charts.spread([1.0, 50.0, 20.0], 5.0) == [1.0, 50.0, 20.0]
+
+
+@given(st.floats(1.0, 9.0), st.floats(0.03, 6.0))
+def test_a_log_axis_has_ticks_enough_to_place_a_point_by(low: float, span: float) -> None:
+    ticks = charts._log_ticks(low, low + span)
+    assert 3 <= len(ticks) <= 12
+    assert all(10**low <= tick * (1 + 1e-9) and tick <= 10 ** (low + span) * (1 + 1e-9) for tick in ticks)
+    assert sorted(set(ticks)) == ticks

@@ -66,6 +66,7 @@ def test_the_answer_tells_of_gpus_held_after_the_end() -> None:
     text = texts.answer(totals(runs_held=2, gpu_hours_held=509.2), ENDINGS, [])
     assert text.endswith("**2 completed runs then held the GPUs for 509 GPU-hours** until something ended the job.")
     kept = texts.answer(totals(gpu_hours_lost=100.0, gpu_hours_kept=93.0), ENDINGS, [])
+    assert "of that was kept" not in texts.answer(totals(gpu_hours_lost=100.0, gpu_hours_kept=0.4), ENDINGS, [])
     assert "93 % of that was kept: later attempts went on from its steps." in kept.replace("\N{NO-BREAK SPACE}", " ")
     all_well = totals(runs_failed=0, runs_held=1, gpu_hours_held=None)
     assert texts.answer(all_well, ENDINGS, []).endswith(
