@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """A page: its group in the menu ("" = none), its title, file and URL. Hidden ones are reached by link."""
+    """A page: its group in the menu ("" = none), its title, file and URL. Hidden ones are reached by link.
+
+    `has_charts`: whether it may draw one, so that a visit that begins with it loads what draws charts beforehand.
+    """
 
     group: str
     title: str
     file: str
     url: str
     is_hidden: bool = False
+    has_charts: bool = True
 
     @property
     def path(self) -> str:
@@ -28,7 +32,7 @@ PAGES = (
     Entry("Choose", "Compare", "compare", "compare"),
     Entry("Choose", "Trade-offs", "tradeoffs", "tradeoffs"),
     Entry("Choose", "Explorer & advisor", "explorer", "explorer"),
-    Entry("Choose", "Plans", "plans", "plans"),
+    Entry("Choose", "Plans", "plans", "plans", has_charts=False),
     Entry("Explain", "Estimator", "estimator", "estimator"),
     Entry("Explain", "Frontier", "frontier", "frontier"),
     Entry("Diagnose", "Failures & cost", "failures", "failures"),
@@ -36,11 +40,11 @@ PAGES = (
     Entry("Diagnose", "Snapshot", "snapshot", "snapshot", is_hidden=True),
     Entry("Diagnose", "Network", "network", "network"),
     Entry("Diagnose", "Hang", "hang", "hang", is_hidden=True),
-    Entry("Diagnose", "Nodes", "node", "node"),
-    Entry("Diagnose", "Running now", "live", "live"),
-    Entry("Diagnose", "Runs", "runs", "runs"),
+    Entry("Diagnose", "Nodes", "node", "node", has_charts=False),
+    Entry("Diagnose", "Running now", "live", "live", has_charts=False),
+    Entry("Diagnose", "Runs", "runs", "runs", has_charts=False),
     Entry("Diagnose", "Run", "run", "run", is_hidden=True),
-    Entry("Diagnose", "Log", "log", "log", is_hidden=True),
-    Entry("Data", "SQL", "sql", "sql"),
-    Entry("Data", "Data health", "health", "health"),
+    Entry("Diagnose", "Log", "log", "log", is_hidden=True, has_charts=False),
+    Entry("Data", "SQL", "sql", "sql", has_charts=False),
+    Entry("Data", "Data health", "health", "health", has_charts=False),
 )

@@ -10,6 +10,8 @@ The style sheet is there before the first element. As an element of the page it 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,15 +27,15 @@ class Document:
 
     Args:
         app: what comes next.
-        tags: for the end of the document.
+        tags: those for the end of the document, by the last segment of its address.
     """
 
-    def __init__(self, app: ASGIApp, *, tags: str = "") -> None:
+    def __init__(self, app: ASGIApp, *, tags: Callable[[str], str] = lambda _: "") -> None:
         self._app = app
         # behind the frontend's own rules, which it adds to the head, and in front of what pages add below it: of two
         # alike the last one counts
         self._style = f"<style>{sheet()}</style>".encode()
-        self._tags = tags.encode()
+        self._tags = tags
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -54,13 +56,14 @@ class Document:
             else:
                 body += message.get("body", b"")
                 if not message.get("more_body"):
-                    await _send_document(start, self._completed(body), send)
+                    page = scope["path"].rpartition("/")[-1]
+                    await _send_document(start, self._completed(body, page), send)
 
         await self._app(scope, receive, forward)
 
-    def _completed(self, body: bytes) -> bytes:
+    def _completed(self, body: bytes, page: str) -> bytes:
         styled = body.replace(_HEAD, _HEAD + SCRIPT, 1).replace(_BODY, _BODY + self._style, 1)
-        return styled.replace(_END, self._tags + _END, 1)
+        return styled.replace(_END, self._tags(page).encode() + _END, 1)
 
 
 def is_visit(scope: Scope) -> bool:

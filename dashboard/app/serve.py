@@ -8,6 +8,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -65,7 +66,7 @@ def main(host: str, port: str) -> None:
             Middleware(Guard, access=access),
             Middleware(Readers, seen=seen),
             Middleware(CompressedStatic, root=_STATIC),
-            Middleware(Document, tags=frontend.tags(_STATIC)),
+            Middleware(Document, tags=partial(frontend.tags, _STATIC)),
         ],
         on_script_error=_say_briefly,
     )

@@ -15,7 +15,8 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from sweepscope.dashboard.app import contrast, named_views
+from sweepscope.dashboard.app import contrast, named_views, offline_report
+from sweepscope.dashboard.app.offline_report import OnScreen
 from sweepscope.dashboard.app.store import Store, adopt_latest, newer_version, open_store
 from sweepscope.dashboard.charts import narrow
 from sweepscope.dashboard.format.theme import Theme
@@ -183,10 +184,13 @@ def say_unmet(head: DeltaGenerator) -> None:
             basic.note(f"This page has no {', '.join(missing)}, which its address asks for: it shows what it has.")
 
 
-def share_popover(view: View | None = None, selection: Mapping[str, str] | None = None) -> None:
+def share_popover(
+    view: View | None = None, selection: Mapping[str, str] | None = None, *, on_screen: OnScreen | None = None
+) -> None:
     """A link that opens this page with these choices.
 
     It names the grid and the `selection` even where they are defaults, because defaults may move with the next ingest.
+    `on_screen` makes the section that the offline report begins with, where that has more than the page's answer.
     """
     with st.popover("Share", icon=":material/ios_share:"):
         query = {**slice_query(view.chosen if view else None), **url_query(), **(selection or {})}
@@ -200,6 +204,7 @@ def share_popover(view: View | None = None, selection: Mapping[str, str] | None 
         choices.segments(
             "Save charts as", "picture", list(PICTURE_FORMATS), shown=PICTURE_FORMATS.__getitem__, is_labelled=True
         )
+        offline_report.draw(query, on_screen)
         named_views.draw_saving(query)
 
 

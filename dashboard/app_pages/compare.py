@@ -13,6 +13,7 @@ from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import compare as charts
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import column_label
+from sweepscope.dashboard.format.theme import LIGHT
 from sweepscope.dashboard.queries import compare as queries
 from sweepscope.dashboard.report import comparison
 from sweepscope.dashboard.sections import compare_links, compare_parts, log_difference, sweep_pair
@@ -43,7 +44,7 @@ def _page(view: View) -> None:
     with controls:
         compare_links.draw_adding(view, found["run_id"].to_list())
         columns = _grouped(single, found)
-        shell.share_popover()
+        shell.share_popover(on_screen=lambda con: comparison.comparison(con, asked.run_ids, LIGHT))
         basic.sql_popover(
             {
                 "Runs": queries.runs(asked.run_ids),

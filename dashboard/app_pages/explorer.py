@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -12,9 +11,10 @@ from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.app.store import own_constants, own_frameworks
 from sweepscope.dashboard.format import numbers
-from sweepscope.dashboard.format.columns import names
+from sweepscope.dashboard.format.theme import LIGHT
 from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.report import estimated
 from sweepscope.dashboard.sections import (
     advisor,
     estimator_pick,
@@ -38,16 +38,11 @@ from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found
 from sweepscope.pipeline.estimate.search.whatif import Choice, resolve
 from sweepscope.pipeline.reference.clusters import Cluster, Precision, find_cluster, known_cards
-from sweepscope.pipeline.reference.layout_text import full_layout_text
 from sweepscope.pipeline.reference.model_shape import ModelShape
 
 TITLE = "Explorer & advisor"
 _MOST_NODES = 8192
 _TABLE_HEIGHT = 196  # px: the first five rows
-_TABLE = names(
-    "layout likely_mfu est_mfu_lo est_mfu_hi est_mfu est_penalty est_step_time_s need_bytes dp tp pp cp ep vpp gas "
-    "mbs zero_stage recompute"
-)
 
 
 def _page(view: View) -> None:
@@ -77,7 +72,10 @@ def _page(view: View) -> None:
             basic.note(texts.left_out(left_out))
         page_head.say_no_own_grid(view)
         if origin == "measured" and not explorer.usable(setups.filter(origin="measured"), models).height:
-            page_head.say_instead(con, shown, None, origins_texts.NOT_ESTIMATED)
+            if shown == "measured":
+                basic.note(texts.OWN_NOT_ESTIMATED)
+            else:
+                page_head.say_instead(con, shown, None, origins_texts.NOT_ESTIMATED)
     if found.launchable:
         _explore(view, setup, request, runs)
     part = choices.segments("What to show below", "part", list(texts.PARTS), _part(), shown=texts.PARTS.__getitem__)
@@ -225,7 +223,10 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
         basic.section("Layout", f"DP{estimate.dp} and GAS{estimate.gas} follow")
         explorer_controls.draw_knobs(request, layout, best)
         with st.container(horizontal=True, gap="small"):
-            shell.share_popover(selection=_link(setup, layout))
+            shell.share_popover(
+                selection=_link(setup, layout),
+                on_screen=lambda _: estimated.estimated(setup, request, found, runs, estimate, theme=LIGHT),
+            )
             if layout != best:
                 back = "To the fastest" if found.fitting else "To the leanest"
                 st.button(back, key="take_best", on_click=explorer_controls.put_choice, args=(best, best))
@@ -266,16 +267,10 @@ def _take(choice: Choice) -> None:
 
 def _draw_search(found: Found, request: Request) -> None:
     if found.fitting:
-        top = found.layouts.head(explorer.TOP)
-        rows: list[dict[str, Any]] = top.rows(named=True)
-        st.session_state["explorer_top"] = [Choice.of(row) for row in rows]
-        named = top.with_columns(
-            explorer.likely_mfu(top, found.ranked_by),
-            layout=pl.Series([full_layout_text(row) for row in rows]),
-            need_bytes=pl.col("est_mem_reserved_bytes") + request.asked.profile.outside_bytes,
-        )
+        named = estimated.fastest(request, found)
+        st.session_state["explorer_top"] = [Choice.of(row) for row in named.iter_rows(named=True)]
         basic.section("The fastest layouts that fit", texts.ranked(found))
-        shown = [name for name in _TABLE if named[name].count()]
+        shown = [name for name in estimated.FASTEST if named[name].count()]
         tables.picking_table(named, shown, key="top_layouts", on_select=_take_row, height=_TABLE_HEIGHT)
         tables.csv_button(named, "layouts")
     reasons = [(text, value, None) for text, value in texts.pruned(found)]

@@ -15,7 +15,7 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.theme import MFU_SCALE_TOP
 from sweepscope.dashboard.queries import cells as queries
-from sweepscope.dashboard.sections import filter_panel, page_head, price_editor
+from sweepscope.dashboard.sections import filter_panel, page_head
 from sweepscope.dashboard.text import tradeoffs as texts
 from sweepscope.dashboard.view_models import tradeoffs
 from sweepscope.dashboard.view_models.tradeoffs import DIMENSIONS, FACTORS, GAINS, QUANTITIES, SPENDS
@@ -45,7 +45,6 @@ def _page(view: View) -> None:
         rows = _cell(found, is_single=kind == "factor")
         filter_panel.draw(view, queries.facets(chosen).run(view.store.con))
         filter_panel.draw_chips(view.filters)
-        price_editor.draw_popover(view)
         shell.share_popover(view)
         basic.sql_popover({"Layouts": query})
     body = st.container(gap="xsmall")

@@ -15,6 +15,7 @@ from sweepscope.dashboard.format.theme import Theme
 MIN_CELL_WIDTH = 100
 MAX_CELL_WIDTH = 190
 _SHORT = 10  # letters of a name in one line
+_LEAST_OF_FAMILY = 3  # letters, the dots included
 HALF = 0.48  # half a cell, less the gap of 4 px
 
 
@@ -79,13 +80,22 @@ def _broken(model: str) -> str:
 def short_labels(models: Sequence[str]) -> list[str]:
     """Model names in one line of the same margin: without the words that all begin with, else cut where they are long.
 
-    >>> short_labels(["Llama 8.86B", "Llama 80B"]), short_labels(["Qwen2.5 7B", "Llama 3 8B", "Mixtral 8x22B"])
-    (['8.86B', '80B'], ['Qwen2.5 7B', 'Llama 3 8B', 'Mixtral 8…'])
+    >>> short_labels(["Llama 8.86B", "Llama 80B"]), short_labels(["Qwen2.5 7B", "Llama 3 70B", "Mixtral 8x22B"])
+    (['8.86B', '80B'], ['Qwen2.5 7B', 'Llama… 70B', 'Mix… 8x22B'])
     """
     words = [model.split() for model in models]
     while len(words) > 1 and min(map(len, words)) > 1 and len({name[0] for name in words}) == 1:
         words = [name[1:] for name in words]
-    return [plain(shortened(" ".join(name), _SHORT)) for name in words]
+    return [plain(_cut(" ".join(name))) for name in words]
+
+
+def _cut(name: str) -> str:
+    """A name that fits in one line: its last word, which is most often the size, is kept where it leaves room."""
+    family, _, size = name.rpartition(" ")
+    room = _SHORT - len(size) - 1
+    if len(name) <= _SHORT or not family or room < _LEAST_OF_FAMILY:
+        return shortened(name, _SHORT)
+    return f"{shortened(family, room)} {size}"
 
 
 def column_axis(grid: Grid, *, has_gpus: bool, theme: Theme) -> dict[str, Any]:

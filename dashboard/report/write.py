@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from sweepscope.dashboard.report.section import Section
 from sweepscope.pipeline.errors import StoreError, SweepscopeError, UsageError
 from sweepscope.pipeline.estimate.calibration.own_runs import with_own
 from sweepscope.pipeline.store import published
+from sweepscope.pipeline.store.published import StoreInfo
 
 TITLE = "sweepscope report"
 
@@ -44,10 +46,7 @@ def write(out: Path, asked: Asked, *, form: str = "html") -> dict[str, object]:
     if absent:
         wanted = ", ".join(f"{name} {getattr(asked, name)}" for name in absent)
         raise UsageError(f'This store has no run of {wanted}. `sweepscope query` with "from runs" shows what it has.')
-    about = (
-        f"Store version {info.version} of {numbers.moment(info.published_at)} UTC, sweepscope {info.package_version}"
-    )
-    text = markdown(TITLE, about, parts) if form == "md" else page(TITLE, about, parts, LIGHT)
+    text = document(info, parts, form=form)
     out.write_text(text, encoding="utf-8")
     return {
         "report": str(out.absolute()),
@@ -55,6 +54,14 @@ def write(out: Path, asked: Asked, *, form: str = "html") -> dict[str, object]:
         "version": info.version,
         "sections": [_summary(part) for part in parts],
     }
+
+
+def document(info: StoreInfo, parts: Sequence[Section], *, form: str = "html") -> str:
+    """The report of some sections as html or md; `info` is of the store that they were asked of."""
+    about = (
+        f"Store version {info.version} of {numbers.moment(info.published_at)} UTC, sweepscope {info.package_version}"
+    )
+    return markdown(TITLE, about, parts) if form == "md" else page(TITLE, about, parts, LIGHT)
 
 
 def _summary(part: Section) -> dict[str, object]:

@@ -34,6 +34,11 @@ PARTS = {"layouts": "Fastest layouts", "switches": "Where the layout changes", "
 PRECISIONS = {"bf16": "16 bit", "fp8": "FP8", "fp4": "FP4"}
 RANKED_BY = {AUTO: "what runs reach, where enough are known", PHYSICS: "what the hardware allows"}
 
+OWN_NOT_ESTIMATED = (
+    "Your own runs cannot be estimated: none states the shape of its model, or names one that is known. Asked about "
+    "instead: a known model under the conditions of your runs. "
+    "**sweepscope ingest PATH --set model=NAME** names theirs."
+)
 HOW_TO_READ = (
     "**How to read it.** GPUs are fixed by the nodes, so DP takes what TP, PP and CP leave; the batch is fixed, so "
     "GAS takes what DP and MBS leave. A slider offers only values that can be launched with the other "

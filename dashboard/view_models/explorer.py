@@ -6,7 +6,7 @@ position of the layout's knobs. The search over all layouts of a setup is kept, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -165,7 +165,7 @@ def wanted(asked: Mapping[str, Any], grid: Slice | None) -> dict[str, Any]:
     return {**named, **{name: value for name, value in shown.items() if name not in named}}
 
 
-def usable(setups: pl.DataFrame, models: Mapping[str, ModelShape]) -> pl.DataFrame:
+def usable(setups: pl.DataFrame, models: Collection[str]) -> pl.DataFrame:
     """Those rows of `queries.explorer.setups` that can be estimated."""
     cards = [name for name in setups["accelerator"].unique() if find_cluster(name) is not None]
     return setups.filter(
@@ -176,7 +176,9 @@ def usable(setups: pl.DataFrame, models: Mapping[str, ModelShape]) -> pl.DataFra
 
 
 def default_setup(setups: pl.DataFrame, models: Mapping[str, ModelShape], wanted: Mapping[str, Any]) -> Row:
-    """The setup that the Explorer starts from: of the store, or a well-known one where the store has none.
+    """The setup that the Explorer starts from: of the store, or a well-known model where the store has none.
+
+    That model is asked about on the accelerators, sequence and batch of the store's runs, where they state them.
 
     Args:
         setups: rows of `queries.explorer.setups`.
@@ -195,7 +197,11 @@ def default_setup(setups: pl.DataFrame, models: Mapping[str, ModelShape], wanted
     }
     rows = usable(setups, models)
     if rows.is_empty():
-        return fallback
+        of_any_model = usable(setups, setups["model"].to_list())
+        if of_any_model.is_empty():
+            return fallback
+        unknown = {"model": fallback["model"], "framework": None}
+        return {**of_any_model.row(0, named=True), **unknown}
     for name, value in wanted.items():
         if value is not None and name in rows.columns:
             matching = rows.filter(pl.col(name) == pl.lit(value))

@@ -35,6 +35,7 @@ import_module("pandas")
 PICTURE_FORMATS = {"png": "PNG", "svg": "SVG"}
 HOW_TO_READ = "How to read this page, and what it hides"
 _TITLE = "page_title"  # key of the session's state: names the pictures of its charts
+_HEAD = "page_head"  # key of the session's state
 _CAPTION = "page_caption"  # key of the session's state: what is printed in them
 _CAPTION_HEIGHT = 16  # px
 _CAPTION_CHARS = 110  # what fits below a chart of half a page
@@ -91,6 +92,7 @@ def head(
 ) -> None:
     """Title, the answer in one sentence, and the line on origin, n and conditions; `links` are (text, url) after it."""
     st.session_state[_TITLE] = title
+    on_screen().update(title=title, answer=answer, meta=meta, origins=tuple(origins))
     st.session_state[_CAPTION] = ", ".join(part for part in (" and ".join(origins), meta) if part)
     st.title(title, anchor=False)
     badges = "".join(badge(origin) for origin in origins)
@@ -98,6 +100,15 @@ def head(
     after = f"{'' if meta.endswith('.') else ' ·'} Also here: {after}" if after else ""
     second = f'<p class="ss-meta">{badges}{rich(meta)}{after}</p>' if meta or badges else ""
     st.html(f'<p class="ss-answer">{_whole_names(rich(answer))}</p>{second}')
+
+
+def on_screen() -> dict[str, Any]:
+    """Title, answer, meta and origins of the head that was drawn last, for what is written when a reader asks.
+
+    One dictionary a session, which `head` keeps current: who takes it before the head is drawn has the head, too.
+    """
+    shown: dict[str, Any] = st.session_state.setdefault(_HEAD, {})
+    return shown
 
 
 def section(title: str, qualifier: str = "") -> None:

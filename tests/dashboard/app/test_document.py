@@ -54,3 +54,9 @@ def test_what_no_visit_asks_for_passes_unchanged(client: TestClient) -> None:
 
 def test_a_head_request_passes_unchanged(client: TestClient) -> None:
     assert client.head("/best").headers["etag"] == '"1"'
+
+
+def test_tags_are_those_of_the_page() -> None:
+    app = Starlette(routes=[Route("/sweeps/best", _page)])
+    client = TestClient(Document(app, tags=lambda page: f"<i>{page}</i>"), headers={"accept": "text/html"})
+    assert client.get("/sweeps/best").text.endswith("<i>best</i></body></html>")

@@ -146,7 +146,7 @@ def test_prices_are_changed_where_they_are_shown(tmp_path: Path, monkeypatch: py
         keep_prices.keep(home.path, {"H100-SXM-80GB": -1.0})
 
 
-@pytest.mark.parametrize("page", ["scaling", "best", "tradeoffs"])
+@pytest.mark.parametrize("page", ["scaling", "best"])
 def test_a_price_is_set_on_the_page_that_misses_it(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store without prices is no dead end for a question about dollars: the page itself takes the price."""
     home = Home.resolve(str(tmp_path / "home"))

@@ -56,6 +56,14 @@ def test_the_first_screen_asks_what_the_store_has_most_runs_of(home: Path) -> No
     }
 
 
+def test_own_runs_of_an_unknown_model_are_not_passed_over_in_silence(tmp_path: Path) -> None:
+    unknown = {"num_layers": None, "hidden_size": None, "params": 6_740_000_000, "model": "6.74B"}
+    run = run_row("a1", **{**SHAPE, **unknown})
+    text = text_of(look_at(make_real_home(tmp_path / "home", runs=[run]), "explorer"))
+    assert "Your own runs cannot be estimated" in text
+    assert "On 2 nodes, Llama 3 8B should train fastest" in text.replace("\xa0", " ")
+
+
 def test_own_runs_on_a_cpu_are_not_passed_over_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     others = {"origin": "published", "sweep": "study", "source_path": "data/published/study.csv", "run_dir": None}
     runs = [run_row("mine", **{**SHAPE, "accelerator": "CPU"}, mfu=None), run_row("theirs", **SHAPE, **others)]

@@ -162,6 +162,13 @@ def test_without_runs_the_first_question_is_a_known_model() -> None:
     assert (start["model"], start["accelerator"]) == ("Llama 3 8B", "H100-SXM-80GB")
 
 
+def test_runs_of_an_unknown_model_lend_their_conditions_to_a_known_one() -> None:
+    rows = setups({"model": "6.74B", "num_nodes": 2, "seq_len": 2048, "gbs_tokens": 2**20, "framework": "other"})
+    start = explorer.default_setup(rows, {"Llama 3 8B": LLAMA}, {})
+    assert (start["model"], start["framework"]) == ("Llama 3 8B", None)
+    assert (start["num_nodes"], start["seq_len"], start["gbs_tokens"]) == (2, 2048, 2**20)
+
+
 def test_models_of_the_store_come_before_the_registrys() -> None:
     own = explorer.store_models(
         pl.DataFrame(
