@@ -34,7 +34,25 @@ FRESH = dg.FreshnessPolicy.time_window(warn_window=timedelta(days=1), fail_windo
 """A store that shows nothing new for a day: either no training run wrote a line, or the watcher does not run."""
 
 _RETRY = dg.RetryPolicy(max_retries=2, delay=1, backoff=dg.Backoff.EXPONENTIAL)
-_FOUND_COLUMNS = dg.TableSchema([dg.TableColumn(name, str(dtype)) for name, dtype in FOUND.items()])
+_MEANING = {
+    "path": "path or URL of the file",
+    "unit": "directory that is read, and replaced in the store, as a whole",
+    "job": "scheduler job id, from the file's name",
+    "kind": "what the file is, a word of vocab.FILE_KIND",
+    "bytes": "size of the file",
+    "mtime": "when it was last written, in seconds since 1970",
+    "run_dir": "directory that holds the run's files",
+    "sweep": "directory, or published study, that the run belongs to",
+    "launch": "folder below the run's that tells one of its attempts from the others",
+    "origin": "measured, published or simulated",
+    "linked_path": "the real path, where `path` is a link or leads through one",
+    "part_of": "path of the log that this file is a rotated part of",
+    "part": "which part of that log, from the oldest on",
+    "stated": "what you stated of the file's runs, as JSON",
+}
+_FOUND_COLUMNS = dg.TableSchema(
+    [dg.TableColumn(name, str(dtype), description=_MEANING[name]) for name, dtype in FOUND.items()]
+)
 
 
 class BatchConfig(dg.Config):

@@ -136,7 +136,7 @@ def validate(parsed: Parsed) -> Step[Tables]:
     release()
     reach("rows.validated")
     event(_LOG, logging.INFO, "validated", **_counts(tables))
-    return Step(tables, {"rejects": tables["rejects"].height}, checks)
+    return Step(tables, {"rows": sum(map(len, tables.values())), "rejects": tables["rejects"].height}, checks)
 
 
 def commit(validated: Tables, home: Home, *, batch_id: str) -> Step[Tables]:

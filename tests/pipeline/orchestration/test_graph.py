@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from sweepscope.pipeline.ingest.batch import parse_batch
+from sweepscope.pipeline.ingest.discover import FOUND
 from sweepscope.pipeline.ingest.plan import batches
 from sweepscope.pipeline.ingest.summary import Summary
 from sweepscope.pipeline.orchestration.batch_files import write_batch
@@ -109,6 +110,13 @@ def test_every_table_has_a_blocking_schema_check(home: Home) -> None:
     checks = build(str(home.path)).resolve_asset_graph().asset_check_keys
     named = {key.name for key in checks}
     assert {f"schema_{name}" for name in TABLES if name != "rejects"} <= named
+
+
+def test_every_column_of_what_was_discovered_says_what_it_is(home: Home) -> None:
+    spec = build(str(home.path)).get_assets_def("discovered").specs_by_key[dg.AssetKey("discovered")]
+    columns = spec.metadata["dagster/column_schema"].columns
+    assert [column.name for column in columns] == list(FOUND)
+    assert all(column.description for column in columns)
 
 
 def test_a_sweep_goes_through_the_graph_into_the_store(ingested: Ingested) -> None:
