@@ -124,6 +124,15 @@ def test_packages_that_are_missing_or_too_old_are_named(tmp_path: Path, monkeypa
     assert "mypy" not in packages.message
 
 
+def test_the_page_cache_counts_as_available_memory(tmp_path: Path) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal: 24684320 kB\nMemFree: 1048576 kB\nMemAvailable: 20971520 kB\nCached: 19922944 kB\n")
+    assert doctor._available_bytes(meminfo) == 20 << 30
+    assert doctor._available_bytes(tmp_path / "missing") is None
+    meminfo.write_text("MemFree: 1048576 kB\n")  # a kernel before 3.14
+    assert (doctor._available_bytes(meminfo) or 0) > 0
+
+
 def test_little_room_and_memory_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_available_bytes", lambda: 1 << 30)
     monkeypatch.setattr(doctor, "LOW_BYTES", 1 << 70)
