@@ -24,7 +24,6 @@ from sweepscope.pipeline.commands.plan_status import add_status, run_status
 from sweepscope.pipeline.commands.question import add_question_arguments, check_question, make_request
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import UsageError
-from sweepscope.schemas.thresholds import CP_TOKENS
 from sweepscope.schemas.vocab.plans import PLAN_PURPOSE
 
 if TYPE_CHECKING:
@@ -60,9 +59,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--margin", type=float, default=0.0, help="share of memory that the estimate leaves free (default: %(default)s)"
     )
-    parser.add_argument(
-        "--max-cp", type=count, help=f"largest degree of context parallelism (default: one per {CP_TOKENS:,} tokens)"
-    )
     parser.add_argument("--dry-run", action="store_true", help="show the plan without keeping it")
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     for add in (add_launch, add_status, add_next):
@@ -78,7 +74,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     check_question(args, "model", "nodes", "seq_len", "gbs_tokens", "budget_gpu_hours")
-    for name in ("steps", "most", "max_cp"):
+    for name in ("steps", "most"):
         if getattr(args, name) is not None and getattr(args, name) < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(args, name)}.")
     if not 0 < args.budget_gpu_hours < inf:
@@ -130,7 +126,6 @@ def _make(args: argparse.Namespace) -> int:
 def _requests(args: argparse.Namespace, launcher: Framework | None) -> list[Request]:
     """The questions of the plan's cells: node counts doubling up to the given one for scaling, else that one."""
     largest = make_request(args)
-    largest = replace(largest, max_cp=args.max_cp or max(args.seq_len // CP_TOKENS, 1))
     if launcher is not None:
         asked = largest.asked
         if reason := launcher.refusal_of_model(asked.shape.num_experts) or launcher.refusal_of_precision(

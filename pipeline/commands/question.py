@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sweepscope.pipeline.commands.counts import count, tokens_of_a_batch
 from sweepscope.pipeline.commands.named_cluster import add_cluster_argument, fill_arguments, on_cluster
 from sweepscope.pipeline.errors import UsageError
+from sweepscope.schemas.thresholds import CP_TOKENS
 
 if TYPE_CHECKING:
     from sweepscope.pipeline.estimate.search.enumerate import Request
@@ -46,6 +47,9 @@ def add_question_arguments(parser: argparse.ArgumentParser, *, is_required: bool
         "--gpus-per-domain",
         type=count,
         help="accelerators that links join (default: those of a host; 72 for GB200 and GB300, whose links join hosts)",
+    )
+    parser.add_argument(
+        "--max-cp", type=count, help=f"largest degree of context parallelism (default: one per {CP_TOKENS:,} tokens)"
     )
     parser.add_argument("--network-gbit", type=float, help="network per accelerator, Gb/s (default: the card's usual)")
     parser.add_argument("--framework", help="use the constants fitted for it, where there are some (nanotron, ...)")
@@ -109,7 +113,7 @@ def make_request(args: argparse.Namespace) -> Request:
     named = fill_arguments(args, home)
     if args.accelerator is None:
         raise UsageError("the following arguments are required: --accelerator (or --cluster). --help shows an example.")
-    for name in ("nodes", "seq_len", "gbs_tokens", "top", "gpus_per_node", "gpus_per_domain"):
+    for name in ("nodes", "seq_len", "gbs_tokens", "top", "gpus_per_node", "gpus_per_domain", "max_cp"):
         value: int | None = getattr(args, name, None)
         if value is not None and value < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {value}.")
@@ -141,6 +145,7 @@ def make_request(args: argparse.Namespace) -> Request:
         asked,
         num_gpus=(args.nodes or 1) * cluster.gpus_per_node,
         gbs=args.gbs_tokens // args.seq_len,
+        max_cp=args.max_cp,
         schedules=read_schedules(args.schedules),
         shard_groups=read_groups(args.shard_groups),
     )

@@ -140,7 +140,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         r"(?:global |total |effective )?batch(?: size)?(?: in)? tokens|global batch tokens|total desired batch size",
     ),
     "num_gpus": (
-        r"(?:ddp )?world ?size|(?:num(?:ber)?(?: of)?|n|total|total num(?:ber)?(?: of)?) ?gpus?|gpu count|"
+        r"(?:ddp )?world(?: ?size)?|(?:num(?:ber)?(?: of)?|n|total|total num(?:ber)?(?: of)?) ?gpus?|gpu count|"
         r"(?:num(?:ber)?(?: of)?|total|global|jax) (?:processes|devices|ranks|accelerators|chips)|"
         r"global device count|n ?procs?|"
         r"slots per trial",  # of Determined
@@ -239,6 +239,8 @@ FLAGS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "fp8": ("precision", {"true": "fp8", "1": "fp8"}),
     "use bf16": ("precision", {"true": "bf16"}),
     "use fp16": ("precision", {"true": "fp16"}),
+    # Of Megatron-LM: each data-parallel rank updates its part of the optimizer, which is the first stage of ZeRO.
+    **dict.fromkeys(("use distributed optimizer", "distributed optimizer"), ("zero_stage", {"true": "1"})),
     "amp": ("precision", {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16"}),
     **dict.fromkeys(_STRATEGY_NAMES, ("zero_stage", _STAGES_OF_STRATEGIES)),
     **dict.fromkeys(("fsdp", "use fsdp", "enable fsdp"), ("zero_stage", {"true": "3", "full_shard": "3"})),
@@ -254,7 +256,7 @@ SETTING_WORDS = ascii_bounded(
     r"vocab|expert|gpu|rank|world|proc|device|node|parallel|\b[tpdce]p\b|_[tp]p|stage|zero|shard|replica|step|iter|update|param|"
     r"dtype|precision|bf16|fp16|fp8|checkpoint|recompute|torch|cuda|arch|token|epochs|mesh|tensor|pipe|host|"
     r"epoch\W{1,3}[0-9]+ ?(?:/|of)|"
-    r"\d ?[x×] ?(?:nvidia|amd|instinct|[abhlv]\d{2}|mi\d{3}|gb\d{3})|"
+    r"hardware|accelerator|\d ?[x×] ?(?:\d{1,2} ?[x×]? ?)?(?:nvidia|amd|instinct|[abhlv]\d{2}|mi\d{3}|gb\d{3})|"
     r"模型|长度|大小|步数|梯度累积|层数|维度|头数|参数量|并行|[张块卡台]|芯片|节点"
 )
 """Found in any line that states a setting under one of its names."""

@@ -12,7 +12,6 @@ from sweepscope.pipeline.estimate.physics.profile import choose_profile
 from sweepscope.pipeline.estimate.rows.asking import ChooseProfile, ask
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.search.enumerate import Request
-from sweepscope.schemas.thresholds import CP_TOKENS
 
 KEY: Final = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens", "accelerator", "framework")
 
@@ -60,13 +59,11 @@ def cells(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> Iterato
 
 
 def usual(request: Request, runs: pl.DataFrame) -> Request:
-    """The question among layouts that somebody would test: without context parallelism for short sequences.
+    """The question with as much context parallelism as runs use, where that is more than a search tries by itself.
 
-    Physics allows it there, as fast as a larger micro-batch, but trainers need code for it. Runs that use it show that
-    theirs has it; `runs` are rows of the table `runs` of the cell.
+    Runs that use it show that their trainer has it; `runs` are rows of the table `runs` of the cell.
     """
-    used = [degree for degree in runs["cp"].drop_nulls().to_list() if degree > 1]
-    return replace(request, max_cp=max(request.asked.seq_len // CP_TOKENS, *used, 1))
+    return replace(request, max_cp=max([request.cp_limit, *runs["cp"].drop_nulls().to_list()]))
 
 
 def startup_of(runs: pl.DataFrame) -> float | None:

@@ -8,7 +8,7 @@ is left out silently.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDU
 from sweepscope.pipeline.estimate.physics.profile import Profile, drops_selectively
 from sweepscope.pipeline.estimate.physics.question import Question
 from sweepscope.pipeline.estimate.physics.schedule import AFAB, INTERLEAVED, ONE_F_ONE_B, V_SHAPED, ZB_H1
+from sweepscope.schemas.thresholds import CP_TOKENS
 
 BLOCK = 60_000
 """Cells per block of the grid: few enough for the processor's cache, enough to drown the cost of a call."""
@@ -34,7 +35,8 @@ class Request:
 
     `schedules` are words of SCHEDULES. `shard_groups` are the ranks of dp x cp that share one copy of the sharded
     states: ALL of them, those in one NODE, or a number (HSDP). Degrees go up to their `max_`, and without one as far as
-    heads and layers do; 1 is for a framework that does not have the dimension.
+    heads, layers and experts do; context parallelism only to one rank per CP_TOKENS: physics allows it below, as fast
+    as a larger micro-batch, but trainers need code for it. 1 is for a framework that does not have the dimension.
     """
 
     asked: Question
@@ -44,12 +46,17 @@ class Request:
     zero_stages: tuple[int, ...] = (0, 1, 2, 3)
     recompute: tuple[str, ...] = RECOMPUTE_MODES
     max_vpp: int = 8
-    max_cp: int = field(default=64)
+    max_cp: int | None = None
     max_tp: int | None = None
     max_pp: int | None = None
     max_ep: int | None = None
     schedules: tuple[str, ...] = ("1f1b", "interleaved")
     shard_groups: tuple[str | int, ...] = ("all",)
+
+    @property
+    def cp_limit(self) -> int:
+        """The largest degree of context parallelism that a search tries."""
+        return self.max_cp or max(self.asked.seq_len // CP_TOKENS, 1)
 
 
 def divisors(number: int, limit: int | None = None) -> list[int]:
@@ -66,7 +73,7 @@ def _topologies(request: Request) -> Array:
     """Rows (tp, cp, pp, ep) whose product with some dp is the accelerator count. Heads and layers are judged later."""
     shape, gpus = request.asked.shape, request.num_gpus
     tps = [d for d in divisors(gpus, request.max_tp) if d <= shape.num_heads]
-    cps = divisors(gpus, request.max_cp)
+    cps = divisors(gpus, request.cp_limit)
     pps = [d for d in divisors(gpus, request.max_pp) if d <= 2 * shape.num_layers]
     eps = divisors(shape.num_experts, request.max_ep) if shape.num_experts else [1]
     mesh = np.stack(np.meshgrid(tps, cps, pps, eps, indexing="ij"), axis=-1).reshape(-1, 4).astype(np.float64)

@@ -20,6 +20,8 @@ from sweepscope.pipeline.estimate.physics.stages import stage_layers
 from sweepscope.pipeline.estimate.search.enumerate import Request, blocks, chunk_counts, divisors, launch_codes, lay_out
 
 MESH = ("tp", "pp", "cp")
+_MOST_CP = 64
+"""Context parallelism that a dial offers, however short the sequences: runs may use it where no search would."""
 FOLLOWING = ("ep", "vpp", "mbs", "zero_stage")
 """Knobs that are set after the mesh, in this order: each depends on those before it."""
 
@@ -95,7 +97,7 @@ def _candidates(request: Request, name: str) -> list[int]:
     whole, limit = {
         "tp": (gpus, min(shape.num_heads, request.max_tp or gpus)),
         "pp": (gpus, min(shape.num_layers, request.max_pp or gpus)),
-        "cp": (gpus, request.max_cp),
+        "cp": (gpus, request.max_cp or max(request.cp_limit, _MOST_CP)),
         "ep": (max(shape.num_experts, 1), request.max_ep),
         "mbs": (request.gbs, request.max_mbs),
     }[name]

@@ -12,7 +12,7 @@ UNITS = {"m": ("M", "millions"), "b": ("B", "billions")} | MAGNITUDES
 
 _CARD = (
     r"(?:(?:NVIDIA |AMD )?(?:Instinct )?(?:[ABHLV]\d{2,3}(?-i:S)?|GB\d{3}|MI\d{3}X?)(?=s?(?!\w))"
-    r"(?:-(?:SXM\d?|PCIE?|\d{2,3}GB)){0,2}|"
+    r"(?:-(?:SXM\d?|PCIE?|\d{2,3}GB)| (?:SXM\d?|PCIE?|\d{2,3} ?GB)(?!\w)){0,2}|"
     r"(?:Cloud )?TPU[ -]?v\d[a-z]?(?!\w)|(?:Huawei )?Ascend[ -]?910\w{0,3}(?!\w))"
 )
 _CARDS = (
@@ -48,6 +48,14 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         "num_gpus",
         ("rank", "process"),
         re.compile(rf"(?i)^(?!.*\b(?:TPU|jax)\b).*?{_OF_RANKS}"),
+    ),
+    (
+        "num_gpus",
+        ("gpus", "devices", "ranks", "processes"),
+        re.compile(
+            rf"(?i){_CARD}[^,;|(]{{0,30}}[,;|(]\s*(?P<value>\d{{1,6}}) (?:gpus|devices|ranks|processes)\b"
+            r"(?!\s*(?:each|per|/|on|in))"
+        ),
     ),
     # On TPUs, JAX has one process for all chips of a host.
     ("num_nodes", ("process",), re.compile(rf"(?i)^(?=.*\bTPU\b).*?{_OF_RANKS}")),

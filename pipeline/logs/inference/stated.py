@@ -60,12 +60,12 @@ _CLAUSE = re.compile(
 # The same with names of one word: `layers 32, hidden 4096, heads 32`. One alone may be anything.
 _SHORT_CLAUSE = re.compile(
     r"(?:^|[,;|(\[]\s*|:\s+)(?P<name>[A-Za-z][\w-]*)(?P<form> )(?P<open>)"
-    r"(?P<value>\d{1,3}(?:,\d{3})+|\d+)(?=\s*(?:[;|()\]]|,(?!\d)|$))"
+    r"(?P<value>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?[MBT]|\d+)(?=\s*(?:[;|()\]]|,(?!\d)|$))"
 )
 _LISTED = frozenset(
     (
         *("tp", "pp", "cp", "ep", "dp", "mbs", "gbs", "gas", "seq_len", "num_layers", "hidden_size", "num_heads"),
-        *("num_kv_heads", "ffn_hidden_size", "vocab_size", "num_experts", "experts_per_token"),
+        *("num_kv_heads", "ffn_hidden_size", "vocab_size", "num_experts", "experts_per_token", "num_gpus", "params"),
     )
 )
 """Columns that short clauses state; of the others, names of one word are words of any sentence."""

@@ -22,6 +22,7 @@ from sweepscope.pipeline.logs.evidence.argument_values import (
 )
 from sweepscope.pipeline.logs.sidecars.hparams import plain
 from sweepscope.pipeline.logs.sidecars.kubernetes_manifest import is_manifest, manifest_commands
+from sweepscope.pipeline.text.shell_script import commands_of
 
 _RESULTS = ("trainer_state.json", "train_results.json", "all_results.json", "eval_results.json")
 """Files with settings that hold what became of a run, too: these are no arguments."""
@@ -34,6 +35,13 @@ _SBATCH = re.compile(
     r"--(?:gpus-per-node[= ]|gres[= ]gpu:)(?:[\w.-]+:)?(?P<gpus_per_node>\d+))[ \t]*(?:#.*)?$"
 )
 """What a script asks Slurm for (sbatch's manual)."""
+_SET_BY_SLURM = {
+    "SLURM_NNODES": "nodes",
+    "SLURM_JOB_NUM_NODES": "nodes",
+    "SLURM_GPUS_PER_NODE": "gpus_per_node",
+    "SLURM_GPUS_ON_NODE": "gpus_per_node",
+}
+"""Variables that Slurm sets in a job as the script has asked (sbatch's manual, output environment variables)."""
 _LAUNCHER = re.compile(
     r"\b(?:(?P<one>torchrun|torch\.distributed\.(?:run|launch))|accelerate\s+launch|deepspeed)\b(?P<rest>[^\n;&|]*)"
 )
@@ -85,27 +93,40 @@ def _values(name: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _script_values(text: str) -> Iterator[tuple[str, str]]:
+    """What a script states of nodes and cards, and options of its trainings; none that two trainings in it differ in.
+
+    >>> list(_script_values("TP=2\\nARGS='--tp $TP --lr $LR'\\npython train.py $ARGS --bf16\\n"))
+    [('tp', '2'), ('bf16', 'True')]
+    >>> list(_script_values("python train.py --tp 2 --pp 1\\npython train.py --tp 4 --pp 1\\n"))
+    [('pp', '1')]
+    """
     joined = text.replace("\\\n", " ")
     if ".py" not in joined and not _LAUNCHER.search(joined):
         yield from option_values(words_of(re.sub(r"(?m)^\s*#.*$", "", joined)))
         return
-    yield from _launch_values(joined)
-    yield from command_values(joined)
+    asked = {name: value for hit in _SBATCH.finditer(joined) for name, value in hit.groupdict().items() if value}
+    yield from ((f"sbatch.{name}", value) for name, value in asked.items())
+    known = {variable: asked[name] for variable, name in _SET_BY_SLURM.items() if name in asked}
+    stated: dict[str, set[str]] = {}
+    for words in commands_of(joined, known):
+        command = " ".join(words)
+        options = command_values(command) if _COMMAND.search(command) else ()
+        for name, value in (*_launch_values(command), *options):
+            stated.setdefault(name, set()).add(value)
+    for name, (value, *others) in stated.items():
+        if not others and "$" not in value:
+            yield name, value
 
 
-def _launch_values(script: str) -> Iterator[tuple[str, str]]:
-    """What a script states of nodes and cards: to Slurm, and to the launcher in front of the training's own script.
+def _launch_values(command: str) -> Iterator[tuple[str, str]]:
+    """What a command states of nodes and cards to the launcher in front of the training's own script.
 
-    >>> list(_launch_values("#SBATCH --nodes=2\\n#SBATCH --gres=gpu:h100:8\\n"))
-    [('sbatch.nodes', '2'), ('sbatch.gpus_per_node', '8')]
     >>> list(_launch_values("torchrun --nproc-per-node 8 train.py --nnodes 7"))
     [('launcher.nproc_per_node', '8'), ('launcher.nnodes', '1')]
     >>> list(_launch_values("torchrun --nproc-per-node 8 --nnodes $SLURM_NNODES train.py"))
     [('launcher.nproc_per_node', '8')]
     """
-    for found in _SBATCH.finditer(script):
-        yield from ((f"sbatch.{name}", value) for name, value in found.groupdict().items() if value)
-    for found in _LAUNCHER.finditer(script):
+    for found in _LAUNCHER.finditer(command):
         own = re.split(r"\s\S+\.py\b|\s-m\s", found["rest"], maxsplit=1)[0]
         asked = {
             name: value for name, value in option_values(words_of(own)) if name in _OF_LAUNCHER and value.isdigit()

@@ -35,3 +35,36 @@ def test_what_states_nothing_of_a_training_is_skipped_and_what_is_damaged_reject
     logs.ingest()
     files = logs.lake.read("files", ["path", "status"])
     assert dict(files.iter_rows())[str(logs.folder / f"run/{name}")] == status
+
+
+def test_options_that_a_launch_script_keeps_in_variables_are_those_of_the_run(tmp_path: Path) -> None:
+    logs = LakeOfLogs(tmp_path)
+    logs.write(
+        "run/launch.sh",
+        f"""{SCRIPT}#SBATCH --nodes=4
+TP=4
+GPUS=$((SLURM_NNODES * 8))
+MODEL_ARGS=(
+    --num-layers 40
+    --hidden-size 5120  # 13B
+)
+PARALLEL="--tensor-model-parallel-size $TP --micro-batch-size ${{MBS:-2}}"
+if [ $GPUS -ge 32 ]; then BATCH="--global-batch-size $((GPUS * 16))"; else BATCH="--global-batch-size 8"; fi
+srun torchrun --nnodes $SLURM_NNODES --nproc-per-node 8 pretrain.py ${{MODEL_ARGS[@]}} $PARALLEL $BATCH --seq-length 4096
+""",
+    )
+    logs.write("run/train.log", "".join(f"step {step} loss {9 - step / 10:.4f}\n" for step in range(1, 31)))
+    logs.ingest()
+    columns = ["num_nodes", "num_gpus", "tp", "mbs", "gbs", "num_layers", "hidden_size", "seq_len"]
+    run = logs.lake.read("runs", columns).row(0, named=True)
+    # What stands behind ${MBS:-2} only the environment of the run knew.
+    assert run == {
+        "num_nodes": 4,
+        "num_gpus": 32,
+        "tp": 4,
+        "mbs": None,
+        "gbs": 512,
+        "num_layers": 40,
+        "hidden_size": 5120,
+        "seq_len": 4096,
+    }

@@ -97,7 +97,7 @@ def test_nothing_is_advised_that_the_framework_refuses() -> None:
 
 
 def test_a_planned_run_is_its_question_and_its_layout_again() -> None:
-    of = request(max_cp=64)
+    of = request(max_cp=None)
     row = {
         "planned_run_id": "plan-0a1b2c-001",
         "accelerator": "H100-SXM-80GB",

@@ -24,6 +24,13 @@ def chosen(*lines: str) -> dict[str, str]:
             "training on 128 GPUs (16 x 8 A100-SXM4-80GB)",
             {"num_gpus": "128", "num_nodes": "16", "gpus_per_node": "8", "accelerator": "A100-SXM4-80GB"},
         ),
+        (
+            "0: world 32 | NVIDIA A100-SXM4-80GB | torch 2.5.1+cu124 | params 6.738B",
+            {"num_gpus": "32", "params": "6738000000"},
+        ),
+        ("device: NVIDIA H100 80GB HBM3, 16 ranks", {"num_gpus": "16"}),
+        ("Hardware: 1 x 8 H200 141GB", {"num_nodes": "1", "gpus_per_node": "8", "accelerator": "H200 141GB"}),
+        ("use_distributed_optimizer: True", {"zero_stage": "1"}),
         ("hardware 4x8xH100", {"num_nodes": "4", "gpus_per_node": "8", "accelerator": "H100"}),
         (
             "jax.devices(): 128 x TPU v5p, process 0 of 32",
@@ -47,6 +54,7 @@ def test_what_a_line_states_is_found(line: str, wanted: dict[str, str]) -> None:
         ("16 active experts", "active_params"),
         ("3B active tokens", "active_params"),
         ("process 3 of 32", "num_nodes"),
+        ("NVIDIA A100-SXM4-80GB, 8 GPUs per node", "num_gpus"),
         ("resized images 224 x 224", "num_nodes"),
         ("batch 4 x accum 16 x 4 gpus = 256 seqs of 2048", "num_gpus"),
     ],
