@@ -35,7 +35,7 @@ from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
 from sweepscope.pipeline.logs.extractors import as_commands, is_drawn_again, matched_settings
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, SETTING_FACTS, STEP_BASIS, STEP_FACTS, Facts, conform
-from sweepscope.pipeline.logs.sidecars import sacred_files, wandb_files
+from sweepscope.pipeline.logs.sidecars import exit_code, sacred_files, wandb_files
 from sweepscope.pipeline.logs.trackers.histories import HISTORIES
 from sweepscope.pipeline.text.quantities import HUMAN, NUMBER, human, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -188,7 +188,7 @@ DIALECT = Dialect(
     signature_literals=(*_SIGNATURES, *_BEGUN, _LAUNCHED),
     steps=steps,
     settings=settings,
-    sidecars=(*wandb_files.WANDB, *sacred_files.SACRED),
+    sidecars=(*wandb_files.WANDB, *sacred_files.SACRED, *exit_code.EXIT_CODE),
     histories=HISTORIES,
     finalize=finalize,
     literals_by_function={
