@@ -28,6 +28,7 @@ _SOURCES = {
     "log_line": "log",
     "command_line": "command line",
     "named_config": "config file named by the command",
+    "launch_script": "launch script beside the log",
     "dialect_file": "dialect file",
     "stated": "stated by you",
     "stated_override": "stated by you, overrides",

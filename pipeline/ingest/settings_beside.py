@@ -14,6 +14,7 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.dialects import bare_progress_bar
 from sweepscope.pipeline.logs.facts import INFERRED
 from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS
+from sweepscope.pipeline.logs.sidecars.documents import is_script
 
 _UNNAMED = (INFERRED, bare_progress_bar.DIALECT.name)
 """Dialects of logs whose trainer has no name, so that a configuration under anybody's names is its own."""
@@ -45,7 +46,14 @@ def settings_beside_logs(
 
 
 def _own(batch: BatchAccumulator, sources: pl.DataFrame) -> list[dict[str, str]]:
-    """Settings of configurations that no reader knows, beside logs of trainers without a name."""
+    """Settings of configurations that no reader knows, beside logs of trainers without a name.
+
+    Of a launch script they hold for any: it is the run's own command, though its trainer may have names of its own.
+    """
     is_known = pl.col("kind").is_in(["log", "history"]) & ~pl.col("dialect").is_in(_UNNAMED)
     known = set(sources.filter(is_known)["unit"])
-    return [row for row in batch.own_settings if row["unit"] not in known]
+    scripts = [row | {"setting_source": "launch_script"} for row in batch.own_settings if is_script(row["path"])]
+    return [
+        *(row for row in batch.own_settings if row["unit"] not in known),
+        *(row for row in scripts if row["unit"] in known),
+    ]

@@ -83,7 +83,8 @@ def judge_unread(
 
     A text is a log if it was taken for one, or if a dialect knows it or it tells of a failure that only a training has,
     unless it surely is something else. One with other output, such as NCCL's, has to speak of a training. A run's
-    configuration beside a text says that it is the run's.
+    configuration beside a text says that it is the run's, and so do settings in it beside the run's steps: the first
+    node states them, and the last prints the losses.
 
     Args:
         files: `source`, `unit`, `kind`, `dialect`, `parser`, `status` and `error` of all files.
@@ -95,6 +96,8 @@ def judge_unread(
     telling = set(telling_events(facts.events)["source"])
     settled = files.filter(pl.col("kind").is_in(["config", "status"]) & pl.col("parser").is_not_null())
     configured = set(files.join(settled, on="unit", how="semi")["source"])
+    stepped = files.filter(pl.col("source").is_in(facts.steps["source"].unique().implode()))
+    configured |= {*files.join(stepped, on="unit", how="semi")["source"]} & {*facts.settings["source"].unique()}
     no_log: dict[int, str] = {}
     unread: list[dict[str, object]] = []
     for source, kind in kinds.items():

@@ -22,7 +22,15 @@ import duckdb
 from sweepscope.pipeline.errors import StoreError
 from sweepscope.pipeline.io.event_log import event
 from sweepscope.pipeline.io.fault_points import reach
-from sweepscope.pipeline.logs.runs import ended_together, job_outputs, kept_elsewhere, listed_runs, rank_logs, same_runs
+from sweepscope.pipeline.logs.runs import (
+    driver_logs,
+    ended_together,
+    job_outputs,
+    kept_elsewhere,
+    listed_runs,
+    rank_logs,
+    same_runs,
+)
 from sweepscope.pipeline.scheduler import reconcile
 from sweepscope.pipeline.store import release as releases
 from sweepscope.pipeline.store import store_file, stored_views
@@ -127,6 +135,7 @@ def fingerprint(views: Mapping[str, str]) -> str:
         str(kept_elsewhere.VERSION),
         str(listed_runs.VERSION),
         str(job_outputs.VERSION),
+        str(driver_logs.VERSION),
         str(rank_logs.VERSION),
         str(ended_together.VERSION),
         *tables,

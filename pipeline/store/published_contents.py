@@ -18,11 +18,12 @@ import polars as pl
 
 from sweepscope.pipeline.logs.facts import EVIDENCE
 from sweepscope.pipeline.logs.runs import kept_elsewhere
+from sweepscope.pipeline.logs.runs.driver_logs import is_of_driver, of_drivers, without_steps
 from sweepscope.pipeline.logs.runs.ended_together import IS_OF_RECORDS, ended_together
 from sweepscope.pipeline.logs.runs.job_outputs import job_outputs, may_be_output, of_one_job
 from sweepscope.pipeline.logs.runs.listed_runs import listed_runs
 from sweepscope.pipeline.logs.runs.rank_logs import rank_logs, states_rank
-from sweepscope.pipeline.logs.runs.same_runs import RATES, SAME, near_each_other, same_runs
+from sweepscope.pipeline.logs.runs.same_runs import LAYOUT, RATES, SAME, near_each_other, same_runs
 from sweepscope.pipeline.scheduler.match_jobs import match
 from sweepscope.pipeline.scheduler.reconcile import changes, reconcile
 from sweepscope.pipeline.store import lake_sql
@@ -144,24 +145,29 @@ def _files(lake: Lake, release: Release, *kinds: str) -> pl.Series:
 
 
 def _repeated_runs(lake: Lake, release: Release, runs: pl.DataFrame, histories: pl.Series) -> pl.DataFrame:
-    """same_runs.SAME rows of runs that a file of steps and a log both have, or two logs of one job."""
-    counting = runs.filter(pl.col("duplicate_of").is_null() & (pl.col("steps_logged") > 0))
+    """same_runs.SAME rows of runs that a file of steps and a log both have, two logs of one job, or a driver's log."""
+    alone = runs.filter(pl.col("duplicate_of").is_null())
+    counting = alone.filter(pl.col("steps_logged") > 0)
     is_file = pl.col("source_path").is_in(histories.implode())
     files, logs = (counting.filter(which).select("run_id", "run_dir") for which in (is_file, ~is_file))
     pairs = near_each_other(files, logs)
-    pairs = pl.concat([pairs, of_one_job(counting).join(pairs, on=["run_id", "log_id"], how="anti")])
+    for others in (of_one_job(counting), of_drivers(counting)):
+        pairs = pl.concat([pairs, others.join(pairs, on=["run_id", "log_id"], how="anti")])
     if pairs.is_empty():
         return pl.DataFrame(schema=SAME)
     ids = pl.concat([pairs["run_id"], pairs["log_id"]]).unique()
     columns = ["run_id", "step", "loss", *RATES]
     steps = lake.read("steps", columns, pl.col("run_id").is_in(ids.implode()), release=release)
-    return same_runs(pairs, steps, counting)
+    found = same_runs(pairs, steps, counting)
+    return pl.concat([found, without_steps(alone, found)])
 
 
 def _has_outputs(lake: Lake, release: Release) -> bool:
-    """Whether a log may be the output of a job whose training logs elsewhere: without steps, or with them."""
-    runs = lake.read("runs", ["parser", "job_id"], pl.col("origin") != "published", release=release)
-    return bool((runs["parser"] == EVIDENCE).any() or runs["job_id"].drop_nulls().is_duplicated().any())
+    """Whether a log may be of runs that log elsewhere: the output of a job, with steps or without, or a driver's."""
+    columns = ["parser", "job_id", "source_path", *LAYOUT]
+    runs = lake.read("runs", columns, pl.col("origin") != "published", release=release)
+    has_jobs = (runs["parser"] == EVIDENCE).any() or runs["job_id"].drop_nulls().is_duplicated().any()
+    return bool(has_jobs) or not runs.filter(is_of_driver()).is_empty()
 
 
 def _outputs(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:

@@ -236,6 +236,7 @@ SETTING_SOURCE: dict[str, str] = {
     "scheduler": "the scheduler's table",
     "command_line": "the launch command echoed in the log",
     "named_config": "a configuration file that the launch command names, wherever it lies",
+    "launch_script": "the command in a launch script beside the log of a trainer that is known",
     "dialect_file": "a constant of a dialect file: what somebody states of logs that do not print it",
     "stated": "what the user states of runs whose logs do not say it; what logs and configurations say counts more",
     "stated_override": "what the user states to count more than what logs and configurations say",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from sweepscope.pipeline.logs.declared.rules import SIGNS_BELOW
 from sweepscope.pipeline.logs.inference.columns import LOW, Guess, of_series
@@ -21,26 +22,38 @@ _ONCE = 0.7
 """Of the values below their step that are its only one: an evaluation may print some again."""
 _MOST_SURE = 2
 _NOT_BELOW = ("step", "epoch", "rank")
+_RATES = ("tokens_per_s", "tokens_per_s_per_gpu", "tflops", "mfu", "mem_allocated", "mem_reserved")
+"""Rates and levels, which are the same of one step and of several: below every n-th, nobody knows which it is."""
+_FEWEST_OF_SEVERAL = 3
 _KEY = re.compile(rf"([A-Za-z][^:=\"'|│]*?)[\"']?\s*{SIGNS_BELOW}\s*[\"']?$")
 
 
-def find_below(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line]) -> dict[str, Guess]:
+def find_below(
+    found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line], *, has_loss: bool = False
+) -> dict[str, Guess]:
     """Printed key to the column that it is, of every value that stands once below most steps and never above the first.
 
     Args:
         found: all series.
         counter: what numbers the steps.
         lines: the sample.
+        has_loss: the steps have their loss beside their number; how fast they were may stand below all the same.
     """
     steps = sorted(row for row, one in found[counter.key].by_row.items() if one.split != "eval")
     chosen: dict[str, tuple[str, Guess]] = {}
     for key, every in found.items():
         series = every.within(set(every.rows))
-        if key[1] or EVALUATION.search(key[0]) or not _is_below(series, steps, lines):
+        if key[1] or EVALUATION.search(key[0]) or (places := _places(series, steps, lines)) is None:
+            continue
+        is_each = _is_below_each(places, len(steps))
+        if not is_each and not _is_below_every_nth(places):
+            continue
+        if has_loss and EVALUATION.search(lines[series.rows[0]].text.lower()):
             continue
         for guess in of_series(series, course(series, lines)):
             before = chosen.get(guess.column)
             is_good = guess.column not in _NOT_BELOW and guess.confidence != LOW and guess.word is not None
+            is_good &= (is_each and (not has_loss or guess.column == "step_time")) or guess.column in _RATES
             if is_good and guess.sure <= _MOST_SURE and (before is None or guess.sure < before[1].sure):
                 printed = _printed_key(series, lines)
                 if printed:
@@ -48,22 +61,31 @@ def find_below(found: Mapping[Key, Series], counter: Counter, lines: Sequence[Li
     return dict(chosen.values())
 
 
-def _is_below(series: Series, steps: Sequence[int], lines: Sequence[Line]) -> bool:
-    """Whether the values stand in lines of their own, once behind nearly each step and none before the first.
+def _places(series: Series, steps: Sequence[int], lines: Sequence[Line]) -> list[int] | None:
+    """The step above each value, counted from 1; None where values stand in lines of steps, or above the first.
 
     Lines are left out between two blocks: a value above the first step of a block is that of one that is left out.
     """
     if not set(series.rows).isdisjoint(steps):
-        return False
+        return None
     places = [(bisect_right(steps, row), row) for row in series.by_row]
     if not places or places[0][0] == 0:
-        return False
-    own = [place for place, row in places if lines[steps[place - 1]].block == lines[row].block]
-    if not own:
-        return False
-    since = len(steps) - min(own) + 1
-    is_usual = since >= _BEGUN * len(steps) and len(set(own)) >= _LEAST_SHARE * since
-    return is_usual and len(set(own)) >= _ONCE * len(own)
+        return None
+    return [place for place, row in places if lines[steps[place - 1]].block == lines[row].block] or None
+
+
+def _is_below_each(places: Sequence[int], steps: int) -> bool:
+    """Whether the values stand once behind nearly each step, from their first on."""
+    since = steps - min(places) + 1
+    is_usual = since >= _BEGUN * steps and len(set(places)) >= _LEAST_SHARE * since
+    return is_usual and len(set(places)) >= _ONCE * len(places)
+
+
+def _is_below_every_nth(places: Sequence[int]) -> bool:
+    """Whether the values stand once behind every n-th step, but where lines are left out."""
+    gaps = [after - before for before, after in pairwise(places)]
+    usual = max(set(gaps), key=gaps.count, default=0)
+    return len(places) >= _FEWEST_OF_SEVERAL and usual > 1 and gaps.count(usual) >= _ONCE * len(gaps)
 
 
 def _printed_key(series: Series, lines: Sequence[Line]) -> str | None:

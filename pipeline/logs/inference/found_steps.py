@@ -82,7 +82,7 @@ def steps_of(
     chosen += _losses_of_others(chosen, found, set(found[counter.key].rows))
     columns = [one.column for one in chosen]
     read = [one.column for one in chosen if one.is_read]  # what only may be the loss hides none below
-    below = {} if "loss" in read else find_below(found, counter, lines)
+    below = find_below(found, counter, lines, has_loss="loss" in read)
     telling = _telling_column(found, chosen)
     has_loss = "loss" in columns or any(one.column == "loss" for one in below.values())
     is_counter = named(counter.key[0], "step") == 0 or (counter.epoch is not None and is_unnamed(counter.key[0]))

@@ -20,6 +20,8 @@ _CARDS = (
     r"{count}\s?[x×]\s?{card}"
 )
 """How many cards of which kind: `on 8x A100-SXM4-80GB`; of a line that names nodes the number may be that of each."""
+_CARDS_ON_ONE_NODE = r"(?i)(?<![\w.,-]){count}\s?[x×]\s?{card}s? on (?:1|one|a single) (?:node|host|machine)\b"
+"""The number is that of all of them, as there is one node: `8x H100-80GB on 1 node`."""
 _SOME_CARDS = r"(?i)^(?!.*\bnodes?\b).*?\b(?:on|using|with) {count} {card}s?(?: GPUs?\b|$|[ ,;.)])"
 """The same without a sign: `ran on 32 A100s`."""
 _NODES_OF_CARDS = (
@@ -33,7 +35,14 @@ _OF_RANKS = (
     r"(?<!local )(?<!local_)(?<!node )(?<!jax )\b(?:rank|process)\s*[:#=]?\s*\d+\s*"
     r"(?:/|\bof\b|\bout of\b)\s*(?P<value>\d+)\b(?!\.\d)"
 )
-_USED, _NODES = ("on ", "using ", "with "), ("nodes", "hosts", "machines", "servers")
+_SIZED_NAME = r"[A-Za-z][\w.]*(?:-[\w.]+)*?-?\d{1,4}(?:\.\d+)?[bB](?:-[A-Za-z]\w*)*"
+_SIZED_MODEL = r"(?<![\w./-]){name} \({size}B?(?: param\w*)?\)"
+"""A model whose name has its size, with the exact one behind it: `llama3-8b (8.03B)`."""
+_USED, _NODE, _NODES = (
+    ("on ", "using ", "with "),
+    ("node", "host", "machine"),
+    ("nodes", "hosts", "machines", "servers"),
+)
 _LENGTH = r"(?:(?:sequence|context|seq|ctx)[ _-]?(?:length|len|window)|seqlen|ctx)"
 
 _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
@@ -61,6 +70,10 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ("num_nodes", ("process",), re.compile(rf"(?i)^(?=.*\bTPU\b).*?{_OF_RANKS}")),
     ("num_gpus", ("x", "×"), re.compile(_CARDS.format(count=r"(?P<value>\d{1,6})", card=_CARD))),
     ("accelerator", ("x", "×"), re.compile(_CARDS.format(count=r"\d{1,6}", card=f"(?P<value>{_CARD})"))),
+    ("num_gpus", _NODE, re.compile(_CARDS_ON_ONE_NODE.format(count=r"(?P<value>\d{1,3})", card=_CARD))),
+    ("accelerator", _NODE, re.compile(_CARDS_ON_ONE_NODE.format(count=r"\d{1,3}", card=f"(?P<value>{_CARD})"))),
+    ("model", ("b)", "b "), re.compile(_SIZED_MODEL.format(name=f"(?P<value>{_SIZED_NAME})", size=r"\d+(?:\.\d+)?"))),
+    ("params", ("b)", "b "), re.compile(_SIZED_MODEL.format(name=_SIZED_NAME, size=r"(?P<value>\d+(?:\.\d+)?B)"))),
     ("num_gpus", _USED, re.compile(_SOME_CARDS.format(count=r"(?P<value>[1-9]\d{0,5})", card=_CARD))),
     ("accelerator", _USED, re.compile(_SOME_CARDS.format(count=r"[1-9]\d{0,5}", card=f"(?P<value>{_CARD})"))),
     (

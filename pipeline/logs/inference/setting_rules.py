@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from sweepscope.pipeline.logs.inference.sentences import MAGNITUDES, UNITS
+from sweepscope.pipeline.logs.inference.setting_values import SIZE
 from sweepscope.pipeline.logs.inference.settings import Chosen
 from sweepscope.pipeline.logs.inference.stated import Stated
 from sweepscope.pipeline.logs.inference.units import number_of
@@ -84,6 +85,8 @@ def _as_argument(rules: SettingRules, source: Stated) -> bool:
         return False
     flag = FLAGS.get(words(re.split(r"[./]", source.name)[-1]))
     meant = _spellings(flag[1], source.printed) if flag else _WORDS.get(source.column)
+    if SIZE.fullmatch(source.printed) and source.printed[-1].islower():  # `8b`: no number that a dialect file reads
+        meant = {source.printed: source.value}
     number = number_of(source.printed)
     is_plain = source.printed == source.value or (number is not None and re.search("[A-Za-z]$", source.printed) is None)
     if not (is_plain or meant or source.column == "precision"):

@@ -28,6 +28,8 @@ _MOST_CHARS = 16_384
 _MOST_KEPT_CHARS = 1_000
 """Of lines whose values are kept, as each question about a log goes through the same lines again."""
 _MOST_WORDS = 6
+_MOST_CARD_CHARS = 40
+_QUOTES = ("'", '"')
 
 _GROUPED = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?(?:[kKMBGT]\b)?"
 """Digits in groups of three, as of `1,313.72M`: such commas part no values."""
@@ -71,6 +73,8 @@ _LISTED = frozenset(
 """Columns that short clauses state; of the others, names of one word are words of any sentence."""
 _FEWEST = 2
 """Clauses of a line that support each other, one of which at least is short."""
+_SUPPORTING = frozenset(("accelerator", "model", "params"))
+"""Columns of sentences that support a short clause, too: `llama3-8b (8.03B), seq 4096`."""
 # Dimensions of a mesh, by one word each: `data=8 tensor=4 pipeline=2`. One alone may be anything.
 _FORMS = ((_RECORD, "words"), (_OPTION, "option"), (_PAIR, ""), (_CHINESE_PAIR, "words"), (_CLAUSE, "words"))
 DIMENSION = re.compile("data|fsdp|tensor|model|pipe(?:line)?|stage|context|sequence|expert")
@@ -222,7 +226,9 @@ def _in_line(text: str) -> Iterator[Stated]:
         and (found := _of_pair(text, hit, "words")) is not None
         and found.column in _LISTED
     ]
-    if len(clauses | {found.column for _, found in listed}) >= _FEWEST:
+    sentences = list(_sentences(text))
+    supports = {one.column for one in sentences} & _SUPPORTING
+    if listed and len(clauses | supports | {found.column for _, found in listed}) >= _FEWEST:
         for hit, found in listed:
             taken.add(hit.start("value"))
             yield found
@@ -235,12 +241,17 @@ def _in_line(text: str) -> Iterator[Stated]:
                 taken.add(hit.start("value"))
                 where = 0, text, hit.start("name"), *hit.span("value")
                 yield Stated(column, hit["value"], 1, hit["name"], "word", hit["form"], hit["value"], *where)
+    yield from (one for one in sentences if one.begin not in taken)
+
+
+def _sentences(text: str) -> Iterator[Stated]:
+    """What a line states in words."""
     for column, pattern in sentences_of(text):
         for hit in pattern.finditer(text):
             printed, begin = hit["value"].rstrip(), hit.start("value")
             magnitude = hit.groupdict().get("magnitude")
             value = value_of(column, printed + UNITS[magnitude.lower()][0] if magnitude else printed)
-            if value is not None and begin not in taken:
+            if value is not None:
                 end = begin + len(printed)
                 yield Stated(column, value, 1, "", "sentence", "", printed, 0, text, hit.start(), begin, end)
 
@@ -287,6 +298,10 @@ def _of_pair(text: str, hit: re.Match[str], form: str) -> Stated | None:
         begin, end = hit.span("value")
         if is_path := column == "model" and text[begin] == "/":  # its last part is the value
             begin = text.rindex(value, begin, end)
+        if column == "accelerator" and (quote := hit["open"][-1:]) in _QUOTES:  # `gpu='H100 SXM'`
+            closing = text.find(quote, end, end + _MOST_CARD_CHARS)
+            end = end if closing < 0 else closing
+            value = text[begin:end]
         form = form or ("word" if is_word and not is_path else "words")
         return Stated(column, value, sure, part, form, hit["form"], text[begin:end], 0, text, head, begin, end)
     return None

@@ -21,6 +21,7 @@ PRECEDENCE = (
     "config_file",
     "command_line",
     "named_config",
+    "launch_script",
     "dialect_file",
     "published_table",
     "result_table",

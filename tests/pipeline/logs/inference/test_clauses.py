@@ -30,6 +30,16 @@ def chosen(*lines: str) -> dict[str, str]:
         ),
         ("device: NVIDIA H100 80GB HBM3, 16 ranks", {"num_gpus": "16"}),
         ("Hardware: 1 x 8 H200 141GB", {"num_nodes": "1", "gpus_per_node": "8", "accelerator": "H200 141GB"}),
+        (
+            "sweep: 6 trials, llama3-8b (8.03B), seq 4096, 8x H100-80GB on 1 node",
+            {
+                "model": "llama3-8b",
+                "params": "8030000000",
+                "seq_len": "4096",
+                "num_gpus": "8",
+                "accelerator": "H100-80GB",
+            },
+        ),
         ("use_distributed_optimizer: True", {"zero_stage": "1"}),
         ("hardware 4x8xH100", {"num_nodes": "4", "gpus_per_node": "8", "accelerator": "H100"}),
         (
@@ -54,6 +64,8 @@ def test_what_a_line_states_is_found(line: str, wanted: dict[str, str]) -> None:
         ("16 active experts", "active_params"),
         ("3B active tokens", "active_params"),
         ("process 3 of 32", "num_nodes"),
+        ("8x H100-80GB on 4 nodes", "num_gpus"),
+        ("tokens seen (1.2B)", "params"),
         ("NVIDIA A100-SXM4-80GB, 8 GPUs per node", "num_gpus"),
         ("resized images 224 x 224", "num_nodes"),
         ("batch 4 x accum 16 x 4 gpus = 256 seqs of 2048", "num_gpus"),

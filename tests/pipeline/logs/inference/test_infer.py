@@ -909,6 +909,34 @@ def test_a_log_that_is_cut_behind_its_first_step_shows_that_step() -> None:
     assert tables["runs"]["steps_planned"].to_list() == [4800]
 
 
+def test_rates_below_every_tenth_step_are_read_and_times_whose_steps_nobody_knows_are_not() -> None:
+    def lines(step: int, loss: float) -> str:
+        below = "\nperf | tokens/s/gpu=8913.5 mfu=0.41 max_mem=62GiB time=3.2s" if step % 10 == 0 else ""
+        return f"train | step={step} loss={loss:.4f} lr=3.0e-04{below}"
+
+    steps = tables_of({"train.log": log(lines)})["steps"]
+    assert steps["step"].to_list() == list(range(1, STEPS + 1))
+    tenth = steps.filter(pl.col("step") % 10 == 0)
+    assert set(tenth["tokens_per_s_per_gpu"]) == {8913.5}
+    assert set(tenth["mem_allocated_bytes"]) == {62 << 30}
+    assert steps["tokens_per_s_per_gpu"].drop_nulls().len() == tenth.height
+    assert steps["step_time_s"].is_null().all()
+
+
+def test_rates_of_an_evaluation_below_the_steps_are_none_of_theirs() -> None:
+    def lines(step: int, loss: float) -> str:
+        below = "\neval | tokens/s/gpu=30112.5 acc=0.41" if step % 10 == 0 else ""
+        return f"train | step={step} loss={loss:.4f} lr=3.0e-04{below}"
+
+    assert tables_of({"train.log": log(lines)})["steps"]["tokens_per_s_per_gpu"].is_null().all()
+
+
+def test_a_card_in_quotes_and_a_size_in_small_letters_are_read() -> None:
+    head = "Config(model_size='8b', tensor_parallel=2, gpus=16, gpu='H100 SXM', micro_batch=1)\n"
+    (run,) = tables_of({"train.log": log(FORMS["words"], head=head)})["runs"].to_dicts()
+    assert (run["params"], run["num_gpus"], run["accelerator"]) == (8_000_000_000, 16, "H100 SXM")
+
+
 def test_a_count_above_many_losses_is_no_step_of_theirs() -> None:
     text = "== batch 1/4800 ==\n" + log(lambda step, loss: f"step {step} loss {loss:.4f}")
     assert tables_of({"train.log": text})["steps"]["step"].to_list() == list(range(1, STEPS + 1))
