@@ -71,6 +71,6 @@ def test_other_runs_beside_a_driver_count(tmp_path: Path) -> None:
 
 def test_attempts_of_one_training_are_no_driver(tmp_path: Path) -> None:
     logs = LakeOfLogs(tmp_path)
-    logs.write("sweep/train.log", trial(0, 2, 1, steps=0) + trial(0, 2, 1))
-    logs.write("sweep/other/train.log", trial(9, 2, 1, steps=0))
+    logs.write("sweep/train.log", f"{trial(0, 2, 1, steps=8)}{OOM}\n{trial(0, 2, 1)}")
+    logs.write("sweep/other/train.log", f"another day\n{trial(0, 2, 1, steps=8)}")
     assert len(counted(logs)) == 3
