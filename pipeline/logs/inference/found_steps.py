@@ -79,6 +79,8 @@ def steps_of(
         same = next((one for one in chosen if one.column == guess.column), None)
         if same is None or (is_better and not same.is_read):
             chosen = [*(one for one in chosen if one is not same), guess]
+    surely = {one.key for one in chosen if one.is_read and one.confidence != LOW}
+    chosen = [one for one in chosen if one.confidence != LOW or one.key not in surely]  # a value is one thing
     chosen += _losses_of_others(chosen, found, set(found[counter.key].rows))
     columns = [one.column for one in chosen]
     read = [one.column for one in chosen if one.is_read]  # what only may be the loss hides none below

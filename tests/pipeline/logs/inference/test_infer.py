@@ -923,6 +923,19 @@ def test_rates_below_every_tenth_step_are_read_and_times_whose_steps_nobody_know
     assert steps["step_time_s"].is_null().all()
 
 
+def test_a_rate_of_each_card_is_none_of_all() -> None:
+    def line(step: int, loss: float) -> str:
+        return (
+            f"Completed step {step} of {STEPS} in 7.32 seconds with a loss of {loss:.4f} "
+            f"(throughput 8957 tokens per second per GPU)"
+        )
+
+    head = "tp 1 | dp 16 | micro batch 2 | global batch 256 | seq len 4096\n"
+    steps = tables_of({"train.log": log(line, head=head)})["steps"]
+    assert set(steps["tokens_per_s_per_gpu"]) == {8957.0}
+    assert steps["step_time_s"].is_null().all() or steps["step_time_s"].max() < 8
+
+
 def test_rates_of_an_evaluation_below_the_steps_are_none_of_theirs() -> None:
     def lines(step: int, loss: float) -> str:
         below = "\neval | tokens/s/gpu=30112.5 acc=0.41" if step % 10 == 0 else ""
