@@ -21,7 +21,7 @@ _LAYOUT = (*_DEGREES, "vpp", "gas", "mbs", "zero_stage")
 
 
 def pair(row: Row) -> str:
-    """A cell whose winner and runner-up may be compared, told from others of the model by its conditions."""
+    """A cell whose winner and runner-up may be compared, with the conditions in which others of the model differ."""
     where = hardware(row["num_gpus"], row["accelerator"])
     batch = f", {token_count(row['gbs_tokens'])}-token batch" if row["gbs_tokens"] is not None else ""
     origin = f", {row['origin']}" if row["origin"] != "measured" else ""

@@ -65,7 +65,7 @@ def name(row: Row) -> str:
 
 
 def setup(row: Row) -> str:
-    """What else tells it from other runs of the model: its layout, and where it ran."""
+    """In what else it differs from other runs of the model: its layout, and where it ran."""
     return " · ".join(part for part in (row["layout"] or row["pattern"], row.get("accelerator")) if part)
 
 

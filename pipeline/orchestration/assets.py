@@ -43,7 +43,7 @@ _MEANING = {
     "mtime": "when it was last written, in seconds since 1970",
     "run_dir": "directory that holds the run's files",
     "sweep": "directory, or published study, that the run belongs to",
-    "launch": "folder below the run's that tells one of its attempts from the others",
+    "launch": "folder of one attempt, below that of the run",
     "origin": "measured, published or simulated",
     "linked_path": "the real path, where `path` is a link or leads through one",
     "part_of": "path of the log that this file is a rotated part of",

@@ -92,14 +92,18 @@ class EpochLines:
     def _with_epoch(self, steps: pl.DataFrame, epochs: pl.DataFrame) -> pl.DataFrame:
         """`steps` with `epoch`; behind the last line below an epoch, the next one has begun."""
         above = steps.join_asof(
-            epochs.with_columns(told="line_no"), on="line_no", by="source", strategy="backward", check_sortedness=False
+            epochs.with_columns(heading="line_no"),
+            on="line_no",
+            by="source",
+            strategy="backward",
+            check_sortedness=False,
         )
         is_anew = (pl.col("step") < pl.col("step").shift(1)) & (
             pl.col("steps_planned") != pl.col("steps_planned").shift(1)
         )
-        is_anew = is_anew & (pl.col("told") == pl.col("told").shift(1))
-        anew = above.with_columns(anew=is_anew.fill_null(value=False).cum_sum().over("source", "told"))
-        above = anew.with_columns(epoch=pl.when(pl.col("anew") == 0).then("epoch")).drop("told", "anew")
+        is_anew = is_anew & (pl.col("heading") == pl.col("heading").shift(1))
+        anew = above.with_columns(anew=is_anew.fill_null(value=False).cum_sum().over("source", "heading"))
+        above = anew.with_columns(epoch=pl.when(pl.col("anew") == 0).then("epoch")).drop("heading", "anew")
         if not self.are_below:
             return above
         ahead = epochs.rename({"epoch": "ends"})

@@ -57,7 +57,7 @@ _ADDRESSES = frozenset({"pci.bus_id", "gpu_bus_id", "pci_bus_id", "bus_id", "gpu
 _CELL = re.compile(r"([A-Za-z][^\[\]\";]*?)\s*(?:[\[(]([^\])]*)[\])])?")
 _UNIT_IN_NAME = re.compile(r"_?(mib|gib|mb|gb)$")
 _GPU_IN_NAME = re.compile(r"^gpu_|_gpu$")
-"""What tells a script's columns from those of the host: `gpu_memory_total`, `index_gpu`."""
+"""Marks of columns that are of a card, in scripts that sample the host, too: `gpu_memory_total`, `index_gpu`."""
 _TIMES = (
     *("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S%.f"),
     *("%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"),
