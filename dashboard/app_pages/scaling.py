@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import polars as pl
 import streamlit as st
 
@@ -9,16 +11,18 @@ from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import scaling as charts
 from sweepscope.dashboard.format.columns import names
+from sweepscope.dashboard.format.numbers import count
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.queries import cells as cell_queries
 from sweepscope.dashboard.queries import scaling as queries
 from sweepscope.dashboard.queries.query import Query
-from sweepscope.dashboard.sections import filter_panel, page_head, price_editor
+from sweepscope.dashboard.sections import filter_panel, first_screen, page_head, price_editor
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import scaling as texts
+from sweepscope.dashboard.text.overview import slice_words
 from sweepscope.dashboard.view_models import scaling
 from sweepscope.dashboard.view_models.scaling import COST, Baseline
-from sweepscope.dashboard.widgets import basic, choices, tables
+from sweepscope.dashboard.widgets import basic, choices, lists, tables
 
 TITLE = "Scaling"
 _ALL = "models"
@@ -59,6 +63,8 @@ def _page(view: View) -> None:
         page_head.say_no_own_grid(view)
     if lines:
         _draw_charts(points, lines, column, noun, view.theme)
+    else:
+        _draw_curves_elsewhere(chosen, view)
     if points.is_empty():
         return
     tables.table_twin("All points as a table", points, _TABLE, csv_name="scaling", is_counted=True)
@@ -86,6 +92,24 @@ def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tupl
     else:
         query, subject = queries.strategies(chosen, view.filters, shown), shown
     return query, subject, Baseline.parse(baseline), _MEASURES[measure][1]
+
+
+def _draw_curves_elsewhere(chosen: Slice, view: View) -> None:
+    """Ways to grids of the same origin in which a model ran on several node counts."""
+    found = scaling.curves_elsewhere(chosen, queries.grids_with_curves(chosen.origin).run(view.store.con))
+    if not found:
+        return
+    basic.section("Grids with a curve", "other accelerator, sequence or batch; most node counts first")
+    lists.items(
+        [
+            (
+                f"{model}, {slice_words(grid)}",
+                count(sizes, "node count"),
+                f"scaling?{urlencode(shell.slice_query(grid))}",
+            )
+            for grid, model, sizes in found[: first_screen.GRIDS_LISTED]
+        ]
+    )
 
 
 def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, noun: str, theme: Theme) -> None:

@@ -24,6 +24,18 @@ ORDER BY {BY_SIZE}, num_nodes, num_gpus"""
     return Query(sql, {**params, **more})
 
 
+def grids_with_curves(origin: str) -> Query:
+    """One row per sequence, batch and accelerator of an origin: the most node counts of a `model`, if two at least."""
+    sql = """SELECT accelerator, seq_len, gbs_tokens, model, count(DISTINCT num_nodes) AS num_sizes
+FROM ranked_layouts
+WHERE origin = $origin AND num_nodes IS NOT NULL
+GROUP BY accelerator, seq_len, gbs_tokens, model
+HAVING num_sizes > 1
+QUALIFY row_number() OVER (PARTITION BY accelerator, seq_len, gbs_tokens ORDER BY num_sizes DESC, model) = 1
+ORDER BY num_sizes DESC, accelerator, seq_len, gbs_tokens"""
+    return Query(sql, {"origin": origin})
+
+
 def strategies(chosen: Slice, filters: Filters, model: str) -> Query:
     """One row per strategy, node and GPU count of one model: its fastest layout. `line` is the strategy."""
     where, params = in_slice(chosen, "ranked_layouts")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from sweepscope.dashboard.format.devices import CPU, are_ranks
 from sweepscope.dashboard.format.devices import noun as device_noun
+from sweepscope.dashboard.selection.slices import Slice
 
 MAX_LINES = 6
 COST = "usd_per_m_tokens"
@@ -30,6 +31,18 @@ class Baseline:
         if text.isascii() and text.isdigit():
             return cls("size", int(text))
         return cls("first") if text == "first" else cls("best")
+
+
+def curves_elsewhere(chosen: Slice, found: pl.DataFrame) -> list[tuple[Slice, str, int]]:
+    """Other grids with a curve: each with a model of it and its node counts, the longest first.
+
+    `found` are rows of `queries.scaling.grids_with_curves`.
+    """
+    grids = [
+        (Slice(chosen.origin, row["accelerator"], row["seq_len"], row["gbs_tokens"]), row["model"], row["num_sizes"])
+        for row in found.iter_rows(named=True)
+    ]
+    return [grid for grid in grids if grid[0] != replace(chosen, sweep=None)]
 
 
 def size_noun(points: pl.DataFrame) -> str:

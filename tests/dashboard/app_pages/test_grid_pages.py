@@ -236,6 +236,19 @@ def test_scaling_says_what_is_left(sweep: Path) -> None:
     assert "of its 2-node throughput per GPU" in words(opened("scaling", baseline="2"))
 
 
+def test_scaling_without_a_curve_names_grids_that_have_one(home: Path) -> None:
+    longer = [
+        run(name, nodes, seq_len=8192, speed=speed) for name, nodes, speed in (("x", 1, 30_000.0), ("y", 4, 27_000.0))
+    ]
+    make_home(home, [run("a"), run("b", tp=2, speed=39_000.0), run("c", tp=4, speed=38_000.0), *longer])
+    page = opened("scaling")
+    assert "Nothing to compare yet" in words(page)
+    assert "Grids with a curve" in words(page)
+    assert "Llama 1.34B, H100-SXM-80GB, sequence 8,192" in words(page)
+    assert "seq_len=8192" in words(page)
+    assert "Nothing to compare yet" not in words(opened("scaling", seq_len="8192"))
+
+
 def test_scaling_compares_strategies_of_one_model(sweep: Path) -> None:
     text = words(opened("scaling", lines="Llama 1.34B"))
     assert (
