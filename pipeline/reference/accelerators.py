@@ -20,16 +20,17 @@ SIXTEEN_BIT = ("bf16", "fp16")
 EIGHT_BIT = ("fp8", "mxfp8", "int8")
 
 _GB_PER_S, _GBIT_PER_S = 1e9, 1e9 / 8
+_MEMORY_FIRST = re.compile(r"(\d{2,3} ?gb)[\W_]+((?:sxm|pcie|nvl)\d?)(?![a-z0-9])")
 _NOISE = frozenset({"nvidia", "amd", "instinct", "tesla", "google", "cloud", "habana", "intel", "r", "gpu"})
 
 
 def _key(text: str) -> str:
-    """Spelling-independent form of a name: lower case, without makers, spaces and punctuation.
+    """Spelling-independent form of a name: lower case, without makers, spaces and punctuation, its memory last.
 
-    >>> _key("NVIDIA H100-SXM5-80GB")
-    'h100sxm580gb'
+    >>> _key("NVIDIA H100-SXM5-80GB"), _key("H100 80GB SXM5")
+    ('h100sxm580gb', 'h100sxm580gb')
     """
-    words = re.findall(r"[a-z0-9]+", text.casefold())
+    words = re.findall(r"[a-z0-9]+", _MEMORY_FIRST.sub(r"\2 \1", text.casefold()))
     return "".join(word for word in words if word not in _NOISE)
 
 

@@ -20,6 +20,8 @@ _CARDS = (
     r"{count}\s?[x×]\s?{card}"
 )
 """How many cards of which kind: `on 8x A100-SXM4-80GB`; of a line that names nodes the number may be that of each."""
+_CLAUSE_OF_CARDS = r"(?i)^(?!.*\bnodes?\b)(?:.*?[|,;(] ?)?{count}\s?[x×]\s?{card}s?(?=\s*(?:[|,;)]|$))"
+"""A clause of its own: `tp 2 | 16 x H100-80GB | seq len 4096`."""
 _CARDS_ON_ONE_NODE = r"(?i)(?<![\w.,-]){count}\s?[x×]\s?{card}s? on (?:1|one|a single) (?:node|host|machine)\b"
 """The number is that of all of them, as there is one node: `8x H100-80GB on 1 node`."""
 _SOME_CARDS = r"(?i)^(?!.*\bnodes?\b).*?\b(?:on|using|with) {count} {card}s?(?: GPUs?\b|$|[ ,;.)])"
@@ -70,6 +72,9 @@ _SENTENCES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ("num_nodes", ("process",), re.compile(rf"(?i)^(?=.*\bTPU\b).*?{_OF_RANKS}")),
     ("num_gpus", ("x", "×"), re.compile(_CARDS.format(count=r"(?P<value>\d{1,6})", card=_CARD))),
     ("accelerator", ("x", "×"), re.compile(_CARDS.format(count=r"\d{1,6}", card=f"(?P<value>{_CARD})"))),
+    ("num_gpus", ("x", "×"), re.compile(_CLAUSE_OF_CARDS.format(count=r"(?P<value>\d{1,6})", card=_CARD))),
+    ("accelerator", ("x", "×"), re.compile(_CLAUSE_OF_CARDS.format(count=r"\d{1,6}", card=f"(?P<value>{_CARD})"))),
+    ("model", ("model ",), re.compile(rf"(?:^|[|,;(] ?)[Mm]odel (?P<value>{_SIZED_NAME})(?=\s*(?:[|,;)]|$))")),
     ("num_gpus", _NODE, re.compile(_CARDS_ON_ONE_NODE.format(count=r"(?P<value>\d{1,3})", card=_CARD))),
     ("accelerator", _NODE, re.compile(_CARDS_ON_ONE_NODE.format(count=r"\d{1,3}", card=f"(?P<value>{_CARD})"))),
     ("model", ("b)", "b "), re.compile(_SIZED_MODEL.format(name=f"(?P<value>{_SIZED_NAME})", size=r"\d+(?:\.\d+)?"))),

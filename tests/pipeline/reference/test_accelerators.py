@@ -14,6 +14,8 @@ from sweepscope.schemas.tables.published import ACCELERATORS
         ("NVIDIA B200", "B200-SXM-180GB"),
         ("H100-SXM-80GB", "H100-SXM-80GB"),
         ("NVIDIA H100 80GB HBM3", "H100-SXM-80GB"),
+        ("H100-80GB-SXM", "H100-SXM-80GB"),
+        ("A100 40GB PCIe", "A100-PCIe-40GB"),
         ("nvidia h100 pcie", "H100-PCIe-80GB"),
         ("AMD Instinct MI300X", "MI300X"),
         ("NVIDIA A100-SXM4-40GB", "A100-SXM-40GB"),

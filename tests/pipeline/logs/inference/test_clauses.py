@@ -40,6 +40,10 @@ def chosen(*lines: str) -> dict[str, str]:
                 "accelerator": "H100-80GB",
             },
         ),
+        (
+            "model llama-3-8b | 16 x H100-80GB-SXM | tp 2 | dp 8 | micro batch 2 | global batch 256 | seq len 4096",
+            {"model": "llama-3-8b", "num_gpus": "16", "accelerator": "H100-80GB-SXM", "tp": "2", "gbs": "256"},
+        ),
         ("use_distributed_optimizer: True", {"zero_stage": "1"}),
         ("hardware 4x8xH100", {"num_nodes": "4", "gpus_per_node": "8", "accelerator": "H100"}),
         (
@@ -65,6 +69,8 @@ def test_what_a_line_states_is_found(line: str, wanted: dict[str, str]) -> None:
         ("3B active tokens", "active_params"),
         ("process 3 of 32", "num_nodes"),
         ("8x H100-80GB on 4 nodes", "num_gpus"),
+        ("4 nodes, 8 x A100", "num_gpus"),
+        ("image 224 x 224, model resnet50", "model"),
         ("tokens seen (1.2B)", "params"),
         ("NVIDIA A100-SXM4-80GB, 8 GPUs per node", "num_gpus"),
         ("resized images 224 x 224", "num_nodes"),
