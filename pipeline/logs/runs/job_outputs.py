@@ -12,12 +12,14 @@ import polars as pl
 from sweepscope.pipeline.logs.facts import EVIDENCE
 from sweepscope.pipeline.logs.runs.same_runs import LAYOUT, SAME
 
-VERSION = 1
+VERSION = 2
 """Raise it when other runs of the same rows would be found: stores are then published anew."""
 
 _OF_TRAINING = ("model", "params", "seq_len", "mbs", "gbs", "tp", "pp", "num_layers")
 """Columns of `runs` that a log of a training, or the configuration beside it, states. A launcher knows the ranks."""
 
+_RANK_OF_JOB = r"^(\d+)_\d{1,4}$"
+"""The job of `771204_0.txt` beside `slurm-771204.out`: a log of a task (`%j_%t`); an array has no such output."""
 _LEVELS = 3
 """Levels above the folder of an output: its run lies below one of them. Another cluster's job may have its number."""
 
@@ -46,7 +48,15 @@ def job_outputs(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
         duplicate_of="run_id",
         known_log=pl.when(may_be_output()).then("known").otherwise(len(_OF_TRAINING) + 1),
     )
-    pairs = outputs.join(trainings, on="job_id").filter((pl.col("known") < pl.col("known_log")) & _is_near())
+    of_rank = pl.col("job_id").str.extract(_RANK_OF_JOB)
+    pairs = pl.concat(
+        [
+            outputs.join(trainings, on="job_id"),
+            outputs.join(trainings.with_columns(of_rank).drop_nulls("job_id"), on="job_id"),
+            outputs.with_columns(of_rank).drop_nulls("job_id").join(trainings, on="job_id"),
+        ]
+    )
+    pairs = pairs.filter((pl.col("known") < pl.col("known_log")) & _is_near())
     is_ordered = (pl.col("source_path").n_unique() == 1) | pl.col("started_at").is_not_null().all()
     ordered = pairs.filter(is_ordered.over("run_id")).sort("run_id", "started_at", "attempt")
     last = ordered.unique("run_id", keep="last", maintain_order=True)
