@@ -111,8 +111,8 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
 def without_utf16(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Chunks of any file; those of a text in UTF-16 with a byte order mark (PowerShell's `>`) as UTF-8.
 
-    >>> b"".join(without_utf16(["step,loss".encode("utf-16")])), b"".join(without_utf16([b"\xff\xfe", b"ab"]))
-    (b'step,loss', b'\xff\xfeab')
+    >>> b"".join(without_utf16(["step,loss".encode("utf-16")])), b"".join(without_utf16([b"\\xff\\xfe", b"ab"]))
+    (b'step,loss', b'\\xff\\xfeab')
     """
     stream = iter(chunks)
     first = next(stream, b"")
