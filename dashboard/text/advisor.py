@@ -26,23 +26,12 @@ def next_answer(proposed: NextRuns, rows: pl.DataFrame) -> str:
     if proposed.candidates.is_empty():
         return f"Every layout that fits and could be tried was measured; none beats {measured}."
     if rows.is_empty():
-        return f"No untried layout is expected to beat {measured}.{_nearest(proposed.candidates.row(0, named=True))}"
+        return f"No untried layout is expected to beat {measured}."
     top = rows.row(0, named=True)
     chance = f", with a chance of {percent(top['chance'], 0)} to beat it" if top["chance"] is not None else ""
     return (
         f"**{top['layout']}** promises most per GPU-hour: {percent(top['gain'])} more expected throughput than "
         f"{measured}{chance}."
-    )
-
-
-def _nearest(row: Row) -> str:
-    """The most promising candidate, where measured runs were so slow that its own estimate is not to be expected."""
-    slower = row["believed_step_time_s"] / row["est_step_time_s"] - 1
-    if slower < WORTHWHILE_GAIN:
-        return ""
-    return (
-        f" {row['layout']} comes nearest: estimated at {seconds(row['est_step_time_s'])}, expected to take "
-        f"{seconds(row['believed_step_time_s'])}, as measured runs were {percent(slower)} slower than estimated."
     )
 
 
