@@ -12,6 +12,7 @@ and what a loop or another branch sets.
 from __future__ import annotations
 
 import ast
+import itertools
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -70,11 +71,11 @@ def commands_of(script: str, known: Mapping[str, str] | None = None) -> Iterator
     variables: Variables = dict(known or {})
     blocks: list[_Block] = []
     text = _HEREDOC.sub(r"\3\n", _COMMENT.sub("", script.replace("\\\n", " ")))
-    for words in _statements(text):
+    for words, is_conditional in _statements(text):
         rest = _in_blocks(words, blocks, variables)
         if any(block.runs is False for block in blocks):
             continue
-        rest = _assign(rest, variables, is_certain=all(block.runs for block in blocks))
+        rest = _assign(rest, variables, is_certain=not is_conditional and all(block.runs for block in blocks))
         if command := [part for word in rest for part in _expanded(word, variables).split()]:
             yield command
 
@@ -123,9 +124,13 @@ def _holds(words: list[str], variables: Variables) -> bool | None:
         return None
 
 
-def _statements(text: str) -> Iterator[list[str]]:
-    """Words of each statement, as they are written; an array is one word with its elements."""
+def _statements(text: str) -> Iterator[tuple[list[str], bool]]:
+    """Words of each statement, as they are written, and whether it depends on how the one before `&&` or `||` ended.
+
+    An array is one word with its elements.
+    """
     words: list[str] = []
+    is_conditional = False
     array: list[str] | None = None
     for token in _TOKEN.finditer(text):
         if array is not None:
@@ -139,16 +144,22 @@ def _statements(text: str) -> Iterator[list[str]]:
         elif token["word"]:
             words.append(token["word"])
         elif token["end"] or token["open"] or token["close"]:
-            yield words
-            words = []
-    yield words
+            yield words, is_conditional
+            words, is_conditional = [], token["end"] in ("&&", "||")
+    yield words, is_conditional
 
 
 def _assign(words: list[str], variables: Variables, *, is_certain: bool) -> list[str]:
-    """Set the variables that a statement begins with; the words behind them."""
-    if words and words[0] in _DECLARES:
+    """Set the variables of a statement; the words of its command, whose own environment is in front and sets none."""
+    is_declared = bool(words) and words[0] in _DECLARES
+    if is_declared:
         words = [word for word in words[1:] if not word.startswith("-")]
-    while words and (hit := _ASSIGNS.fullmatch(words[0])):
+    command = list(itertools.dropwhile(_ASSIGNS.fullmatch, words))
+    if command and not is_declared:
+        return command
+    for word in words:
+        if (hit := _ASSIGNS.fullmatch(word)) is None:
+            continue  # `export NAME` of one that is set
         before = variables.get(hit["name"], "")
         value: str | None = _expanded(hit["value"], variables)
         if hit["adds"]:
@@ -156,8 +167,7 @@ def _assign(words: list[str], variables: Variables, *, is_certain: bool) -> list
         if not is_certain and value != before:  # options that a branch may add change none of those before them
             value = before if before and (value or "").startswith(before) else None
         variables[hit["name"]] = value if len(value or "") <= _LONGEST else None
-        words = words[1:]
-    return words
+    return []
 
 
 def _expanded(word: str, variables: Variables) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
 import pytest
 
 from sweepscope.pipeline.text.shell_script import commands_of
@@ -21,7 +24,10 @@ def last(script: str, **known: str) -> str:
         ('A=" \\\n  --x 1 \\\n  --y 2"\nrun \\\n  $A', "run --x 1 --y 2"),
         ("N=4\nG=8\nW=$((N * $G)); D=$(( W / (2*2) ))\nrun $W $D", "run 32 8"),
         ("A=1\nA=2\nrun $A", "run 2"),
-        ("A=1 run $A > out.log 2>&1 &", "run 1"),
+        ("A=1\nrun $A > out.log 2>&1 &", "run 1"),
+        ("A=1\nA=2 B=3 run $A", "run 1"),
+        ("export A=1\nexport A\nrun $A", "run 1"),
+        ("A=1\ncd / && run $A", "run 1"),
         ("CMD='run --x 1'\nsrun bash -c \"$CMD\" 2>&1 | tee log\n", "tee log"),
         ("# it's nothing\nrun a#b", "run a#b"),
         ("cat <<EOF > ds.json\nit's {\nEOF\nrun 1", "run 1"),
@@ -29,6 +35,31 @@ def last(script: str, **known: str) -> str:
 )
 def test_what_a_script_sets_is_known(script: str, command: str) -> None:
     assert last(script) == command
+
+
+SHELL = shutil.which("bash")
+
+
+@pytest.mark.skipif(SHELL is None, reason="bash is not here: nothing to compare")
+@pytest.mark.parametrize(
+    "script",
+    [
+        "A='--x 1'; A+=' --y 2'\nrun $A",
+        "ARGS=(\n  --x 1  # how many\n  --y\n)\nARGS+=(--z)\nrun ${ARGS[@]}",
+        "N=4\nG=8\nW=$((N * $G)); D=$(( W / (2*2) ))\nrun $W $D",
+        "A=1\nA=2 B=3 run $A",
+        "A=1\nif [ $A -gt 2 ]; then B=x\nelif [ $A = 1 ]; then B=y; else B=z; fi\nrun $B",
+        'A=" \\\n --x 1 \\\n --y 2"\nrun \\\n  $A',
+        "cat <<EOF > /dev/null\nit's {\nEOF\nrun 1 > /dev/stdout 2>&1",
+        "A=2\nfalse || run $A",
+    ],
+)
+def test_the_shell_itself_runs_the_same(script: str) -> None:
+    assert SHELL is not None
+    shown = subprocess.run(
+        [SHELL, "-c", f"run() {{ echo run $*; }}\n{script}"], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == last(script)
 
 
 def test_a_command_in_a_variable_is_that_command() -> None:
@@ -49,6 +80,8 @@ def test_a_command_in_a_variable_is_that_command() -> None:
         "if [ $B = 1 ]; then A=1; else A=2; fi\nrun $A",
         "A=1\nwhile read line; do A=2; done\nrun $A",
         "f() { A=1; }\nrun $A",
+        '[ -z "$B" ] && A=1\nrun $A',
+        '[ -n "$B" ] || A=1\nrun $A',
     ],
 )
 def test_what_comes_from_outside_or_from_a_branch_stays_unknown(script: str) -> None:
