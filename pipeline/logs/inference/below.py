@@ -25,13 +25,16 @@ _NOT_BELOW = ("step", "epoch", "rank")
 _RATES = ("tokens_per_s", "tokens_per_s_per_gpu", "tflops", "mfu", "mem_allocated", "mem_reserved")
 """Rates and levels, which are the same of one step and of several: below every n-th, nobody knows which it is."""
 _FEWEST_OF_SEVERAL = 3
+"""Values below every n-th step: two have one distance between them, which shows nothing."""
 _KEY = re.compile(rf"([A-Za-z][^:=\"'|│]*?)[\"']?\s*{SIGNS_BELOW}\s*[\"']?$")
 
 
 def find_below(
     found: Mapping[Key, Series], counter: Counter, lines: Sequence[Line], *, has_loss: bool = False
 ) -> dict[str, Guess]:
-    """Printed key to the column that it is, of every value that stands once below most steps and never above the first.
+    """Printed key to the column that it is, of every value that stands once below most steps, or every n-th.
+
+    None stands above the first.
 
     Args:
         found: all series.
